@@ -1,4 +1,4 @@
-"""HLO text ⇄ the program graph."""
+"""HLO text: parser to the program graph, and printer."""
 
 from typing import TYPE_CHECKING
 

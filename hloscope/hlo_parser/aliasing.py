@@ -1,8 +1,8 @@
-"""Results in the memory of parameters or operands, as the header and instructions write them.
+"""Results that share memory with parameters or operands, as headers and instructions state.
 
-    input_output_alias={ {0}: (1, {}, may-alias) }     result 0 takes the memory of parameter 1
-    buffer_donor={ (2, {0}) }                          part 0 of parameter 2 is offered
-    output_to_operand_aliasing={{}: (0, {})}           the result takes the memory of operand 0
+Forms: `input_output_alias={ {0}: (1, {}, may-alias) }` (result 0 takes the memory of parameter 1),
+`buffer_donor={ (2, {0}) }` (part 0 of parameter 2 may be reused), and
+`output_to_operand_aliasing={{}: (0, {})}` (the result takes the memory of operand 0).
 
 Source: XLA `hlo_parser.cc` (`ParseAliasing`, `ParseBufferDonor`, `ParseInstructionOutputOperand`).
 """
@@ -27,19 +27,19 @@ _ALIAS: Final = pattern(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
 _DONOR: Final = pattern(rf"\s*{_BUFFER}\s*(?:,|$)")
 _NUMBER: Final = pattern(r"\d+")
 _DIGITS: Final = 9
-"""No program has parameters, and no tuple parts, whose numbers have more digits."""
+"""Maximum digits of the number of a parameter or tuple part."""
 
 ShapeIndex: TypeAlias = tuple[int, ...]
 """Path to a part of a tuple, outermost element first; `()` is the whole value."""
 
 
 class Aliasing(NamedTuple):
-    """One entry: a buffer, and the part of the result that takes it.
+    """One entry: a buffer, and the part of the result that reuses it.
 
     Attributes:
-        output: Index of the part of the result; `None` for a buffer that is only offered.
+        output: Index of the part of the result; `None` for a buffer donor.
         taken: Number of the parameter or operand.
-        inside: Index of its part.
+        inside: Index of the part of that parameter or operand.
     """
 
     output: ShapeIndex | None
@@ -84,9 +84,9 @@ def _index(text: str) -> ShapeIndex:
 
 
 def aliasing_in(texts: Iterable[tuple[str, str]], name: str) -> tuple[Aliasing, ...]:
-    """The entries of an attribute among `(name, text)` pairs; those of an unreadable text are none.
+    """Return the entries of an attribute among `(name, text)` pairs; none if the text is invalid.
 
-    The verifier reports texts that are not in the grammar.
+    The verifier reports invalid texts.
 
     Args:
         texts: `extras` of a module, or `settings` of an op.
@@ -102,7 +102,7 @@ def aliasing_in(texts: Iterable[tuple[str, str]], name: str) -> tuple[Aliasing, 
 
 
 def index_text(index: ShapeIndex) -> str:
-    """A shape index as XLA writes it.
+    """Return a shape index as XLA writes it.
 
     >>> index_text((0, 1)), index_text(())
     ('{0, 1}', '{}')

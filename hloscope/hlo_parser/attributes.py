@@ -1,8 +1,8 @@
-"""Splitting the attribute list of an instruction, header or nested group; errors with offsets.
+"""Splitting of attribute lists of instructions, headers and nested groups; errors with offsets.
 
-Nothing here knows what an attribute means: a value ends at the first comma outside brackets and
-strings.  Offsets are counted from the start of the given text; the reader that knows where the
-text stands in the file moves them (`moved`).
+The meaning of attributes does not matter here: a value ends at the first comma outside of brackets
+and strings. Offsets count from the start of the given text; `moved` converts them to offsets in the
+file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
 def _nested(depth: int) -> str:
-    """Pattern of `{…}` with at most `depth` further levels of braces; strings hide brackets."""
+    """Return a pattern of `{…}` with at most `depth` further levels of braces.
+
+    Brackets in strings do not count.
+    """
     inner = f"|{_nested(depth - 1)}" if depth else ""
     return rf'\{{[^"{{}}/]*+(?:(?:{_STRING}{inner})[^"{{}}/]*+)*+\}}'
 
@@ -37,7 +40,7 @@ _COMMON, _NESTED = [
     )
     for depth in (0, 5)
 ]
-"""An attribute as most are, and one of nested values, whose pattern takes long to compile."""
+"""Patterns of a flat attribute and of a nested one; the second is slow to compile."""
 _STRUCTURE: Final = pattern(
     rf"{_STRING}|/\*.*?\*/"
     r'|[{}()\[\],"]',
@@ -59,9 +62,9 @@ def moved(error: ParseError, source: Source, base: int) -> ParseError:
 
 
 def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
-    """Return where the value that starts at `start` ends: a comma outside brackets, or the end.
+    """Return the end of the value at `start`: a comma outside of brackets, or the end of the text.
 
-    Without `stop_at_comma` it ends with the bracket that opened first.
+    Without `stop_at_comma`, the end is that of the bracket that opens first.
 
     >>> part_end('{1, "}"}, b=2', 0)
     8
@@ -69,6 +72,7 @@ def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
     Raises:
         ParseError: A bracket or string is not closed, or closes nothing.
     """
+    # A stack of open brackets with their offsets: a comma separates values only if it is empty.
     open_: list[tuple[str, int]] = []
     for found in _STRUCTURE.finditer(text, start):
         mark = found.group()
@@ -96,9 +100,9 @@ def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
 
 
 def split_attributes(text: str) -> list[Attribute]:
-    """Return `(name, text of the value, offset of the name)` of a list `a=1, b={2, 3}`.
+    """Return `(name, value, offset of the name)` for each entry of a list `a=1, b={2, 3}`.
 
-    A leading comma is allowed, so that what follows an operand list can be given as it stands.
+    A leading comma is allowed, so that the text after an operand list can be given unchanged.
 
     >>> split_attributes(', dimensions={0,1}, to_apply=add')
     [('dimensions', '{0,1}', 2), ('to_apply', 'add', 20)]
@@ -109,6 +113,8 @@ def split_attributes(text: str) -> list[Attribute]:
     attributes: list[Attribute] = []
     at, end = 0, len(text)
     while at < end:
+        # Nearly every attribute matches one of two patterns, with the same meaning as the general
+        # case below.
         common = _COMMON.match(text, at) or _NESTED.match(text, at)
         if common is not None:
             attributes.append((common[1], common[2], common.start(1)))
@@ -127,7 +133,7 @@ def split_attributes(text: str) -> list[Attribute]:
         if not value:
             fail(f"attribute `{name.group(1)}` has no value", text, name.start(1), name.end(1))
         if name[1] == "device_ids" and attributes and attributes[-1][1].startswith("mesh["):
-            group, mesh, begin = attributes.pop()  # the comma stands inside a replica group
+            group, mesh, begin = attributes.pop()  # the comma is part of a replica group
             attributes.append((group, f"{mesh}, device_ids={value}", begin))
         else:
             attributes.append((name[1], value, name.start(1)))
@@ -135,7 +141,7 @@ def split_attributes(text: str) -> list[Attribute]:
 
 
 def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int]]:
-    """Return the comma-separated parts of `text[start:end]` and their offsets; `""` has none.
+    """Return the comma-separated parts of `text[start:end]` with their offsets; `""` has none.
 
     Comments before a part are skipped.
 
@@ -157,7 +163,7 @@ def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[
 
 
 def inside(text: str, opening: str = "{", closing: str = "}") -> str:
-    """Return what stands between the outer brackets of `text`.
+    """Return the text between the outer brackets of `text`.
 
     Raises:
         ParseError: `text` is not in these brackets.
@@ -173,7 +179,7 @@ def shortened(text: str, limit: int = 40) -> str:
 
 
 def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
-    """Return the known name within edit distance `most` of `name`, the nearest one, if any.
+    """Return the nearest known name within edit distance `most` of `name`; `None` if there is none.
 
     >>> near("dimension", ["dimensions", "to_apply"])
     'dimensions'
@@ -186,6 +192,7 @@ def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
 
 def distance(a: str, b: str) -> int:
     """Return the number of insertions, deletions and replacements that turn `a` into `b`."""
+    # Levenshtein distance by dynamic programming: `row[j]` is the distance of `a[:i]` and `b[:j]`.
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         previous, row[0] = row[0], i

@@ -1,8 +1,8 @@
-"""The body of a computation: text → instructions, fast where the text is as XLA prints it.
+"""Instructions of a computation's body, with a fast path for text in XLA's printed form.
 
-A line in printed form is taken apart by one regular expression, and what it says is looked up in
-the tables of `memo`.  Whatever does not fit (comments, other line breaks, operands that are
-instructions, computations inside attributes) and every error goes through `InstructionReader`.
+One regular expression splits a line in printed form, and the tables of `memo` have its parts.
+Everything else (comments, other line breaks, nested instructions or computations) and every error
+is left to `InstructionReader`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _START: Final = (
     r"|\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+\)) "
     r"[a-z][a-z0-9-]*+)\("  # opcode
 )
-"""Nothing is tried twice: what follows each part cannot begin with more of it."""
+"""The pattern never backtracks: no part can continue where the next one begins."""
 _LINES: Final = {
     (mark, is_of_windows): pattern(
         rf"{_START}(?:{mark}({NAME}+)(?:, {mark}({NAME}+))?+)?+"  # the first two operands
@@ -44,7 +44,7 @@ _LINES: Final = {
     for mark in ("", "%")
     for is_of_windows, rest in ((False, r"(.*+)"), (True, r"([^\r\n]*+)\r?"))
 }
-r"""By what stands before the name of an operand, and whether lines may end in `\r`."""
+r"""Patterns of a line, by the mark before operand names and whether lines may end in `\r`."""
 _METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
@@ -52,12 +52,12 @@ _BLANKS: Final = pattern(r"[ \t]*")
 
 
 class Texts:
-    """What the bodies of one module share while they are read.
+    """Data that the bodies of one module share while they are read.
 
     Attributes:
         marked: Are names written with `%`?
         has_metadata: May instructions have metadata?
-        results: By the type in a header, that of a root that was found to be compatible.
+        results: Types in headers, each with a compatible root type.
     """
 
     def __init__(self, source: Source) -> None:
@@ -73,11 +73,11 @@ class Texts:
 
 
 class _Doubt(Exception):  # noqa: N818  (never leaves this file)
-    """The line is not in printed form after all."""
+    """The line is not in printed form; never leaves this file."""
 
 
 def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
-    """Return the instructions of `section`.
+    """Return the instructions of a section.
 
     Raises:
         ParseError: With the place.
@@ -112,6 +112,9 @@ class _BodyReader:
         at, end, before = self._section.body, self._section.end, -1
         calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
+        # A line that matches is read by table look-ups. Whatever the tables cannot decide raises
+        # `_Doubt` or `KeyError`, and the careful reader starts again at the same line, so the fast
+        # path never has to report an error itself.
         while True:
             line = match(text, at, end)
             if line is None:
@@ -124,6 +127,8 @@ class _BodyReader:
                 continue
             root, name, head, first, second, inside, rest = line.groups()
             try:
+                # Metadata differs from line to line. It is cut off unread, so that the rest of the
+                # line is one of a few hundred variants.
                 if has_metadata and (cut := rest.find(_METADATA)) >= 0:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
@@ -166,6 +171,8 @@ class _BodyReader:
                 ins._tail = tail
                 ins._source = source
                 ins._at = at
+                # `setdefault` finds a second definition of a name in the same look-up that adds the
+                # first.
                 if (root and scope.root) or by_name.setdefault(name, ins) is not ins:
                     raise _Doubt
             except (_Doubt, KeyError, ParseError):
@@ -178,7 +185,7 @@ class _BodyReader:
             before, at = at, line.end()
 
     def _read_carefully(self, at: int) -> int:
-        """Read the instruction at `at` and all that follow in the same line; return the end."""
+        """Read the instruction at `at` and all others that begin in its line; return the end."""
         texts, end = self._texts, self._section.end
         reader = instruction.InstructionReader(
             texts.source, texts.types, self._scope, self._callees, end
@@ -194,16 +201,18 @@ class _BodyReader:
                 return at
 
     def _odd_line(self, at: int, before: int) -> int | None:
-        """Read what is at `at` and has no printed form; return its end, or `None` at the end.
+        """Read unusual text at `at`; return its end, or `None` at the body's end.
 
         Args:
-            at: Where to read.
+            at: Offset of the text.
             before: Start of the line before, if that was read as a complete instruction.
         """
         text, end = self._texts.source.text, self._section.end
         start = skip(text, at)
         if start >= end:
             return None
+        # An instruction may continue on the next line. Text that does not begin an instruction
+        # belongs to the line before, which is dropped and read again, carefully.
         if before >= 0 and not instruction.START.match(
             text, start
         ):  # the line before may go on here
@@ -221,7 +230,7 @@ class _BodyReader:
         return tuple(found)
 
     def _operands(self, inside: str) -> tuple[Instruction, ...]:
-        """Read operands, perhaps written with their types or with `/*index=5*/`."""
+        """Read operands, which may have types or comments `/*index=5*/`."""
         lookup = self._scope.by_name.__getitem__
         if "[" not in inside and "/" not in inside:
             if inside[0] == "%":
@@ -243,10 +252,12 @@ class _BodyReader:
         return tuple(operands)
 
     def _check_result(self, place: tuple[int, int], root: Instruction) -> None:
-        """Check the type in the header against the root's."""
+        """Check the type in the header against the root's type."""
         source = self._texts.source
         start, end = place
         written = source.text[start:end]
+        # Computations of one module share few result types, so a pair that was compatible before is
+        # not compared again.
         if self._texts.results.get(written) is root.type:
             return
         try:

@@ -1,4 +1,4 @@
-"""Everything in a module that reading leaves as text: read now, so that every error shows."""
+"""Decoding of everything in a module that reading leaves as text, so that every error shows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _READERS: Final[dict[str, Callable[[str], object]]] = {
 
 
 def decode_module(module: Module) -> int:
-    r"""Decode all that `parse_hlo` leaves as text in a module; return how many values that were.
+    r"""Decode everything that `parse_hlo` leaves as text; return the number of decoded values.
 
-    These are the attributes that an instruction of any opcode may have (metadata, shardings,
-    configs …), the values of constants unless the text leaves them out, and the tables of stack
-    frames.
+    These are attributes of instructions of any opcode (metadata, shardings, configs), the values of
+    constants that are not elided, and the tables of stack frames.
 
     >>> from hloscope.hlo_parser.reader import parse_hlo
     >>> m = parse_hlo('ENTRY e { ROOT x = f32[] constant(2), metadata={op_name="y"} }')
@@ -41,7 +40,7 @@ def decode_module(module: Module) -> int:
         module: A module read from HLO.
 
     Raises:
-        ParseError: Something is not as it should be, with its place.
+        ParseError: A text is invalid; the error has its position.
     """
     count, reader_of = 0, _READERS.get
     read_stack_frames(module.preamble)
@@ -78,7 +77,7 @@ def _decode_constant(ins: Instruction, op: Constant) -> int:
 
 
 def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
-    """The error with its place in the module, as far as that is known."""
+    """Return the error with its position in the module, if that is known."""
     span = ins.span
     if span is None:
         return error

@@ -1,4 +1,4 @@
-"""Lists of devices in their compact notations: iota `[2,4]<=[4,2]T(1,0)`, and named meshes.
+"""Compact lists of devices: iota `[2,4]<=[4,2]T(1,0)`, and named meshes.
 
 Source: XLA docs "Sharding" (tile assignments), Shardy docs "Sharding representation" (meshes,
 sub-axes).
@@ -24,7 +24,7 @@ _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 
 def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
-    """Return the iota `[4,2]T(1,0)` at `start`, and where it ends."""
+    """Return the iota `[4,2]T(1,0)` at `start`, and its end."""
     found = _IOTA.match(text, start)
     if found is None:
         fail("expected `[sizes]` or `[sizes]T(permutation)`", text, start, len(text))
@@ -39,7 +39,7 @@ def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
 
 
 def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
-    """Return sizes and iota of `[2,4]<=[4,2]T(1,0)` at `start`, and where it ends."""
+    """Return sizes and iota of `[2,4]<=[4,2]T(1,0)` at `start`, and their end."""
     found = _TILES.match(text, start)
     if found is None:
         fail("expected `[sizes]<=[sizes]`", text, start, len(text))
@@ -52,7 +52,7 @@ def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
 
 
 def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
-    """Return the mesh `mesh['x'=2,'y'=4], device_ids=(…)` at `start`, and where it ends."""
+    """Return the mesh `mesh['x'=2,'y'=4], device_ids=(…)` at `start`, and its end."""
     if not text.startswith("mesh[", start):
         fail("expected `mesh[…]`", text, start, len(text))
     end = text.find("]", start)
@@ -90,7 +90,7 @@ def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
 
 
 def read_axis(text: str, mesh: Mesh) -> AxisRef:
-    """Return the axis `'x'` or part of one, `'x':(2)4`, of a mesh."""
+    """Return an axis `'x'` of a mesh, or part of one, `'x':(2)4`."""
     found = _REF.fullmatch(text.strip())
     if found is None:
         fail(f"expected `'axis'` or `'axis':(before)size`, found `{text}`", text, 0, len(text))
@@ -107,7 +107,11 @@ def read_axis(text: str, mesh: Mesh) -> AxisRef:
 
 
 def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
-    """Return the axes of `{'x', 'y':(1)2}`; no two may share a part."""
+    """Return the axes of `{'x', 'y':(1)2}`.
+
+    Raises:
+        ParseError: Two of them overlap.
+    """
     refs = tuple(read_axis(part, mesh) for part, _ in split_list(inside(text.strip())))
     for number, ref in enumerate(refs):
         for other in refs[:number]:
@@ -117,6 +121,8 @@ def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def _overlap(mesh: Mesh, a: AxisRef, b: AxisRef) -> bool:
+    # A sub-axis covers the half-open range `[before, before * size)` of the axis' factors; two
+    # ranges overlap unless one ends before the other begins.
     return a.before < b.before * mesh.size(b) and b.before < a.before * mesh.size(a)
 
 

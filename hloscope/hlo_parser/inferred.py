@@ -1,8 +1,7 @@
-"""Types that the text leaves out: the op's own inference, with the layouts XLA would give.
+"""Types omitted in the text: the op's inferred type, with the layout that XLA would choose.
 
-XLA infers the layout along with the sizes: an element-wise op takes its first operand's, a
-transpose moves the operand's dimensions, a tuple keeps its parts as they are.  Everything else
-has no layout, which means row-major.
+An element-wise op has its first operand's layout, a transpose permutes its operand's, and a tuple
+keeps those of its parts. Every other type has no layout, that is, row-major order.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from hloscope.ops import (
 )
 
 _NO_LAYOUT: Final = ("select", "clamp")
-"""Element-wise ops whose result is not laid out like the first operand, as all others are."""
+"""Element-wise ops whose result does not have the layout of the first operand."""
 
 
 def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, ...]) -> Type:
-    """Return the type of an instruction of HLO text that does not write it.
+    """Return the type of an instruction whose text omits it.
 
     Raises:
         VerifyError: The operands do not fit the op.
-        ValueError: The type does not follow from them.
+        ValueError: The operands do not determine the type.
     """
     needed = signature(op)
     if needed is not None and not needed.takes(operands):
@@ -63,7 +62,7 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
 
 
 def _is_like_first(op: Op) -> bool:
-    """Is the result laid out like the first operand?"""
+    """Does the result have the layout of the first operand?"""
     if isinstance(op, Elementwise):
         return op.name not in _NO_LAYOUT
     opcode = OPCODES.get(type(op))
@@ -71,7 +70,7 @@ def _is_like_first(op: Op) -> bool:
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
-    """Return `type_` with the dimensions dynamic that are so in any operand of the same size.
+    """Return `type_` with those dimensions dynamic that are so in an operand with an equal size.
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """
@@ -93,7 +92,7 @@ def _with_layout(type_: Type, layout: Layout | None) -> Type:
 
 
 def _permuted(operand: TensorType, permutation: tuple[int, ...]) -> Layout:
-    """Return the layout under which a transpose moves nothing in memory."""
+    """Return the layout with which a transpose is a bitcast."""
     layout = operand.layout or Layout(tuple(range(operand.rank - 1, -1, -1)))
     place = {old: new for new, old in enumerate(permutation)}
     return replace(layout, minor_to_major=tuple(place[d] for d in layout.minor_to_major))

@@ -1,4 +1,4 @@
-"""One instruction in any form the grammar allows, part by part, with a place for every error."""
+"""Parsing of one instruction in any form of the grammar, with a position for every error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ else:
     inferred = lazy("hloscope.hlo_parser.inferred")
 
 START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
-"""How an instruction begins."""
+"""The beginning of an instruction."""
 
 _NAME: Final = pattern(rf"%?({NAME})")
 _WORD: Final = pattern(r"[A-Za-z_][\w.-]*")
@@ -50,32 +50,32 @@ _WITH_INSIDE: Final = ("parameter", "constant")
 
 
 class Callees(Protocol):
-    """Where an instruction finds the computations it calls."""
+    """Lookup of the computations that an instruction may call."""
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation of a name, if it may be called from here."""
+        """Return the computation of a name; `None` if it may not be called from here."""
 
     def names(self) -> Collection[str]:
         """Return all names, for suggestions."""
 
     def read_earlier(self) -> None:
-        """Read the bodies of all computations that may be called from here, the first first."""
+        """Read the bodies of all computations that may be called from here, in text order."""
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Read the computation whose braces open at `at`, in an instruction called `stem`."""
+        """Read the computation whose brace opens at `at`, inside the instruction `stem`."""
 
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return what stands for a computation not in the text; `None` if the text is a module."""
+        """Return a stand-in for a missing computation; `None` in a whole module."""
 
 
 Caller: TypeAlias = tuple[Op, int, tuple[Instruction, ...], Type | None]
-"""Op of a caller, index of the callee, operands, and the type if it is written."""
+"""Op of a caller, index of the callee, operands, and the type if the text has it."""
 
 
 class InstructionReader:
-    """Reads instructions of one scope one at a time."""
+    """Reads single instructions into one scope."""
 
     def __init__(
         self, source: Source, types: Types, scope: Scope, callees: Callees, end: int
@@ -89,10 +89,10 @@ class InstructionReader:
         self._depth = 0
 
     def read(self, at: int) -> int:
-        """Add the instruction at `at` to the scope and return where it ends.
+        """Add the instruction at `at` to the scope, and return its end.
 
         Raises:
-            ParseError: With the place.
+            ParseError: The text is invalid; the error has its position.
         """
         source, text, scope = self._source, self._text, self._scope
         at = skip(text, at)
@@ -114,10 +114,10 @@ class InstructionReader:
         return end
 
     def read_unnamed(self, at: int, name: str) -> int:
-        """Add the instruction `type opcode(…)` at `at` as `name` and return where it ends.
+        """Add the instruction `type opcode(…)` at `at` as `name`, and return its end.
 
         Raises:
-            ParseError: With the place.
+            ParseError: The text is invalid; the error has its position.
         """
         ins, end = self._read_value(name, at, at, attributes=True)
         self._scope.add(ins)
@@ -141,7 +141,7 @@ class InstructionReader:
     def _read_value(
         self, name: str, start: int, at: int, *, attributes: bool
     ) -> tuple[Instruction, int]:
-        """Read `type opcode(operands), attributes` at `at`."""
+        """Read `type opcode(operands), attributes` at `at`; return the instruction and its end."""
         source, text = self._source, self._text
         stop = type_end(source, at)
         type_ = self._type(at, stop) if stop > at else None
@@ -166,6 +166,8 @@ class InstructionReader:
             end = self._attributes_end(end)
         op_text = without_comments(text[where:end])
         read = self._read_op(word, op_text, where, inside)
+        # The op comes before operands and type: a nested instruction adds names to the scope, and
+        # an omitted type is inferred from op, operands and callees.
         op, names, predecessors, extras = read
         operands = () if opcode in _WITH_INSIDE else self._operands(*inside, start)
         calls = tuple(
@@ -198,7 +200,7 @@ class InstructionReader:
         place: tuple[int, int],
     ) -> Type:
         if not all(computation.is_read for computation in calls):
-            self._callees.read_earlier()  # in order: each inside the other could be too deep
+            self._callees.read_earlier()  # in order, since nested reading could be too deep
         try:
             return inferred.inferred_type(
                 read[0], tuple(operand.type for operand in operands), calls
@@ -268,7 +270,7 @@ class InstructionReader:
     # ------------------------------------------------------------------------------ references
 
     def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return the computation that instruction `name`, with attributes `[at, end)`, calls."""
+        """Return the computation that instruction `name`, with attributes at `[at, end)`, calls."""
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
             return self._callees.read_inline(at + blanked.index(callee), name)
@@ -278,14 +280,16 @@ class InstructionReader:
         return computation
 
     def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return a stand-in if the text is a part of a module.
+        """Return a stand-in for an unknown callee, if the text is a part of a module.
 
         Raises:
-            ParseError: The text is a module, so the name is wrong.
+            ParseError: The text is a whole module, so the name is wrong.
         """
         place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
         where = place.span(1) if place else (at, end)
         known = self._callees.names()
+        # A name that differs from a known one in its letters is probably a typing error; one that
+        # differs in its number only may be a computation that was not copied.
         near = nearest(name, known)
         if name not in known and (near is None or _without_number(near) == _without_number(name)):
             op, number, operands, type_ = caller
@@ -320,7 +324,7 @@ class InstructionReader:
         return ins
 
     def _operands(self, at: int, end: int, start: int) -> tuple[Instruction, ...]:
-        """Read the operand list `[at, end)` of the instruction that begins at `start`."""
+        """Read the operand list `[at, end)` of the instruction at `start`."""
         source, text = self._source, self._text
         operands: list[Instruction] = []
         at = skip(text, at)
@@ -338,7 +342,7 @@ class InstructionReader:
         return tuple(operands)
 
     def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
-        """Read an operand; there is none where only its type is written, as XLA reads it."""
+        """Read an operand; `None` if only a type is written, which XLA ignores."""
         source, text, scope = self._source, self._text, self._scope
         first = at
         stop = type_end(source, at)
@@ -376,7 +380,7 @@ class InstructionReader:
         return ins
 
     def _nested(self, start: int, at: int) -> tuple[Instruction, int]:
-        """Read an operand that is an instruction itself: `add(f32[2] abs(a), b)`."""
+        """Read an operand that is itself an instruction: `add(f32[2] abs(a), b)`."""
         if self._depth >= _DEEPEST:
             fail("operands are nested too deeply", self._source, at)
         word = _WORD.match(self._text, at)
@@ -399,10 +403,10 @@ class InstructionReader:
 
 
 def _without_number(name: str) -> str:
-    """A name without what XLA adds to make it unique: `add.12.clone` and `add.3` are two adders."""
+    """Return a name without XLA's suffixes: `add.12.clone` and `add.3` both give `add`."""
     return _NUMBER.sub("", name)
 
 
 def _longer(opcode: str) -> str | None:
-    """Return the known opcode that `opcode` abbreviates: `negate` for `neg`."""
+    """Return the shortest known opcode that begins with `opcode`: `negate` for `neg`."""
     return min((known for known in SPELLINGS if known.startswith(opcode)), key=len, default=None)

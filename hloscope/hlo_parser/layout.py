@@ -1,8 +1,8 @@
-"""Texts that have lost their line breaks, laid out in lines again.
+"""Restoration of line breaks in texts that have lost them.
 
-What tools join into one line is HLO all the same; but what XLA prints is read by lines, many times
-faster.  So blanks before instructions, tables and computations become line ends: the text says what
-it said, everything stands where it stood, and its positions are counted in the text as given.
+HLO joined into one line is valid, but the fast path reads lines. So blanks before instructions,
+tables and computations are replaced by line breaks. The program and all offsets are unchanged, and
+positions are reported in the given text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hloscope.lazy import pattern
 from hloscope.source import Source
 
 _LONG: Final = 1 << 16
-"""A shorter text is read soon enough as it is."""
+"""Minimum length of a text that is laid out, in characters; shorter texts are read unchanged."""
 _IN_A_LINE: Final = 8
-"""Instructions in each line from which on it is laid out."""
+"""Minimum number of instructions in each line of a text that is laid out."""
 _FIRST: Final = pattern(rf"\{{\s*(?:ROOT )?(%?){NAME} = ")
-"""The first instruction of a body, and what stands before names."""
+"""The first instruction of a body, with the mark before names."""
 _TABLES: Final = r'F(?:ile(?:Names|Locations)|unctionNames)\b|StackFrames\b|\d+ ["{]'
 """Tables of files, functions and stack frames, and their rows."""
 _PARTS: Final = {
@@ -35,18 +35,15 @@ _PARTS: Final = {
     )
     for mark in ("", "%")
 }
-"""Blanks that may be the end of a line, and what has to be looked at on the way to them.
-
-By what stands before names.
-"""
+"""Blanks that may become a line break, and strings and comments to skip, by the mark of names."""
 
 
 class _Doubt(Exception):  # noqa: N818  (never leaves this file)
-    """The text has what a line end might change."""
+    """The text has something that a line break could change."""
 
 
 def in_lines(source: Source) -> Source:
-    r"""The source, laid out in lines if it is long and has few of them.
+    r"""Return the source, laid out in lines if it is long and has few of them.
 
     >>> joined = "a { " + " ".join(f"x{k} = s32[] constant({k})" for k in range(5000)) + " }"
     >>> found = in_lines(Source("joined", joined))

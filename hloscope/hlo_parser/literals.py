@@ -1,7 +1,8 @@
-"""Literal text ⇄ numpy arrays: `{ { 1, 2 }, { 3, -inf } }`, `(1, 2)`, `nan(0x7)`, tuples.
+"""Conversion between literals and numpy arrays: `{ { 1, 2 }, { 3, -inf } }`, `nan(0x7)`, tuples.
 
-Numpy and ml_dtypes are loaded when the first value is asked for.  Sizes are checked against the
-text before anything is allocated.
+Numpy and ml_dtypes are loaded with the first value. Sizes are checked against the text before
+memory is allocated.
+
 Source: XLA docs "Operation semantics", `Constant`; the number formats are those of HLO text.
 """
 
@@ -43,25 +44,25 @@ _TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
 _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
-"""Size of the largest array made from a literal that does not list its elements."""
+"""Maximum bits of an array made from a literal that does not list its elements."""
 _SHORT: Final = 64
-"""Characters of a literal whose value is kept for the next one that is alike."""
+"""Maximum characters of a literal whose array is cached."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
 """Element types whose NaNs have a payload."""
 
 
 class HloLiteral(Literal):
-    """A literal of HLO: its text."""
+    """A literal of HLO, as text."""
 
     __slots__ = ()
 
     @property
     def is_elided(self) -> bool:
-        """Is it `{...}`?"""
+        """Is the value omitted, `{...}`?"""
         return "..." in self.written
 
     def array(self, type: Type) -> Value:
-        """See `literal_value`."""
+        """Return the value, as `literal_value` does."""
         text: str = self.written
         if len(text) <= _SHORT and isinstance(type, TensorType) and not type.bounds:
             return _short_value(type.element, type.sizes, text).copy()
@@ -76,14 +77,15 @@ class HloLiteral(Literal):
         return tuple([int(_BOOLS.get(word, word)) for word in _INTEGER.findall(text)])
 
 
+# Programs repeat short constants such as `0` and `{1, 2}` many times.
 @lru_cache(maxsize=1 << 10)
 def _short_value(element: ElementType, sizes: Dims, text: str) -> Array:
-    """The array of a short literal: equal ones are read once."""
+    """Return the array of a short literal; the caller must copy it."""
     return cast(Array, literal_value(TensorType(element, sizes), text))
 
 
 def literal_text(literal: Literal, type_: Type) -> str:
-    """Return a literal in HLO: as written there, or the value of one of another language."""
+    """Return a literal as HLO text: as written, or printed if it is of another language."""
     if isinstance(literal, HloLiteral):
         return str(literal)
     return print_literal(type_, literal.array(type_))
@@ -93,7 +95,7 @@ def literal_text(literal: Literal, type_: Type) -> str:
 
 
 def literal_value(type_: Type, text: str) -> Value:
-    """Return the array a literal stands for, a tuple of them for a tuple type.
+    """Return the array of a literal; a tuple of arrays for a tuple type.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> literal_value(parse_type("f32[2,2]"), "{ { 1, 2 }, { 3, -inf } }").tolist()
@@ -101,8 +103,8 @@ def literal_value(type_: Type, text: str) -> Value:
 
     Raises:
         ParseError: The text is not a literal of that type.
-        UnsupportedError: The value was left out (`{...}`) when the text was printed, or there is
-            no array for so many elements or dimensions.
+        UnsupportedError: The text omits the value (`{...}`), or numpy has
+            no array of that size or rank.
     """
     if "/*" in text:
         text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
@@ -126,7 +128,7 @@ def _tuple_value(type_: TupleType, text: str) -> Value:
 
 
 def _without_type(type_: TensorType, text: str) -> str:
-    """Drop the type in front of an older text's literal, `f32[2] {1, 2}`."""
+    """Remove the type before the literal, `f32[2] {1, 2}`, which older texts have."""
     text = text.strip()
     typed = _TYPED.match(text)
     if typed is not None:
@@ -149,7 +151,11 @@ def _array_value(type_: TensorType, text: str) -> Array:
     words = _SEPARATOR.sub(" ", flat).split()
     if shape and not found and len(words) == 1:
         return _first_only(type_, words, text)
-    written = shape[: shape.index(0) + 1] if 0 in shape else shape  # nothing is inside of nothing
+    # Braces and commas are compared with those of the shape first. The product is checked against
+    # the text's length before, since the skeleton of a wrong shape could fill the memory.
+    written = (
+        shape[: shape.index(0) + 1] if 0 in shape else shape
+    )  # an empty dimension has no inner braces
     if prod(filter(None, written)) > len(text) or found != _skeleton(written):
         _explain_shape(shape, text, found)
     if len(words) != type_.num_elements:
@@ -158,7 +164,10 @@ def _array_value(type_: TensorType, text: str) -> Array:
 
 
 def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
-    """Return an array for a literal without braces: XLA sets the first element, the rest is 0."""
+    """Return the array of a literal without braces, whose first element is given and the rest 0.
+
+    Source: XLA's parser, which sets the first element only.
+    """
     first = _numbers(type_.element, words, text)
     if type_.num_elements * type_.element.bits > _MOST_BITS:
         raise UnsupportedError(f"a constant of {type_.num_elements} elements is too large")
@@ -173,7 +182,7 @@ def _shaped(flat: Array, shape: Dims) -> Array:
 
 
 def _skeleton(shape: Dims) -> str:
-    """Return braces and commas of a literal of `shape`.
+    """Return the braces and commas of a literal of `shape`.
 
     >>> _skeleton((2, 3))
     '{{,,},{,,}}'
@@ -187,7 +196,7 @@ def _skeleton(shape: Dims) -> str:
 
 
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error with the first place where the nesting differs from `shape`."""
+    """Raise an error at the first position where the nesting differs from `shape`."""
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):
@@ -210,7 +219,7 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    """The values of the words of a literal, whose text is looked at where one is no number."""
+    """Return the values of the words of a literal; an error names the first invalid word."""
     try:
         return _values(element, words)
     except (ValueError, OverflowError) as error:
@@ -264,6 +273,8 @@ def _floats(element: ElementType, words: list[str]) -> Array:
     values = np.array([_float(word) for word in words], np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         out: Array = values.astype(dtype)
+        # Numpy rounds a value beyond the largest finite one to infinity, where XLA reports an
+        # error.
         if (np.isfinite(values) & (abs(values) > _limit(element))).any():
             raise OverflowError
         if element.name == "f8e8m0fnu":
@@ -271,6 +282,7 @@ def _floats(element: ElementType, words: list[str]) -> Array:
                 raise OverflowError
             # ml_dtypes rounds the smallest one up.
             out.view("u1")[(values > 0) & (values < 1.5 * 2.0**-127)] = 0
+    # Numpy has one NaN. Sign and payload of each NaN are set bit by bit, where the format has them.
     for at in np.flatnonzero(np.isnan(values)):
         found = _NAN.fullmatch(words[at])
         if found and found[2] and element.name not in _IEEE:
@@ -282,9 +294,13 @@ def _floats(element: ElementType, words: list[str]) -> Array:
     return out
 
 
+# Asked for each literal of floats; element types are few.
 @cache
 def _limit(element: ElementType) -> float:
-    """Return the largest number that rounds to a finite value, or a little more."""
+    """Return an upper bound of the numbers that round to a finite value.
+
+    It is the largest finite value plus half a unit of its last mantissa bit.
+    """
     most = float(ml_dtypes.finfo(numpy_dtype(element)).max)
     return most * (1 + 2.0 ** -(_mantissa(element) + 2))
 
@@ -327,7 +343,7 @@ def _nan_bits(element: ElementType, negative: bool, payload: str | None) -> int:
 
 
 def print_literal(type_: Type, value: Value) -> str:
-    """Return the text of an array of `type_` as XLA prints it.
+    """Return the text of an array, as XLA prints it.
 
     >>> import numpy as np
     >>> from hloscope.hlo_parser.types import parse_type
@@ -365,7 +381,11 @@ def _words(element: ElementType, array: Array) -> list[str]:
 
 
 def _float_words(element: ElementType, flat: Array) -> list[str]:
-    """Print with the fewest digits that restore the value; f32 and f64 first try fewer."""
+    """Return the shortest decimal text of each value that restores it.
+
+    f32 and f64 are first printed with 6 and 15 digits, as XLA does, and with more where that is not
+    exact.
+    """
     digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
     short = {"f32": 6, "f64": 15}.get(element.name, digits)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -392,7 +412,7 @@ def _nan_word(element: ElementType, item: Array) -> str:
 
 
 def _nested(words: list[str], shape: Dims) -> str:
-    """Put braces around `words`, level by level from the inside."""
+    """Return `words` with braces, added level by level from the innermost dimension."""
     if len(shape) == 1:
         return f"{{{', '.join(words)}}}"
     if shape[-1] > 1:

@@ -1,8 +1,7 @@
-"""What instructions have in common: types, and ops with their attributes, read once per text.
+"""Tables of types and of ops with attributes, each read once for a text.
 
-The lines of a dump differ in names and metadata; of the rest there are a few hundred variants.
-Computation names are taken out of the attributes before they are looked up, as each fusion calls
-its own computation.
+Lines of a dump differ in names and metadata, but have only a few hundred variants of the rest.
+Names of computations are removed before the look-up, since each fusion calls its own.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ CALLING: Final = frozenset(
     if row.callees
     for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
 )
-"""Opcodes whose attributes may name a computation."""
+"""Opcodes with attributes that may name a computation."""
 HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
-"""Opcodes with something else than operands in parentheses."""
+"""Opcodes whose parentheses have no operands."""
 
 
 Pairs = tuple[tuple[str, str], ...]
 Calls = tuple[Any, ...]
-"""Called computations: an int is a position in the list of names taken out, a str is a name."""
+"""Called computations: an `int` is an index into the removed names, a `str` is a name."""
 
 Variant = tuple[Op, Calls, tuple[Any, ...], Pairs]
-"""Op, called computations, names of control predecessors, attributes kept as written."""
+"""Op, called computations, names of control predecessors, attributes as text."""
 
 
 def _unadorned(opcode: str, inside: str) -> Variant | None:
-    """Return what `read_op` would for a parameter or constant without attributes."""
+    """Return `read_op`'s result for a parameter or constant without attributes, or `None`."""
     if opcode == "constant":
         return Constant(HloLiteral(inside.strip())), (), (), ()
     return (Parameter(int(inside)), (), (), ()) if inside.isdecimal() else None
@@ -60,9 +59,9 @@ class Types(dict[str, Type]):
 
 
 class Variants(dict[str | tuple[str, str], Variant]):
-    """Ops of one opcode by their attributes without computation names.
+    """Ops of one opcode, by their attributes without computation names.
 
-    What is in parentheses comes second in the key where it is not operands.
+    The key has the text in parentheses as a second part if that is not operands.
     """
 
     def __init__(self, opcode: str) -> None:
@@ -77,6 +76,7 @@ class Variants(dict[str | tuple[str, str], Variant]):
             if common is not None:
                 self[key] = common
                 return common
+        # A missing key means that the general reader must read the line; errors are its task too.
         if not is_opcode(opcode) or (attributes and not _ATTRIBUTES.match(attributes)):
             raise KeyError("not in the printed form")
         op, names, predecessors, extras = read_op(opcode, attributes, *inside)
@@ -90,11 +90,11 @@ class Variants(dict[str | tuple[str, str], Variant]):
 
 
 Head = tuple[Type, Variants, bool, bool]
-"""Type, ops of the opcode, whether they may call, whether they have operands in parentheses."""
+"""Type, ops of the opcode, whether they may call, whether their parentheses have operands."""
 
 
 class Heads(dict[str, Head]):
-    """What stands before the parenthesis, `f32[2]{0} add`, by its text."""
+    """Heads of instructions, `f32[2]{0} add`, by their text."""
 
     def __init__(self, types: Types) -> None:
         super().__init__()
@@ -112,10 +112,10 @@ class Heads(dict[str, Head]):
 
 
 class Tails(set[str]):
-    """Texts known to hold nothing but attributes kept as written."""
+    """Texts after metadata that have only attributes which are kept as text."""
 
     def accept(self, text: str) -> bool:
-        """Does `text` hold only such attributes?"""
+        """Does `text` have only attributes that are kept as text?"""
         if text in self:
             return True
         try:
@@ -129,7 +129,7 @@ class Tails(set[str]):
 
 
 def take_callees(attributes: str) -> tuple[str, list[str]]:
-    r"""Return attributes with numbered holes for computation names, and the names.
+    r"""Return attributes with numbered placeholders for computation names, and the names.
 
     >>> take_callees(", condition=%c, body=%b")
     (', condition=\x000, body=\x001', ['c', 'b'])
@@ -146,7 +146,7 @@ def take_callees(attributes: str) -> tuple[str, list[str]]:
 
 
 def compatible(left: Type, right: Type) -> bool:
-    """Are the types equal but for layouts?"""
+    """Are the types equal, apart from layouts?"""
     pairs = [(left, right)]
     while pairs:
         a, b = pairs.pop()

@@ -1,7 +1,8 @@
-"""What instructions carry beside their meaning: metadata, backend configs, origins, stack frames.
+"""Metadata, backend configs, origins and stack frames of instructions.
 
-Readers of single values; the graph keeps their text (`Instruction.extras`, `Module.preamble`), so
-nothing here runs until somebody asks.
+The graph keeps these as text (`Instruction.extras`, `Module.preamble`); the functions here read
+single values on demand.
+
 Source: XLA's `OpMetadata`, `StackFrameIndex`, as printed in HLO text.
 """
 
@@ -29,10 +30,10 @@ from hloscope.limits import read_json
 
 
 class Metadata(NamedTuple):
-    """Where an instruction comes from; 0 and `""` where nothing is said.
+    """The origin of an instruction in the source program; 0 and `""` if unknown.
 
     Attributes:
-        others: Fields not named here, as written.
+        others: Further fields, as text.
     """
 
     op_type: str = ""
@@ -55,9 +56,10 @@ _NUMBERS: Final = {name for name, value in _NONE._asdict().items() if type(value
 _FIELD: Final = pattern(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
 
 
+# An instruction's metadata is asked for by several questions, and texts repeat.
 @lru_cache(maxsize=1 << 13)
 def read_metadata(text: str) -> Metadata:
-    """Return the metadata `{op_name="a/b" source_line=3}`.
+    """Return the metadata of a text `{op_name="a/b" source_line=3}`.
 
     >>> read_metadata('{op_name="jit(f)/add" stack_frame_id=7}').op_name
     'jit(f)/add'
@@ -65,6 +67,8 @@ def read_metadata(text: str) -> Metadata:
     Raises:
         ParseError: Something is not `field=value`.
     """
+    # Texts of metadata differ in their strings; the text between the strings repeats. So the parts
+    # between quotes decide, once, where each field is found.
     if "\\" not in text:
         parts = text.split('"')
         fields = _fields_between(tuple(parts[::2])) if len(parts) % 2 else None
@@ -74,15 +78,19 @@ def read_metadata(text: str) -> Metadata:
     return _read_fields(text)
 
 
+# A dump of a real program has few different texts between the strings.
 @lru_cache(maxsize=1 << 12)
 def _fields_between(
     parts: tuple[str, ...],
 ) -> tuple[list[Any], Callable[[list[Any]], tuple[Any, ...]]] | None:
-    """What metadata says whose strings stand between these parts of its text.
+    """Return a reader of metadata by the parts of its text between strings.
 
-    The fields, and what picks all of them from the text's parts, strings included, and the fields;
-    `None` where the text is not to be read in this way.
+    The result is the field values that do not depend on strings, and a function that selects all
+    fields from the parts of a text followed by those values. It is `None` if a text of this form
+    must be read in full.
     """
+    # Each string is replaced by a mark that no text contains. Reading that text once shows in which
+    # field each string ends up.
     marks = [f"\0{number}" for number in range(len(parts) - 1)]
     texts = [f'{part}"{mark}"' for part, mark in zip(parts, marks, strict=False)]
     try:
@@ -143,7 +151,7 @@ def read_frontend_attributes(text: str) -> Mapping[str, str]:
 
 
 def _comma_separated(text: str) -> str:
-    """Quoted names are allowed, too."""
+    """Return attributes with quoted names unquoted."""
     return re.sub(r'(^|,)(\s*)"([\w.-]+)"(?=\s*=)', r"\1\2\3", text)
 
 
@@ -152,7 +160,7 @@ class BackendConfig(Struct, frozen=True):
 
     Attributes:
         kind: `json`, `string` (a quoted text), or `mlir` (a dictionary attribute).
-        value: What JSON says; the string; attribute texts by name.
+        value: The JSON value, the string, or attribute texts by name.
     """
 
     kind: str
@@ -166,13 +174,13 @@ _LAX: Final = pattern(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])
 
 
 def _strict(found: re.Match[str]) -> str:
-    """Quote bare names and drop commas before a closing bracket, as JSON wants."""
+    """Quote a bare name, or drop a comma before a closing bracket, as JSON requires."""
     string, name = found.groups()
     return string or (f'"{name}"' if name else "")
 
 
 def read_backend_config(text: str) -> BackendConfig:
-    """Return a backend config.
+    """Parse a backend config.
 
     >>> read_backend_config("{uplo = 76 : ui8}")
     BackendConfig(kind='mlir', value={'uplo': '76 : ui8'})
@@ -180,7 +188,7 @@ def read_backend_config(text: str) -> BackendConfig:
     BackendConfig(kind='json', value={'sizes': [32]})
 
     Raises:
-        ParseError: It is in none of the forms.
+        ParseError: The text has none of the forms.
     """
     text = text.strip()
     known = _string_or_json(text)
@@ -214,7 +222,7 @@ class Config(Written):
 
     @property
     def value(self) -> Any:
-        """What JSON or a dictionary of MLIR says, also in quotes; else the string.
+        """The parsed JSON or MLIR dictionary, quoted or not; else the string.
 
         >>> Config("{uplo = 76 : ui8}").value
         {'uplo': 76}
@@ -222,6 +230,7 @@ class Config(Written):
         return _config_value(self)
 
 
+# Programs repeat configs, and each question about a kernel asks for them.
 @lru_cache(maxsize=4096)
 def _config_value(text: str) -> Any:
     config = _string_or_json(text.strip())
@@ -239,7 +248,7 @@ class FrontendAttributes(Written):
 
     @property
     def value(self) -> Any:
-        """The entries by name, see `frontend_values`.
+        """The entries by name, as `frontend_values` gives them.
 
         >>> FrontendAttributes('{a="b",xla.sdy.manual_axes="#sdy<manual_axes{}>"}').value
         {'a': 'b', 'xla.sdy.manual_axes': ()}
@@ -247,6 +256,7 @@ class FrontendAttributes(Written):
         return _frontend_values(self)
 
 
+# Programs repeat these attributes on many instructions.
 @lru_cache(maxsize=4096)
 def _frontend_values(text: str) -> dict[str, Any]:
     try:
@@ -262,7 +272,7 @@ _WRITTEN: Final[dict[str, type[Written]]] = {
 
 
 def written(name: str, text: str) -> str:
-    """Return the text of an attribute that is kept as written, with what it says if we know."""
+    """Return an attribute's text, which can parse its value if the attribute is known."""
     known = _WRITTEN.get(name)
     return known(text) if known else text
 
@@ -281,13 +291,13 @@ class OriginLeaf(Struct, frozen=True):
 
 
 Origin: TypeAlias = "OriginLeaf | tuple[Origin, ...] | None"
-"""A leaf per array of the type, nested as its tuples are; `None` where nothing is known."""
+"""One leaf for each array of the type, nested as its tuples are; `None` if unknown."""
 
 _LEAF: Final = pattern(r'\{\s*("(?:[^"\\]|\\.)*")\s*(\{[\d,\s]*\})?\s*\}')
 
 
 def read_origin(text: str) -> Origin | str:
-    """Return the origin of a value, from `origin={…}`; a marker such as `[synthetic_call]` as text.
+    """Return the origin in `origin={…}`; a marker such as `[synthetic_call]` is returned as text.
 
     >>> read_origin('{({"v1"}, {"v2" {1}})}')
     (OriginLeaf(name='v1', index=()), OriginLeaf(name='v2', index=(1,)))
@@ -311,7 +321,7 @@ def _origin(text: str) -> Origin:
 
 
 class Frame(Struct, frozen=True):
-    """A place in the source of the program: lines and columns count from 1, 0 is unknown."""
+    """A position in the program's source: lines and columns count from 1, 0 is unknown."""
 
     file: str
     function: str
@@ -325,20 +335,21 @@ class Frame(Struct, frozen=True):
 
 
 class StackFrames(Struct, frozen=True, dict=True):
-    """The tables at the head of an optimised module."""
+    """The stack frame tables of an optimised module."""
 
     files: Mapping[int, str]
     functions: Mapping[int, str]
     locations: Mapping[int, Mapping[str, int]]
     frames: Mapping[int, Mapping[str, int]]
 
+    # Every instruction of one source line asks for the same trace.
     @cached_property
     def _known(self) -> dict[int, tuple[Frame, ...]]:
-        """The frames of each id that was asked for."""
+        """Traces by frame id."""
         return {}
 
     def trace(self, frame_id: int) -> tuple[Frame, ...]:
-        """Return the frames of an id, the innermost first; none for an unknown id."""
+        """Return the frames of an id, innermost first; empty for an unknown id."""
         known = self._known.get(frame_id)
         if known is None:
             known = self._known[frame_id] = self._trace(frame_id)
@@ -346,6 +357,7 @@ class StackFrames(Struct, frozen=True, dict=True):
 
     def _trace(self, frame_id: int) -> tuple[Frame, ...]:
         trace: list[Frame] = []
+        # A damaged table may have a cycle of parents, which `seen` ends.
         seen: set[int] = set()
         while frame_id in self.frames and frame_id not in seen:
             seen.add(frame_id)
@@ -370,9 +382,10 @@ _ROW: Final = pattern(r"(\d+) ([^\n]*)")
 _ENTRY: Final = pattern(r"(\w+)=(\d+)")
 
 
+# Every trace of a module asks for its tables; a program has few modules.
 @lru_cache(maxsize=16)
 def read_stack_frames(preamble: str) -> StackFrames:
-    """Return the tables in the text between a module's header and its first computation."""
+    """Return the tables between a module's header and its first computation."""
     tables: dict[str, dict[int, str]] = {
         found[1]: {int(row[1]): row[2].strip() for row in _ROW.finditer(found[2])}
         for found in _TABLE.finditer(preamble)
@@ -394,9 +407,9 @@ def read_stack_frames(preamble: str) -> StackFrames:
 
 
 def source_trace(data: Metadata, preamble: str) -> tuple[Frame, ...]:
-    """Return where in the program's source an instruction comes from, the innermost place first.
+    """Return the source positions of an instruction, innermost first.
 
-    Empty where neither its metadata nor the tables of the module, in its preamble, say.
+    Empty if neither its metadata nor the tables in the module's preamble have any.
     """
     trace = read_stack_frames(preamble).trace(data.stack_frame_id) if preamble else ()
     if trace or not data.source_file:

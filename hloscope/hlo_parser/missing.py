@@ -1,7 +1,7 @@
-"""Stand-ins for computations that a part of a module calls and that are not in the text.
+"""Stand-ins for computations that a part of a module calls but does not contain.
 
-A fusion or a `reduce` copied out of a dump has its callee elsewhere.  The stand-in takes and
-returns what the instruction says that it does; what happens inside is an op nothing is known of.
+A fusion or a `reduce` copied from a dump lacks its callee. A stand-in has the parameter and result
+types that the caller implies; its root is an unknown op.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _TRUTH: Final = TensorType(ELEMENT_TYPES["pred"], ())
 _COMBINERS: Final = ("reduce", "reduce_window", "scatter", "all_reduce", "reduce_scatter")
 
 OPCODE: Final = "missing-computation"
-"""What the root of a stand-in is called."""
+"""Opcode of the root of a stand-in."""
 
 
 def signature_of_callee(
     op: Op, number: int, operands: Sequence[Type], result: Type
 ) -> tuple[tuple[Type, ...], Type]:
-    """Types that a callee takes and returns, as the instruction that calls it says.
+    """Return the parameter and result types of a callee, as implied by its caller.
 
     Args:
         op: The op of the caller.
-        number: Index of the callee among those of the instruction.
+        number: Index of the callee among the instruction's callees.
         operands: Types of the operands of the caller.
         result: Type of the caller.
     """
@@ -67,7 +67,7 @@ def _scalar(type: Type) -> Type:
 def stand_in(
     name: str, takes: Sequence[Type], returns: Type, source: Source, at: tuple[int, int]
 ) -> Computation:
-    """A computation that takes and returns these types; it stands where it is named."""
+    """Return a computation with these types, at the position where it is named."""
     parameters = [
         TextInstruction(f"p{k}", type, Parameter(k), (), (), (), "", (), source, *at)
         for k, type in enumerate(takes)

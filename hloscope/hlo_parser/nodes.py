@@ -1,7 +1,7 @@
-"""Graph nodes that know their text: extras and spans are worked out on demand.
+"""Graph nodes with their text: extras and spans are computed on demand.
 
-A dump is mostly metadata, and nearly all of it is never looked at; so a node keeps the tail of its
-line as it stands.  From outside these are plain `Instruction`s and `Computation`s.
+Most of a dump is metadata that is never used, so a node keeps the tail of its line unread. To users
+these are plain `Instruction`s and `Computation`s.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Pairs = tuple[tuple[str, str], ...]
 _METADATA_ALONE: Final = pattern(
     r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
 )
-"""The attributes of nearly every instruction: they need not be split."""
+"""The attributes of nearly every instruction, which need no splitting."""
 _METADATA_FIRST: Final = pattern(r', metadata=(\{[^{}"\\/]*(?:"[^"\\{}]*"[^{}"\\/]*)*\})')
-"""What nearly every tail of a line begins with; nothing in it can be a comment or an escape."""
+"""The beginning of nearly every tail; it cannot contain a comment or an escape."""
 
 
 _SCHEDULED: Final = pattern(
@@ -38,15 +38,16 @@ _SCHEDULED: Final = pattern(
 )
 
 
+# Instructions without metadata repeat a few texts of attributes, such as one config.
 @lru_cache(maxsize=1 << 10)
 def _pairs(text: str) -> Pairs:
-    """What `read_pairs` finds; errors have their place in `text`."""
+    """Return the attributes of a text; errors have positions in `text`."""
     parts = split_attributes(without_comments(text))
     return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
-    """Return `(name, text)` of the attributes in `text`, which stands at `at` in `source`."""
+    """Return `(name, text)` of the attributes in `text`, which is at offset `at` of `source`."""
     if alone := _METADATA_ALONE.fullmatch(text):
         return (("metadata", alone[1]),)
     try:
@@ -74,10 +75,10 @@ class TextInstruction(Instruction):
         at: int,
         end: int = -1,
     ) -> None:
-        """Take the fields of an instruction, and where the rest of it stands.
+        """Set the fields of an instruction and the position of its text.
 
-        `extras` are those read already, `tail` is the text of those that follow; the instruction
-        stands at `[at, end)` in `source`, to the end of the line if `end` is -1.
+        `extras` are those already read, `tail` is the text of the others. The instruction is at
+        `[at, end)` in `source`; it ends with its line if `end` is -1.
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
@@ -92,7 +93,7 @@ class TextInstruction(Instruction):
 
     @property
     def extras(self) -> Pairs:
-        """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
+        """Metadata, sharding and unknown attributes: `(name, text)` as written."""
         tail = self._tail
         if tail:
             first = _METADATA_FIRST.match(tail)
@@ -106,12 +107,12 @@ class TextInstruction(Instruction):
 
     @property
     def known_extras(self) -> Pairs:
-        """Those of `extras` that are read already; the others are common to all opcodes."""
+        """The extras that are already read; the unread ones are common to all opcodes."""
         return self._extras
 
     @property
     def span(self) -> Span:
-        """Where the instruction stands in the source: from its name to its last attribute."""
+        """Position in the source, from the name to the last attribute."""
         if isinstance(self._at, tuple):
             return Span(self._source, *self._at)
         text = self._source.text
@@ -122,11 +123,11 @@ class TextInstruction(Instruction):
 
     @property
     def line(self) -> int:
-        """The line of the source where it begins, counted from 1."""
+        """Line of the source where the instruction begins, counted from 1."""
         return self._source.line(self._start())
 
     def _start(self) -> int:
-        """Where it begins, spaces before it left out."""
+        """Return the offset of the instruction, without leading spaces."""
         start = self._at
         if isinstance(start, tuple):
             return start[0]
@@ -137,9 +138,9 @@ class TextInstruction(Instruction):
 
 
 def unscheduled(ins: Instruction) -> tuple[object, ...]:
-    """A key of what is kept as written: equal where only the names in the schedule differ.
+    """Return a key of the attributes kept as text, without the names in the schedule.
 
-    A dump has such a name, `scheduling_name`, in the metadata of each instruction.
+    The metadata of each instruction in a dump has such a name, `scheduling_name`.
     """
     tail = ins._tail if isinstance(ins, TextInstruction) else ""
     if not tail:
@@ -167,12 +168,12 @@ class TextComputation(Computation):
 
     @property
     def start(self) -> int:
-        """Where its header begins."""
+        """Offset of the header."""
         return self._section.start
 
     @property
     def span(self) -> Span:
-        """Where the computation stands in the source, header and braces included."""
+        """Position in the source, header and braces included."""
         return Span(self._source, self._section.start, self._section.extras_end)
 
 
@@ -195,16 +196,17 @@ class TextModule(Module):
 
     @property
     def extras(self) -> Pairs:
-        """Attributes of the module, `(name, text)` as written."""
+        """Attributes of the module: `(name, text)` as written."""
         if self._header >= 0:
             pairs, _ = read_header(self._source, self._header)
             self._extras, self._header = tuple((n, written(n, text)) for n, text in pairs), -1
         return self._extras
 
     def possible_callers(self) -> dict[Computation, list[Computation]]:
-        """By each computation that is called, those that may call it: who does is among them.
+        """Return, for each called computation, all computations that may call it.
 
-        Found in the text as long as some bodies are not read, so that none is for this.
+        The result may have more callers than exist. It is found in the text while bodies are
+        unread, so that no body is read for it.
         """
         found = None
         if not all([computation.is_read for computation in self]):
@@ -212,7 +214,7 @@ class TextModule(Module):
         return super().possible_callers() if found is None else found
 
     def _callers_by_text(self) -> dict[Computation, list[Computation]] | None:
-        """`None` if anything but names of computations stands where they do."""
+        """Return callers by names in the text; `None` if a name is not a computation's."""
         text = self._source.text
         if _ODD.search(text):
             return None
@@ -222,6 +224,7 @@ class TextModule(Module):
         found: dict[Computation, dict[Computation, None]] = {}
         for mentions in _MENTIONS:
             for mention in mentions.finditer(text):
+                # The last computation that begins before the mention contains it.
                 at = bisect_right(starts, mention.start()) - 1
                 token = mention[1]
                 names = [token]
@@ -238,9 +241,9 @@ class TextModule(Module):
 _CALLERS: Final = (
     "to_apply", "calls", "body", "condition", "decomposition", "select", "scatter", "computations?",
 )  # fmt: skip
-"""Attributes that name computations, or how their names end."""
+"""Attributes that name computations, or the ends of their names."""
 _MENTIONS: Final = tuple(
     [pattern(rf"{name}\s*=\s*(\{{[^}}]*\}}|[^\s,)}}]*)", re.ASCII) for name in _CALLERS]
 )
 _ODD: Final = pattern(r"\*/\s*=")
-"""A comment between the name of an attribute and its value."""
+"""A comment between an attribute's name and its value."""

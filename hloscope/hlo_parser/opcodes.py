@@ -139,7 +139,7 @@ _PLAIN: Final = """
 """
 """Element-wise opcodes without attributes, by the elements of the first operand.
 
-Their ops are named alike, with `_` for `-`; their class says how many operands they take.
+Their ops have the same name, with `_` for `-`; the op's class has the number of operands.
 """
 
 _ACCURATE: Final = """
@@ -149,7 +149,7 @@ _ACCURATE: Final = """
     float,complex                 | acosh>chlo.acosh asin>chlo.asin asinh>chlo.asinh
     float,complex                 | atanh>chlo.atanh cosh>chlo.cosh sinh>chlo.sinh
 """
-"""Unary opcodes with `result_accuracy`; `>` names an op that is called differently."""
+"""Unary opcodes with `result_accuracy`; `>` names an op with another name."""
 
 COMMON: Final = (
     "sharding",
@@ -161,21 +161,21 @@ COMMON: Final = (
     "metadata",
     "backend_config",
 )
-"""Attributes every instruction may have; all but the predecessors are kept as written."""
+"""Attributes of every instruction; all but control predecessors are kept as text."""
 
 
 class Attribute(Struct, frozen=True):
     """One attribute of an opcode.
 
     Attributes:
-        name: As in the text.
-        required: Must be given.
-        always: Is written even if it has its default.
+        name: Name in the text.
+        required: The attribute must be given.
+        always: The attribute is printed even if it has its default.
         kind: Name of its grammar, or `call`, `calls`, `setting`.
-        grammar: Reader and writer, where it has one.
+        grammar: Reader and writer; `None` if it has none.
         fields: Names of the op's fields (one for most), of the setting, or of the group's field.
         group: Field whose value holds `fields`, or `""`.
-        default: Value where it is not given.
+        default: Value if the attribute is omitted.
     """
 
     name: str
@@ -189,12 +189,12 @@ class Attribute(Struct, frozen=True):
 
 
 class Spelling:
-    """How HLO text writes one op class.
+    """HLO spelling of one op class.
 
     Attributes:
-        opcode: As in the text.
-        op: The class.
-        operands: Kind of each operand, with what elements it may have, as in the row.
+        opcode: Opcode in the text.
+        op: The op class.
+        operands: Kind of each operand, with its allowed elements, as in the row.
         result: Kind of the result.
         like_first: A result whose type is not written has the layout of the first operand.
         callees: Names of the attributes that name one computation.
@@ -209,9 +209,10 @@ class Spelling:
         self._attributes: Final = attributes.split()
         self.callees: Final = [t[:-5] for t in self._attributes if t.endswith(("!call", "?call"))]
 
+    # Made on demand: a program has few of all opcodes.
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """By name, in the order in which they are written; a program has few opcodes of all."""
+        """Attributes by name, in print order."""
         return {part.name: part for part in (_attribute(t, self.op) for t in self._attributes)}
 
 
@@ -219,10 +220,10 @@ KINDS: Final = {
     **VALUES,
     "groups": Kind(lambda text: groups.HloGroups(text), lambda value: groups.groups_text(value)),
 }
-"""Every grammar by the name the rows use."""
+"""Grammars by the name that table rows use."""
 
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
-"""Classes of the fields that several attributes fill together."""
+"""Classes of fields that several attributes set together."""
 
 _ATTRIBUTE: Final = pattern(r"([\w-]+)([!+?])(\w+)(?:/(\w+))?(?:>([\w.,]+))?")
 _EMPTY: Final[dict[str, Any]] = {
@@ -231,7 +232,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "transpose_a": "TRANSPOSE_INVALID",
     "window": NO_WINDOW,
 }
-"""Defaults of fields for which the class has none."""
+"""Defaults of fields whose class has none."""
 
 
 def _attribute(text: str, op: type[Op]) -> Attribute:
@@ -253,7 +254,7 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
 
 
 def _rows() -> Iterator[list[str]]:
-    """All rows, those of element-wise ops too."""
+    """Yield all rows, element-wise ops included."""
     for row in filter(str.strip, _ROWS.splitlines()):
         yield [cell.strip() for cell in row.split("|")]
     for table, attributes in ((_PLAIN, ""), (_ACCURATE, "result_accuracy?setting")):
@@ -276,7 +277,7 @@ def _spellings() -> dict[str, Spelling]:
 
 
 SPELLINGS: Final[dict[str, Spelling]] = _spellings()
-"""Every opcode but the sugared asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
+"""Spellings of all opcodes, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
 
 OPCODES: Final[dict[type[Op], str]] = {row.op: row.opcode for row in SPELLINGS.values()}
-"""The opcode of each op class that HLO has."""
+"""The opcode of each op class in HLO."""

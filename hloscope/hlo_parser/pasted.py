@@ -1,6 +1,6 @@
-"""HLO copied from a log, a mail, an issue or a terminal: what surrounds each line is removed.
+"""HLO copied from a log, mail, issue or terminal: removal of the text around each line.
 
-Lines keep their numbers; columns are those of the text that is left.
+Lines keep their numbers; columns are those of the remaining text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 _ESCAPE: Final = pattern(r"\x1b(?:\[[0-9;]*[mK]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-"""A colour, an erased line or a title of a terminal.  Source: ECMA-48, sections 5.3 and 5.4."""
+"""A colour, an erased line or a terminal title. Source: ECMA-48, sections 5.3 and 5.4."""
 _ENTITIES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#34;": '"', "&#39;": "'"}
 _ENTITY: Final = pattern("|".join(map(re.escape, (*_ENTITIES, "&amp;"))))
 _TYPE: Final = r"(?:[a-z]\w*\[|\(|token\[)"
@@ -24,7 +24,7 @@ _START: Final = pattern(
     rf"^[ \t]*+(?:HloModule [%\w]|{_HEADER}[ \t\r]*$|ENTRY\b|(?:ROOT )?%?{NAME} = {_TYPE})",
     re.MULTILINE,
 )
-"""How a line of HLO begins that a paste may begin with."""
+"""The beginning of a line of HLO with which a pasted program may begin."""
 _PLAIN_START: Final = pattern(
     rf"(?:HloModule\b|(?:ENTRY\s+)?%?{NAME}\s*(?:\([^\n]*\)\s*->[^\n]*)?\{{|ENTRY\b"
     rf"|(?:ROOT\s+)?%?{NAME}\s*=|\(*(?:[a-z]\w*\[|\(\)))"
@@ -42,7 +42,7 @@ _LOG: Final = pattern(
     r"(?:[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\]\n]+:\d+\]"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+: [IWEF] [^\]\n]+:\d+\])"
 )
-"""What absl's and TensorFlow's logs write before each line."""
+"""Prefixes of lines in logs of absl and TensorFlow."""
 _FENCE: Final = pattern(r"^[ \t]*(?:```|~~~)[^\n`]*$\n?", re.MULTILINE)
 _CLOSED: Final = pattern(r"^[ \t]*\}[ \t\r]*(?://[^\n]*|, execution_thread=[^\n]*)?$", re.MULTILINE)
 _NUMBERS: Final = pattern(r"\d+")
@@ -50,17 +50,16 @@ _LONGEST_PREFIX: Final = 400
 
 
 def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
-    r"""The HLO in a pasted text, and a note for each kind of thing that was removed.
+    r"""Return the HLO in a pasted text, and a note for each kind of removed text.
 
-    The source itself comes back if it begins as HLO does and has nothing of a terminal or of
-    HTML in it.
+    The source itself is returned if it begins as HLO does and has no escapes of a terminal or HTML.
 
     >>> found, notes = unpasted(Source("mail", "> HloModule m\n> ENTRY e {\n> }"))
     >>> found.text, [note.message for note in notes]
     ('HloModule m\nENTRY e {\n}', ['read without what stands before each line: `> `'])
     """
     text = source.text
-    notes: list[tuple[int, str]] = []  # lines, counted from 0, and what was done there
+    notes: list[tuple[int, str]] = []  # line, counted from 0, and message
     if "\x1b" in text and _ESCAPE.search(text):
         notes.append((_line(text, text.index("\x1b")), "read without the colours of a terminal"))
         text = _ESCAPE.sub("", text)
@@ -81,14 +80,17 @@ def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
 
 
 def _line(text: str, at: int) -> int:
-    """Line of a character, counted from 0: what is removed keeps the number of lines."""
+    """Return the line of a character, counted from 0.
+
+    Removed text leaves the number of lines unchanged.
+    """
     return text.count("\n", 0, at)
 
 
 def _without_surroundings(text: str, notes: list[tuple[int, str]]) -> str:
-    """The text without prefixes of lines, and without other text around the program.
+    """Return the text without line prefixes and without text around the program.
 
-    Each step adds to `notes`.
+    Each removal adds to `notes`.
     """
     prefix = _prefix(text)
     if prefix is not None:
@@ -98,6 +100,7 @@ def _without_surroundings(text: str, notes: list[tuple[int, str]]) -> str:
     fences = [*_FENCE.finditer(text)]
     if fences:
         text = _fenced(text, fences)
+    # Text around the program becomes empty lines, so that all line numbers stay valid.
     first = _START.search(text)
     if first is None:
         return text
@@ -118,9 +121,10 @@ def _blanked(text: str) -> str:
 
 
 def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
-    """What stands before the lines of HLO: where the first is, as it is shown, its pattern.
+    """Return the prefix of the lines of HLO: offset, text for a note, and pattern.
 
-    Two lines with the same prefix may have other numbers in it: times, lines, processes.
+    Numbers in a prefix, such as times and process ids, may differ from line to line. `None` if
+    there is no prefix.
     """
     found = _PREFIXED.search(text) or _PREFIXED_LINE.search(text)
     if found is None or not found["prefix"].strip() or len(found["prefix"]) > _LONGEST_PREFIX:
@@ -129,7 +133,7 @@ def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
     parts = map(re.escape, _NUMBERS.split(found["prefix"].rstrip()))
     alike = r"\d+".join(parts)
     same = re.compile(rf"[ \t]*{alike} ?", re.ASCII)
-    # One line by itself has no prefix: `the dump: HloModule m` is a sentence before a program.
+    # A prefix must repeat: `the dump: HloModule m` is only a sentence before a program.
     lines = text[found.start() :].split("\n", 3)[:3]
     if len(lines) > 1 and not any(same.match(line) for line in lines[1:]):
         return None
@@ -137,7 +141,7 @@ def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
 
 
 def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
-    """The lines without their prefix; lines of other writers of a log are left empty."""
+    """Return the lines without their prefix; lines of other log writers become empty."""
     lines = []
     for line in text.split("\n"):
         found = prefix.match(line)
@@ -149,7 +153,7 @@ def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
 
 
 def _fenced(text: str, fences: list[re.Match[str]]) -> str:
-    """Only what stands between two fences and has HLO in it."""
+    """Return the fenced blocks that contain HLO; other text becomes empty lines."""
     kept, at = [], 0
     ends = [fence.start() for fence in fences[1::2]]
     if len(ends) < (len(fences) + 1) // 2:

@@ -1,7 +1,7 @@
-"""Modules → HLO text as XLA prints it.
+"""Printing of modules as HLO text, as XLA prints it.
 
-Everything read is printed: attributes an op does not know, headers and tables as they were
-written.  Printing what was read from a print gives the same text.
+Everything that was read is printed, including unknown attributes, headers and tables. Reading and
+printing a printed text gives the same text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hloscope.ops import Constant, Parameter, Scatter
 
 
 class Style(Struct, frozen=True):
-    """What is printed, and how; the defaults are XLA's long form.
+    """Parts and form of printed text; the defaults are XLA's long form.
 
     Attributes:
         percent: Names begin with `%`.
@@ -33,10 +33,10 @@ class Style(Struct, frozen=True):
         control: Instructions show their control predecessors.
         operand_index: Every fifth operand shows its number.
         large_constants: Constants of more than ten elements are written out.
-        most: Of longer tuple types and lists of operands the middle, of longer backend configs the
-            rest is left out: it is to be looked at, not read back; 0 leaves out nothing.
-        canonical: Instructions are named `tmp_0`, `tmp_1` …; called computations are printed where
-            they are called, too.
+        most: Longer tuple types and operand lists are shortened in the middle, longer backend
+            configs at the end. Such text cannot be read back. 0 shortens nothing.
+        canonical: Instructions are named `tmp_0`, `tmp_1` …; called computations are printed inside
+            their callers, too.
     """
 
     percent: bool = True
@@ -62,31 +62,31 @@ STYLES: Final[dict[str, Style]] = {
     "brief": replace(_SHORT, most=8),
     "canonical": replace(_SHORT, operand_types=True, backend_config=False, canonical=True),
 }
-"""The styles of XLA's printer by name, and `brief`, which is shorter than `short`."""
+"""XLA's printing styles by name, and `brief`, which is shorter than `short`."""
 
 _CHARACTERS: Final = 8
-"""Characters of a backend config for each of `Style.most`."""
+"""Characters of a backend config, for each unit of `Style.most`."""
 
 _MOST_ELEMENTS: Final = 10
-"""Constants with more elements count as large."""
+"""Maximum number of elements of a small constant."""
 
 _LAST: Final = ("statistics", "metadata", "backend_config")
-"""Extras that follow the control predecessors."""
+"""Extras after the control predecessors."""
 
 
 def print_hlo(module: Module, *, style: str | Style = "default", metadata: bool = True) -> str:
     """Return the HLO text of a module.
 
     Args:
-        module: What to print.
+        module: The module to print.
         style: A `Style`, or the name of one of XLA's: `default`, `short` (no `%`, no signatures,
             no metadata), `canonical` (`short` with operand types, renumbered names and inlined
             bodies), `verbose` (`default` with operand types).
-        metadata: Without it metadata and the tables it refers to are left out.
+        metadata: If false, metadata and its tables are omitted.
 
     Raises:
         UnsupportedError: An op cannot be written in HLO text.
-        ValueError: No such style.
+        ValueError: The style is unknown.
     """
     if isinstance(style, str):
         if style not in STYLES:
@@ -98,26 +98,29 @@ def print_hlo(module: Module, *, style: str | Style = "default", metadata: bool 
 
 
 def print_instruction(ins: Instruction, *, style: str | Style = "default") -> str:
-    """Return the line of one instruction, without indentation and `ROOT`."""
+    """Return the text of one instruction, without indentation and `ROOT`."""
     style = STYLES[style] if isinstance(style, str) else style
     return _Printer(None, replace(style, canonical=False)).line(ins)
 
 
 def instruction_printer(style: Style) -> Callable[[Instruction], str]:
-    """Return what prints many instructions as `print_instruction` does one, and remembers types."""
+    """Return a function that prints instructions as `print_instruction` does.
+
+    It caches the texts of types and ops.
+    """
     return _Printer(None, replace(style, canonical=False)).line
 
 
 def rest_printer(style: Style) -> Callable[[Instruction], str]:
-    """Return what prints of many instructions only what stands after the operands.
+    """Return a function that prints the part of an instruction after its operands.
 
-    Where there are none it begins after the opening parenthesis.
+    For an instruction without operands, the part begins after the opening parenthesis.
     """
     return _Printer(None, replace(style, canonical=False)).rest
 
 
 def joined(parts: list[str]) -> str:
-    """Return `a, b, c, d, e, /*index=5*/f`."""
+    """Join operands with commas; every fifth has its number: `a, b, c, d, e, /*index=5*/f`."""
     if len(parts) <= 5:
         return ", ".join(parts)
     marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
@@ -125,7 +128,7 @@ def joined(parts: list[str]) -> str:
 
 
 class _Printer:
-    """One print; remembers texts of shared types and ops by identity."""
+    """Printer with the texts of shared types and ops, by identity."""
 
     def __init__(self, module: Module | None, style: Style) -> None:
         self.module = module
@@ -133,11 +136,11 @@ class _Printer:
         self.sign = "%" if style.percent else ""
         self.types: dict[int, str] = {}
         self.names: dict[int, str] = {}
-        """Canonical names by identity of the instruction."""
+        """Canonical names by `id` of the instruction."""
         self.attributes: dict[int, tuple[str, str]] = {}
-        """Opcode and attributes by identity of an op without calls."""
+        """Opcode and attributes by `id` of an op without calls."""
         self.alive: list[Type | Op] = []
-        """What the tables know by identity; nothing else may get its identity meanwhile."""
+        """The keys of the tables above, so that no `id` is reused."""
 
     def chunks(self) -> Iterator[str]:
         module, style = self.module, self.style
@@ -162,7 +165,7 @@ class _Printer:
         return f"({', '.join(parameters)}) -> {print_type(computation.root.type, layout=False)}"
 
     def body(self, computation: Computation, indent: str) -> Iterator[str]:
-        """The instructions in braces, and the computation's attributes."""
+        """Yield the text of a body in braces, with the computation's attributes."""
         if self.style.canonical:
             self.names |= {id(ins): f"tmp_{i}" for i, ins in enumerate(computation)}
         root = computation.root
@@ -181,12 +184,12 @@ class _Printer:
         return f"{self.sign}{self.name(ins)} = {type_} {opcode}({self.inside(ins)}){attributes}"
 
     def rest(self, ins: Instruction) -> str:
-        """What stands after the operands; where there are none, after the opening parenthesis."""
+        """Return the text after the operands; without operands, after the opening parenthesis."""
         _, attributes = self.after(ins, "")
         return attributes.removeprefix(", ") if ins.operands else f"{self.inside(ins)}){attributes}"
 
     def inside(self, ins: Instruction) -> str:
-        """What stands in parentheses."""
+        """Return the text in parentheses."""
         if ins.operands:
             return self.operands(ins.operands)
         if isinstance(ins.op, Constant):
@@ -194,7 +197,7 @@ class _Printer:
         return str(ins.op.number) if isinstance(ins.op, Parameter) else ""
 
     def after(self, ins: Instruction, indent: str) -> tuple[str, str]:
-        """The opcode, and what stands after the parentheses."""
+        """Return the opcode, and the text after the parentheses."""
         op = ins.op
         known = self.attributes.get(id(op))
         if known is not None and not ins.calls:
@@ -271,9 +274,9 @@ class _Printer:
         return "".join(parts + last)
 
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
-        """Return attributes with the called computations in their places.
+        """Return attributes with the called computations inserted.
 
-        Those of an unknown op name what they call as it was written.
+        Attributes of an unknown op name their callees already.
         """
         if CALL not in attributes:
             return attributes

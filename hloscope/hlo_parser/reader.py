@@ -1,4 +1,4 @@
-"""HLO text → modules."""
+"""Parsing of HLO text to modules."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _INLINE: Final = pattern(
 
 
 def decode(text: str | bytes, name: str) -> str:
-    """Return the text, decoded strictly as UTF-8; a byte order mark becomes a space.
+    """Decode text strictly as UTF-8; a byte order mark becomes a space.
 
     Raises:
-        ParseError: It is binary, or another encoding.
+        ParseError: The text is binary, or in another encoding.
     """
     if isinstance(text, bytes):
         text = from_utf8(text, name)
@@ -66,10 +66,10 @@ def decode(text: str | bytes, name: str) -> str:
 
 
 def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False) -> Module:
-    r"""Return the module written in `text`.
+    r"""Parse a module of HLO.
 
     A text without `HloModule` line is read as computations, or as one instruction whose operands
-    become parameters.  Computations are read when they are first visited.
+    become parameters. Bodies of computations are read on first use.
 
     >>> m = parse_hlo("HloModule m\nENTRY e { x = f32[2] parameter(0) ROOT y = f32[2] abs(x) }")
     >>> m.entry.root, m.entry.root.span.line_col
@@ -77,11 +77,11 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
     Args:
         text: HLO text; bytes are read as UTF-8.
-        name: Shown in messages, usually the path.
+        name: Name in messages, usually the path.
         strict: Read everything now, so that every error shows.
 
     Raises:
-        ParseError: The text is not HLO; later, when a computation is first visited, its body.
+        ParseError: The text is not HLO. Errors in a body are raised on first use, unless `strict`.
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
@@ -94,7 +94,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
 
 def _unspecified(source: Source) -> Iterator[Diagnostic]:
-    """A note about the first custom call whose API version XLA printed but does not read."""
+    """Yield a note about the first custom call with an API version that XLA prints but rejects."""
     found = _UNSPECIFIED.search(source.text)
     if found is not None:
         message = "XLA prints `API_VERSION_UNSPECIFIED` and refuses it; it is read as written"
@@ -102,14 +102,14 @@ def _unspecified(source: Source) -> Iterator[Diagnostic]:
 
 
 def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
-    """What is read of a source, laid out in lines first if it is long and has few."""
+    """Read a source, laid out in lines first if it is long and has few of them."""
     laid_out = in_lines(source)
     try:
         return read(laid_out)
     except ParseError as error:
         if laid_out is source:
             raise
-        try:  # perhaps its lines are not where they were thought to be
+        try:  # a line break may have changed the meaning
             return read(source)
         except ParseError:
             raise error from None
@@ -118,9 +118,9 @@ def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
 def parse_hlo_all(
     text: str | bytes, *, name: str = "<string>", strict: bool = False
 ) -> tuple[Module, ...]:
-    r"""Return all modules of a text, which stand one after the other.
+    r"""Parse all modules of a text.
 
-    A line `// -----` separates modules that have no `HloModule` line.
+    A line `// -----` separates modules without `HloModule` lines.
 
     >>> len(parse_hlo_all("a = s32[] constant(1)\n// -----\nb = s32[] constant(2)"))
     2
@@ -154,7 +154,7 @@ def _read_all(source: Source, *, strict: bool) -> tuple[Module, ...]:
 
 
 class _Blank(dict[int, str]):
-    """Translation of every character but line breaks to a space."""
+    """Translation table that blanks every character except line breaks."""
 
     def __missing__(self, key: int) -> str:
         return "\n" if key == ord("\n") else " "
@@ -172,7 +172,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Callees:
-    """What computation `number` may call; called itself, it reads that computation's body."""
+    """Computations that one computation may call; a call of this object reads its body."""
 
     __slots__ = ("_number", "_reader", "_section")
 
@@ -183,7 +183,7 @@ class _Callees:
         return self._reader.read_body(self._section, self)
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation of that name if it stands before this one."""
+        """Return the computation of that name if it is defined earlier in the text; else `None`."""
         reader = self._reader
         if reader.order.get(name, self._number) >= self._number:
             return None
@@ -194,18 +194,18 @@ class _Callees:
         return self._reader.computations.keys()
 
     def read_earlier(self) -> None:
-        """Read the bodies of all computations before this one."""
+        """Read the bodies of all earlier computations."""
         for name in islice(self._reader.computations, self._number):
             self._reader.computations[name].body  # noqa: B018  (reads it)
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Read the computation whose braces open at `at`, in an instruction called `stem`."""
+        """Read the computation whose brace opens at `at`, inside the instruction `stem`."""
         return self._reader.read_inline(at, stem, self._number)
 
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return what stands for a computation not in the text; `None` if the text is a module."""
+        """Return a stand-in for a missing computation; `None` in a whole module."""
         return self._reader.stand_in(name, takes, returns, at)
 
 
@@ -223,7 +223,7 @@ class _ModuleReader:
         self._notes: list[Diagnostic] = []
 
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
-        """Return the module that begins at `at`, and where it ends."""
+        """Return the module that begins at `at`, and its end."""
         source, text = self._source, self._source.text
         begin = at = skip(text, at)
         name, header, preamble = "", -1, slice(0)
@@ -240,6 +240,8 @@ class _ModuleReader:
             fail(f"module `{name}` has no computations", source, begin, max(begin + 1, header))
         entry = self._add(sections)
         computations: Mapping[str, Computation] = self.computations
+        # Without a header the text may be a part of a module. Then callees may be missing, and all
+        # bodies are read now, since stand-ins get their types from callers.
         if not has_header:
             called = _CALLED.finditer(text, begin, at)
             self._is_part = any(found[1] not in computations for found in called)
@@ -256,7 +258,7 @@ class _ModuleReader:
         return module, at
 
     def _add(self, sections: list[Section]) -> Computation:
-        """Make the computations, to be read later, and return the entry."""
+        """Register computations, whose bodies are read later; return the entry."""
         entry: Section | None = None
         for number, section in enumerate(sections):
             if section.name in self.computations:
@@ -276,7 +278,7 @@ class _ModuleReader:
         return self.computations[(entry or sections[-1]).name]
 
     def _read_all(self) -> dict[str, Computation]:
-        """Read all bodies; return the computations, each after those written inside it."""
+        """Read all bodies; return the computations, each after those nested in it."""
         computations: dict[str, Computation] = {}
         for name, computation in self.computations.items():
             computation.body  # noqa: B018  (reads it)
@@ -294,7 +296,7 @@ class _ModuleReader:
             fail("nested too deeply", self._source, section.start, section.body)
 
     def read_inline(self, at: int, stem: str, number: int) -> Computation:
-        """Read a computation whose braces open at `at`, inside an instruction called `stem`."""
+        """Read a computation whose brace opens at `at`, inside the instruction `stem`."""
         end = closing(self._source, at)
         if self._inline_depth >= _INLINE_DEEPEST:
             fail("computations are nested too deeply", self._source, at)
@@ -309,9 +311,9 @@ class _ModuleReader:
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a computation that a part of a module calls.
+        """Return a stand-in for a computation that a part of a module calls but does not contain.
 
-        Calls of one name with the same types have the same stand-in.
+        Calls of one name with equal types share a stand-in. The result is `None` in a whole module.
         """
         if not self._is_part:
             return None
@@ -326,9 +328,9 @@ class _ModuleReader:
         return known
 
     def _read_instruction(self, at: int) -> Module:
-        """Return a module of the instructions from `at` on, which stand in no computation.
+        """Return a module of the instructions from `at`, which belong to no computation.
 
-        Operands with a type that no instruction defines become parameters.
+        Undefined operands with a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):
@@ -366,10 +368,10 @@ def _line(computation: Computation) -> int:
 
 
 def _has_inline(text: str, start: int, end: int, printed: bool) -> bool:
-    """May a computation be written inside an instruction?  Then names are known only at the end.
+    """May a computation be nested in an instruction?
 
-    In printed form every instruction has its own indented line and one ` = `; more of them mean
-    a doubt.
+    Names of such computations are known only after all bodies are read. In printed form every
+    instruction has an indented line and one ` = `; more of them leave the question open.
     """
     if printed and text.count(" = ", start, end) <= text.count("\n  ", start, end):
         return False

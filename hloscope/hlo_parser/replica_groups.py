@@ -1,7 +1,8 @@
-"""Replica groups of collectives, in their three notations.
+"""Replica groups of collectives, in three notations.
 
-`{{0,1},{2,3}}` lists them; `[2,2]<=[4]` says how many there are, of what size, and in which order
-devices fill them; `mesh['x'=2,'y'=2] {'y'}` groups the devices that differ only along some axes.
+`{{0,1},{2,3}}` lists them. `[2,2]<=[4]` gives their number, their size, and the order of devices.
+`mesh['x'=2,'y'=2] {'y'}` groups devices that differ only along the given axes.
+
 Source: XLA docs "Operation semantics" (`AllReduce`), Shardy docs "Sharding representation".
 """
 
@@ -17,20 +18,21 @@ from hloscope.ops import Groups, MeshGroups, WrittenGroups
 
 
 class HloGroups(WrittenGroups):
-    """Replica groups of HLO: their text."""
+    """Replica groups of HLO, as text."""
 
     __slots__ = ()
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """See `read_replica_groups`."""
+        """The groups, as `read_replica_groups` returns them."""
         return read_replica_groups(self.written)
 
 
 def groups_text(groups: Groups) -> str:
-    """Return groups as written, those of StableHLO as lists or axes of a mesh.
+    """Return the text of groups: HLO's as written, StableHLO's as lists or axes of a mesh.
 
-    A mesh that StableHLO names, which HLO cannot, stands by its name: `@mesh {'x'}`.
+    A mesh that StableHLO refers to by name is printed by name, which HLO does not have: `@mesh
+    {'x'}`.
     """
     if isinstance(groups, MeshGroups):
         try:
@@ -42,7 +44,7 @@ def groups_text(groups: Groups) -> str:
 
 
 def read_replica_groups(text: str) -> tuple[Dims, ...]:
-    """Return the groups; none stands for one group of all devices.
+    """Return the groups; an empty result means one group of all devices.
 
     >>> read_replica_groups("{{0,1},{2,3}}")
     ((0, 1), (2, 3))
@@ -52,7 +54,7 @@ def read_replica_groups(text: str) -> tuple[Dims, ...]:
     ((0, 2), (1, 3))
 
     Raises:
-        ParseError: The text is in none of the notations.
+        ParseError: The text has none of the notations.
     """
     text = text.strip()
     if text.startswith("["):

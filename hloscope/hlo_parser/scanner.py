@@ -1,7 +1,7 @@
-"""Lexical facts of HLO text: names, comments, brackets, where values and types end.
+"""Lexical structure of HLO text: names, comments, brackets, ends of values and types.
 
-All functions take the whole text and absolute offsets, so that every error knows its place.
-Nothing here recurses: depth of nesting is not limited.
+All functions take the whole text and absolute offsets, so that every error has its position. None
+of them recurses, so nesting may be deep.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
 
 _SPACE: Final = pattern(SPACE, re.DOTALL)
 _SMALL: Final = r'(?:\{[^{}()\[\]"/]*+\}|\[[^{}()\[\]"/]*+\])'
-"""A group with no other in it, as the two of `f32[2,3]{1,0}`."""
+"""A group without nested groups, such as both of `f32[2,3]{1,0}`."""
 _GROUP: Final = pattern(_SMALL)
 _STRUCTURE: Final = pattern(
     rf'(?:{_SMALL}(?:[^{{}}()\[\]"/]|/\*index=\d++\*/)*+)++'  # many groups, one after the other
@@ -52,7 +52,7 @@ _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
 def fail(message: str, where: Source | str, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about `[start, end)` of a source or a part of one (one character)."""
+    """Raise a `ParseError` about `[start, end)` of a source or text; by default one character."""
     source = Source("<text>", where) if isinstance(where, str) else where
     stop = start + 1 if end is None else end
     size = len(source.text)
@@ -60,10 +60,10 @@ def fail(message: str, where: Source | str, start: int, end: int | None = None) 
 
 
 def refuse_elided(source: Source, at: int) -> None:
-    """Raise if the text at `at` is `...`: lines that somebody left out.
+    """Raise an error if the text at `at` is `...`, which replaces omitted lines.
 
     Raises:
-        ParseError: It is.
+        ParseError: The text at `at` is `...`.
     """
     elided = _ELIDED.match(source.text, at)
     if elided is not None:
@@ -72,7 +72,7 @@ def refuse_elided(source: Source, at: int) -> None:
 
 
 def found(text: str, at: int) -> str:
-    """Return what stands at `at`, short enough for a message: a word, or the character."""
+    """Return the word or character at `at`, shortened for a message."""
     if at >= len(text):
         return "the end of the text"
     word = re.compile(r"[\w.%-]{1,40}").match(text, at)
@@ -81,7 +81,7 @@ def found(text: str, at: int) -> str:
 
 
 def skip(text: str, at: int) -> int:
-    r"""Return the offset of the first character from `at` that is no space and no comment.
+    r"""Return the offset of the first character from `at` that is not a space or in a comment.
 
     >>> skip("  /* a */ // b\n c", 0)
     16
@@ -91,9 +91,9 @@ def skip(text: str, at: int) -> int:
 
 
 def without_comments(text: str) -> str:
-    """Return `text` with comments blanked: every other character keeps its offset.
+    """Return `text` with comments blanked; every other character keeps its offset.
 
-    The numbers that XLA prints (`/*index=5*/`, `/*i0=1*/`) stay, so that they are printed back.
+    XLA's numbers (`/*index=5*/`, `/*i0=1*/`) are kept, so that they are printed again.
 
     >>> without_comments('f32[2], /* a */ /*index=1*/ "/*"')
     'f32[2],         /*index=1*/ "/*"'
@@ -110,12 +110,14 @@ def closing(source: Source, at: int) -> int:
     16
 
     Raises:
-        ParseError: It is never closed, or closed by another kind of bracket.
+        ParseError: The bracket is never closed, or another kind of bracket closes it.
     """
     text = source.text
     small = _GROUP.match(text, at)
     if small is not None:
         return small.end()
+    # The pattern takes flat groups, strings and comments as one token, so only brackets that nest
+    # are on the stack.
     open_: list[int] = []
     for mark in _STRUCTURE.finditer(text, at):
         token = mark.group()
@@ -146,9 +148,9 @@ def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
 
 
 def value_end(source: Source, at: int) -> int:
-    """Return where the attribute value at `at` ends: at a comma, a closing bracket, or a space.
+    """Return the end of the attribute value at `at`: a comma, a closing bracket, or a space.
 
-    After spaces a value goes on only with a bracket or a word that continues one, as in
+    After spaces a value continues only with a bracket or word that can continue one, as in
     `mesh['x'=2] {'x'}`, or with the value of a typed literal, as in `s32[] 1`.
 
     >>> value_end(Source("", "add, x=3"), 0), value_end(Source("", "{1, 2} ROOT"), 0)
@@ -179,7 +181,7 @@ def value_end(source: Source, at: int) -> int:
 
 
 def type_end(source: Source, at: int) -> int:
-    """Return where the type that begins at `at` ends, or `at` if no type begins there.
+    """Return the end of the type at `at`; `at` itself if no type begins there.
 
     >>> type_end(Source("", "(f32[2]{0:T(8)}, s8[]) tuple(a, b)"), 0)
     22

@@ -1,4 +1,4 @@
-"""The names of one computation while it is read, and what a name that is missing may have meant."""
+"""Names of one computation while it is read, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _MOST: Final = 3000
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that looks most like `name`, if one does.
+    """Return the known name that is most similar to `name`; `None` if none is similar.
 
     >>> nearest("fusion.12", ["fusion.1", "add.12", "fusion.112"])
     'fusion.112'
     """
+    # Similarity is slow to compute, so only names of nearly the same length are compared.
     alike = [other for other in known if abs(len(other) - len(name)) <= 2]
     if len(alike) > _MOST:
         stem = name.partition(".")[0]
@@ -41,7 +42,7 @@ def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:
     """Return `stem`, or `stem.1`, `stem.2` …: the first name that is not taken.
 
     Args:
-        stem: What to begin with.
+        stem: First part of the name.
         taken: Names in use.
         counts: The next number to try for each stem.
     """
@@ -54,14 +55,14 @@ def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:
 
 
 class Scope:
-    """Instructions read so far.
+    """Instructions of a computation that have been read.
 
     Attributes:
-        name: Of the computation.
+        name: Name of the computation.
         by_name: Instructions in text order.
-        parameters: Those that are parameters.
-        root: The one marked `ROOT`.
-        free_parameters: An unknown operand with a type becomes a parameter (a text of a single
+        parameters: The parameters, in text order.
+        root: The instruction marked `ROOT`.
+        free_parameters: An unknown operand with a type becomes a parameter (for a text of a single
             instruction).
     """
 
@@ -82,7 +83,7 @@ class Scope:
             self.root = ins
 
     def drop_last(self) -> None:
-        """Forget the instruction added last."""
+        """Remove the instruction added last."""
         _, ins = self.by_name.popitem()
         if self.root is ins:
             self.root = None
@@ -90,20 +91,20 @@ class Scope:
             self.parameters.pop()
 
     def fresh(self, stem: str) -> str:
-        """Return a name that is not taken, as XLA names instructions without one."""
+        """Return an unused name, as XLA names instructions without one."""
         if self._counts is None:
             self._counts = Counter()
         return unused(f"{stem}.anon", self.by_name, self._counts)
 
     def unknown(self, name: str, source: Source, at: int, end: int, start: int) -> NoReturn:
-        """Raise that no operand of that name is defined before `start`.
+        """Raise an error: no operand of that name is defined before `start`.
 
         Args:
-            name: What was looked for.
-            source: Where it stands.
+            name: The unknown name.
+            source: The source with the name.
             at: Start of the name.
             end: End of the name.
-            start: Where the instruction begins that uses it.
+            start: Start of the instruction that uses it.
         """
         message = f"operand `{name}` is not defined"
         text = source.text
@@ -127,10 +128,10 @@ class Scope:
         fail(message, source, at, end)
 
     def finish(self, source: Source, start: int, end: int) -> Body:
-        """Return the body; `[start, end)` is the place of errors about the whole computation.
+        """Return the body; errors about the whole computation are at `[start, end)`.
 
         Raises:
-            ParseError: It is empty, or the parameter numbers are not 0, 1, … each once.
+            ParseError: The body is empty, or its parameter numbers are not 0, 1, … each once.
         """
         if not self.by_name:
             fail(f"computation `{self.name}` has no instructions", source, start, end)
@@ -144,7 +145,7 @@ class Scope:
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
         body = Body(instructions, parameters, root)
-        body.captures = ()  # a name stands for something of the same computation
+        body.captures = ()  # names refer to the same computation only
         return body
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:

@@ -1,7 +1,8 @@
-"""Where the parts of an HLO text stand: header, tables, computations.  Bodies are not read here.
+"""Positions of the parts of an HLO text: header, tables, computations.
 
-The form that XLA prints is recognised by a few searches per computation; any doubt (comments,
-brackets at the start of a line, strings over several lines) goes through a scan of all brackets.
+Bodies are not read here. A few searches for each computation recognise XLA's printed form. In
+doubtful cases (comments, brackets at the start of a line, strings over several lines) all brackets
+are scanned.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from hloscope.source import Source
 
 
 class Section(Struct):
-    """One computation: offsets of its parts in the text.
+    """Offsets of the parts of one computation in the text.
 
     Attributes:
-        name: Its name, without `%`.
+        name: Name without `%`.
         is_entry: Is it marked `ENTRY`?
-        start: Of the header line.
-        body: After the opening brace.
-        end: Of the closing brace.
-        extras_end: Where the attributes after the closing brace end.
-        result: Where the type it returns is written in its header.
+        start: Start of the header line.
+        body: Offset after the opening brace.
+        end: Offset of the closing brace.
+        extras_end: End of the attributes after the closing brace.
+        result: Position of the result type in the header.
     """
 
     name: str
@@ -66,7 +67,7 @@ _MODULE_WORD: Final = pattern(r"HloModule\b")
 
 
 def header_name(source: Source, at: int) -> tuple[str, int]:
-    """Return the name of the module whose `HloModule` is at `at`, and where it ends.
+    """Return the name of the module whose `HloModule` is at `at`, and its end.
 
     Raises:
         ParseError: The name is missing.
@@ -79,7 +80,7 @@ def header_name(source: Source, at: int) -> tuple[str, int]:
 
 
 def printed_header_end(text: str, at: int) -> int | None:
-    """Return where the attributes from `at` end if they are one line as XLA prints it."""
+    """Return the end of the attributes from `at` if XLA printed them in one line, else `None`."""
     end = text.find("\n", at)
     line = text[at:end]
     plain = (
@@ -94,7 +95,7 @@ def printed_header_end(text: str, at: int) -> int | None:
 
 
 def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """Return name and text of the attributes from `at`, and where they end.
+    """Return name and text of the attributes from `at`, and their end.
 
     Raises:
         ParseError: Something is not `name=value`, or a bracket is not closed.
@@ -113,7 +114,7 @@ def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], i
 
 
 def read_tables(source: Source, at: int) -> int:
-    """Return where the tables of files, functions and stack frames that start at `at` end."""
+    """Return the end of the tables of files, functions and stack frames at `at`."""
     text = source.text
     tables = _TABLES.match(text, at) if text.startswith(_TABLE_NAMES, skip(text, at)) else None
     return tables.end() if tables else at
@@ -125,9 +126,9 @@ def is_computation(source: Source, at: int) -> bool:
 
 
 def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
-    """Return the computations from `at`, where they end, and whether all are in printed form.
+    """Return the computations from `at`, their end, and whether all are in printed form.
 
-    They end with the text or at the next `HloModule`.
+    They end with the text, or at the next `HloModule`.
 
     Raises:
         ParseError: Something is not a computation, or a bracket is never closed.
@@ -135,6 +136,9 @@ def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
     text = source.text
     sections: list[Section] = []
     start = at
+    # The fast search stops at the first computation that is not in printed form; the careful one
+    # continues there. If that fails, a comment or string may have looked like the end of a
+    # computation, so all of them are read again, carefully.
     if len(text) > _SMALL or text.count("/*", at) == text.count("/*index=", at):
         at = _printed_sections(text, at, sections)
     printed = len(sections)
@@ -158,7 +162,7 @@ def _careful_sections(source: Source, at: int, sections: list[Section]) -> int:
 
 
 def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
-    """Append the sections in printed form from `at`; return the offset of what is not in it."""
+    """Append the sections in printed form from `at`; return the offset of the first other text."""
     match = _PRINTED.match
     while part := match(text, at):
         entry, name = part.group(1, 2)

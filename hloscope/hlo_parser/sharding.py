@@ -1,7 +1,8 @@
-"""Shardings: how an array is spread over devices, from `sharding={…}`.
+"""Shardings of arrays over devices, from `sharding={…}`.
 
 All versions are read: `{replicated}`, `{maximal device=0}`, `{devices=[2,1]0,1}`,
 `{devices=[2,2]<=[4] last_tile_dim_replicate}`, named axes `{mesh['x'=2], [{'x'}, {}]}`, and tuples.
+
 Source: XLA docs "Sharding", Shardy docs "Sharding representation".
 """
 
@@ -46,11 +47,11 @@ class MaximalSharding(Struct, frozen=True):
 
 
 class TileSharding(Struct, frozen=True):
-    """The array cut into tiles, one or several devices for each.
+    """An array split into tiles, each on one or several devices.
 
     Attributes:
         tiles: Number of parts along each dimension, then the sizes of the subgroup dimensions.
-        devices: Device of each part in row-major order, or the iota that makes them.
+        devices: Device of each part in row-major order, or an iota of them.
         subgroups: What the last dimensions of `tiles` mean (`replicated`, `manual`,
             `unreduced`).
     """
@@ -71,7 +72,7 @@ class TileSharding(Struct, frozen=True):
 
 
 class TupleSharding(Struct, frozen=True):
-    """Shardings of a tuple's leaves."""
+    """Shardings of the leaves of a tuple."""
 
     elements: tuple[Sharding, ...]
 
@@ -79,6 +80,7 @@ class TupleSharding(Struct, frozen=True):
 Sharding: TypeAlias = WholeSharding | MaximalSharding | TileSharding | NamedSharding | TupleSharding
 
 
+# Programs repeat a few shardings on all instructions, and several questions ask for them.
 @lru_cache(maxsize=1 << 10)
 def read_sharding(text: str) -> Sharding:
     """Return the sharding `{…}`; groups (`shard_as`) and metadata are checked and dropped.
@@ -87,7 +89,7 @@ def read_sharding(text: str) -> Sharding:
     ('replicated',)
 
     Raises:
-        ParseError: The text is no sharding, or device counts do not fit.
+        ParseError: The text is not a sharding, or device counts do not match.
     """
     text = text.strip()
     inner = inside(text).strip()
@@ -129,7 +131,7 @@ def _read_tiles(text: str) -> TileSharding:
 
 
 def _read_tail(text: str, at: int) -> tuple[str, ...]:
-    """Read what may follow any sharding; return the meanings of the last tile dimensions."""
+    """Read the options after a sharding; return the meanings of the last tile dimensions."""
     subgroups: tuple[str, ...] = ()
     while text[at:].strip():
         found = _TAIL.match(text, at)

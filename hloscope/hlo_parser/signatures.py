@@ -1,6 +1,6 @@
-"""What each HLO opcode takes and gives, read from its row: operands, their elements, the result.
+"""Operand and result kinds of each HLO opcode, from its table row.
 
-The rest of typing, in `ops`, may rely on it.
+The other typing rules, in `ops`, may rely on them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _WORDS: Final = {
 
 
 class Signature(Struct, frozen=True):
-    """What an opcode takes and gives.
+    """Operand and result kinds of an opcode.
 
     Attributes:
-        operands: Kinds of the operands that there have to be.
-        more: Kind of those that may follow, or nothing.
+        operands: Kinds of the required operands.
+        more: Kind of further operands, or "".
         result: Kind of the result.
-        most: How many there may be, if there is a limit.
-        elements: Kinds, or names, of the elements that some operands may have, by number.
+        most: Maximum number of operands; `None` if unlimited.
+        elements: Allowed element kinds or names, by operand number.
     """
 
     operands: tuple[str, ...]
@@ -45,7 +45,7 @@ class Signature(Struct, frozen=True):
     elements: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def takes(self, operands: Sequence[Type]) -> bool:
-        """Are number and kinds of the operands as they should be?"""
+        """Are number and kinds of the operands valid?"""
         needed, found = self.operands, len(operands)
         if found < len(needed) or (self.most is not None and found > self.most):
             return False
@@ -56,15 +56,15 @@ class Signature(Struct, frozen=True):
         return True
 
     def gives(self, result: Type) -> bool:
-        """Is the result of the right kind?"""
+        """Is the result's kind valid?"""
         kind = self.result
         return (type(result) is TensorType and kind == "array") or _is(result, kind)
 
     def refuse(self, opcode: str, operands: Sequence[Type], result: Type | None = None) -> NoReturn:
-        """Say what is wrong: with the operands, else with the result.
+        """Raise an error about the operands, or about the result if the operands are valid.
 
         Raises:
-            VerifyError: With what was found, and what is needed.
+            VerifyError: Always, with the found and the needed kinds.
         """
         found, needed = len(operands), len(self.operands)
         if found < needed or (self.most is not None and found > self.most):
@@ -104,6 +104,7 @@ PAIRED: Final = ("all_gather", "collective_permute")
 """Ops whose start has the type (operand, result, …), without a tuple around a single operand."""
 
 
+# Asked for each instruction that is checked; op classes are few.
 @cache
 def _signature(op: type[Op]) -> Signature | None:
     opcode = OPCODES.get(op)
@@ -120,7 +121,7 @@ def _signature(op: type[Op]) -> Signature | None:
 
 
 def signature(op: Op) -> Signature | None:
-    """What an op takes and gives in HLO; `None` where nothing is known of it.
+    """Return the operand and result kinds of an op in HLO; `None` for an unknown op.
 
     >>> from hloscope.ops import OPS
     >>> signature(OPS["iota"](0)).takes([TokenType()])

@@ -1,4 +1,4 @@
-"""What a text is when it is not HLO: the messages for files of another kind."""
+"""Detection of files that are not HLO text, and their error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hloscope.lazy import pattern
 from hloscope.source import Source
 
 _BYTECODE: Final = b"ML\xefR"
-"""What MLIR bytecode begins with; in another file it is what `jax.export` serialized.
+"""Magic number of MLIR bytecode; inside another file it comes from `jax.export`.
 
 Source: MLIR docs "MLIR bytecode format", jax `_src/export/serialization.fbs`.
 """
@@ -56,7 +56,7 @@ _CONTROL: Final = pattern(r"[\x00-\x08\x0e-\x1f]")
 
 
 def refuse_zero(text: str, name: str) -> NoReturn:
-    """Raise what a text is that has a character 0."""
+    """Raise an error for a text with a zero character, with the probable kind of the file."""
     at = text.index("\0")
     kind = "this looks like a binary file"
     if text.startswith("\n") or at < 8:
@@ -65,10 +65,10 @@ def refuse_zero(text: str, name: str) -> NoReturn:
 
 
 def from_utf8(data: bytes, name: str) -> str:
-    """The text of a file.
+    """Decode the text of a file.
 
     Raises:
-        ParseError: It is of another kind, or not UTF-8.
+        ParseError: The file is of another kind, or not UTF-8.
     """
     for magic, kind in _MAGIC:
         if data.startswith(magic):
@@ -88,12 +88,15 @@ def from_utf8(data: bytes, name: str) -> str:
 
 
 def is_another(text: str, at: int) -> bool:
-    """Does another language begin at `at`?  A bracket may begin a line of a log, too."""
+    """Does text in another language begin at `at`?
+
+    A bracket does not count, since a line of a log may begin with one.
+    """
     return any(kind.match(text, at) for kind, _ in _KINDS if text[at] not in "[{")
 
 
 def explain(source: Source, at: int) -> None:
-    """Raise what the text is, if it is recognised as something else than HLO.
+    """Raise an error that names the kind of the text, if it is recognised.
 
     Args:
         source: The text.

@@ -1,7 +1,7 @@
-"""Opcode and attribute text → op, and back, by the table in `opcodes`.
+"""Conversion between opcode and attribute text and ops, by the table in `opcodes`.
 
-Reading is memoised on the opcode and the attributes that make the op: a dump repeats a few
-hundred of them thousands of times, only metadata and the like differ.
+Reading is cached by opcode and attributes: a dump repeats a few hundred of them thousands of times,
+with different metadata.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hloscope.ops import (
 from hloscope.source import Source
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
-"""`(name, text)` of attributes kept as written."""
+"""`(name, text)` of attributes kept as text."""
 
 Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
 """Op, called computations, control predecessors, extras."""
@@ -41,9 +41,9 @@ Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
 _MOST: Final = 1 << 13
-"""The memo is emptied at this size; 11 MB of HLO of a real program have 1,806 texts of ops."""
+"""Maximum entries of the cache, which is then emptied; 11 MB of HLO have 1,806 texts of ops."""
 _LONG: Final = 200
-"""Longer literals are not remembered."""
+"""Maximum characters of a literal in the cache."""
 _SUGAR: Final = pattern(r"(.+)-(start|update|done)")
 _ASYNC: Final = {
     "start": ("async_execution_thread", "output_to_operand_aliasing"),
@@ -60,18 +60,18 @@ _NO_STEPS: Final = {
     "recv": ("start", "update"),
     "send": ("start", "update"),
 }
-"""Steps that ops with asynchronous opcodes of their own do not have."""
+"""Steps that do not exist for ops with asynchronous opcodes of their own."""
 
 
 def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
     """Return op, called computations, control predecessors and extras of an instruction.
 
-    Names come without `%`; a computation written inline is returned as its text, `{…}`.
+    Names are without `%`; a nested computation is returned as its text, `{…}`.
 
     Args:
-        opcode: As written, `add`, `all-gather-start`.
-        attributes: What follows the operand list: `, dimensions={0}, metadata={…}`.
-        inside: What stands between the parentheses of `parameter(0)` and `constant({1, 2})`.
+        opcode: Opcode as written, `add`, `all-gather-start`.
+        attributes: Text after the operand list: `, dimensions={0}, metadata={…}`.
+        inside: Text in the parentheses of `parameter(0)` and `constant({1, 2})`.
 
     >>> read_op("reduce", ", dimensions={1}, to_apply=%add, metadata={}")
     (Reduce(dimensions=(1,)), ('add',), (), (('metadata', '{}'),))
@@ -79,6 +79,8 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
     Raises:
         ParseError: With offsets in `attributes` (in `opcode` or `inside` where it is about them).
     """
+    # Attributes common to all opcodes are printed last and differ from line to line, so only the
+    # text before them is the cache's key.
     common = _COMMON.search(attributes)
     head = attributes if common is None else attributes[: common.start()]
     key = (opcode, head, inside if opcode in ("parameter", "constant") else "")
@@ -108,7 +110,7 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
 
 
 def read_unknown(opcode: str, attributes: str = "") -> Read:
-    """Return an `UnknownOp` that keeps everything as written."""
+    """Return an `UnknownOp` with all its attributes as text."""
     parts = split_attributes(attributes)
     own = tuple((name, value) for name, value, _ in parts if name not in COMMON)
     common = [part for part in parts if part[0] in COMMON]
@@ -117,7 +119,7 @@ def read_unknown(opcode: str, attributes: str = "") -> Read:
 
 
 def is_opcode(opcode: str) -> bool:
-    """Is there an HLO instruction of that name?
+    """Is `opcode` an HLO opcode?
 
     >>> is_opcode("add"), is_opcode("all-gather-start"), is_opcode("sclie")
     (True, True, False)
@@ -135,7 +137,7 @@ def _sugared(opcode: str) -> tuple[str, str] | None:
 
 
 def is_impossible(opcode: str) -> bool:
-    """Is it a step of an asynchronous op that has none of that name?
+    """Is `opcode` a step that its asynchronous op does not have?
 
     >>> is_impossible("recv-start"), is_impossible("recv-done"), is_impossible("mystery-start")
     (True, False, False)
@@ -219,6 +221,7 @@ def _make(
     groups: dict[str, dict[str, Any]] = {}
     settings: list[tuple[str, str]] = []
     calls: list[str] = []
+    # Attributes are visited in the table's order, which is the order of called computations too.
     for attribute in spelling.attributes.values():
         name = attribute.name
         if name not in given:
@@ -251,7 +254,7 @@ def _make(
 def _first_fields(
     spelling: Spelling, given: dict[str, tuple[str, int]], text: str, inside: str
 ) -> dict[str, Any]:
-    """Return the fields that no attribute gives, and check what holds between attributes."""
+    """Return the fields that are not attributes, and check conditions between attributes."""
     if spelling.op is Parameter:
         if not inside.strip().isdecimal():
             fail(f"expected a parameter number, found `{inside}`", inside, 0, len(inside))
@@ -283,7 +286,7 @@ def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
 # ----------------------------------------------------------------------------------- writing
 
 CALL: Final = "\0"
-"""Stands for the next called computation in the texts of `template`."""
+"""Placeholder of the next called computation in the texts of `template`."""
 
 Template: TypeAlias = tuple[str, tuple[str, ...]]
 """Opcode and attribute texts."""
@@ -293,6 +296,7 @@ _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
 def template(op: Op, calls: int) -> Template:
     """Return opcode and attribute texts of an op that calls `calls` computations."""
+    # Printing a dump repeats a few hundred ops thousands of times.
     key = (type(op), op, calls)
     known = _TEMPLATES.get(key)
     if known is None:
@@ -303,10 +307,10 @@ def template(op: Op, calls: int) -> Template:
 
 
 def opcode_of(op: Op) -> str:
-    """The opcode of an op, `all-reduce-start`.
+    """Return the opcode of an op, such as `all-reduce-start`.
 
     Raises:
-        UnsupportedError: HLO has no such op.
+        UnsupportedError: HLO does not have the op.
     """
     step = ""
     while isinstance(op, AsyncStart) and op.wrapped is not None:
@@ -341,7 +345,10 @@ def _write(op: Op, calls: int) -> Template:
 def _write_attribute(
     op: Op, attribute: Attribute, settings: dict[str, str], calls: int
 ) -> str | None:
-    """Return the text of one attribute, or `None` where it is left out; uses up `settings`."""
+    """Return the text of one attribute; `None` if it is omitted.
+
+    Settings that are printed here are removed from `settings`.
+    """
     kind = attribute.kind
     if kind in ("call", "calls"):
         return _write_call(op, attribute, calls)

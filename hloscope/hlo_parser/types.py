@@ -1,6 +1,7 @@
-"""HLO type text ⇄ types: `f32[8,<=16]{1,0:T(8,128)S(1)}`, `(f32[], s32[2])`, `token[]`.
+"""Conversion between HLO type text and types: `f32[8,<=16]{1,0:T(8,128)S(1)}`, `token[]`, tuples.
 
 Types are cached by their text, so that equal texts give the same object.
+
 Source: XLA docs "Shapes and layout", "Tiled layout".
 """
 
@@ -36,26 +37,26 @@ _LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
 _T = TypeVar("_T")
 _DEEPEST_BRIEF: Final = 16
 _BRIEF_IN_ALL: Final = 4
-"""So many times the elements of one tuple are told of all tuples inside it together."""
+"""Maximum number of types in all nested tuples, for each element that a tuple may show."""
 
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 12
-"""The cache of types is emptied at this size; 11 MB of HLO of real programs have 400 types."""
+"""Maximum entries of the cache, which is then emptied; 11 MB of HLO have 400 types."""
 _MOST_DIGITS: Final = 40
 _TOKEN: Final = TokenType()
 _OPAQUE: Final = OpaqueType()
 COMBINED: Final = -1
-"""Tile size written `*`: the dimension is combined with the next more minor one."""
+"""Tile size of a dimension that is combined with the next more minor one, written `*`."""
 
 
 def parse_type(text: str) -> Type:
-    """Return the type written in `text`.
+    """Parse a type.
 
     >>> parse_type("f32[2,3]{1,0}").layout
     Layout(minor_to_major=(1, 0), tiles=(), memory_space=0, element_bits=0, extras=())
 
     Raises:
-        ParseError: With the offset in `text`.
+        ParseError: The text is not a type; the error has the offset in it.
     """
     found = _CACHE.get(text)
     if found is None:
@@ -70,13 +71,15 @@ def parse_type(text: str) -> Type:
 
 
 def read_type(text: str, start: int) -> tuple[Type, int]:
-    """Return the type that begins at `start`, and where it ends.  Nesting needs no recursion.
+    """Return the type that begins at `start`, and its end.
 
     >>> read_type("(f32[], (s8[2])) tuple(a, b)", 0)[1]
     16
     """
     if not text.startswith("(", start):
         return _read_leaf(text, start)
+    # `stack` has the elements of each open tuple, outermost first; `opened` has their offsets for
+    # errors. Nesting is limited by `MOST_NESTING`, not by recursion.
     stack: list[list[Type]] = [[]]
     opened = [start]
     at = start + 1
@@ -112,7 +115,7 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
 
 
 def type_end(text: str, start: int) -> int:
-    """Return where the type that begins at `start` ends, without reading it.
+    """Return the end of the type at `start`, without reading it.
 
     >>> type_end("(f32[2]{0:T(8)}, s8[]) tuple(a, b)", 0)
     22
@@ -207,13 +210,13 @@ def _read_sizes(
 
 
 def read_layout(text: str, rank: int | None = None) -> Layout:
-    """Return the layout written `{minor_to_major:parts}`.
+    """Return the layout of a text `{minor_to_major:parts}`.
 
     >>> read_layout("{1,0:T(8,128)(2,1)S(1)}").tiles
     ((8, 128), (2, 1))
 
     Raises:
-        ParseError: It is not a permutation of `rank` dimensions, or a part cannot be read.
+        ParseError: The order is not a permutation of `rank` dimensions, or a part is invalid.
     """
     order, _, rest = text[1:-1].partition(":")
     at = 1 + len(order) + 1
@@ -273,7 +276,7 @@ def _read_ints(text: str, part: str, at: int) -> Dims:
 
 
 def spell(value: object, form: str = "") -> str:
-    """A type in a message, without its layout; everything else as it is.
+    """Return the text of a type without its layout; other values as `str`.
 
     >>> spell(parse_type("f32[2]{0}"))
     'f32[2]'
@@ -350,9 +353,9 @@ def print_layout(layout: Layout) -> str:
 
 
 def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
-    """A type to be looked at: of a tuple of more than `most` elements some, and their number.
+    """Return a short text of a type: some elements of long tuples, and their number.
 
-    Tuples of tuples stay short as well: after so many parts in all, an inner one is `(…)`.
+    Nested tuples are short as well: after a limit on all parts, an inner tuple is `(…)`.
 
     >>> brief_type(parse_type("(s32[], f32[2], f32[3], f32[4], f32[5], pred[])"), 4)
     '(s32[], f32[2], …, pred[]; 6 in all)'
@@ -365,14 +368,14 @@ def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
 
 
 class _Brief:
-    """Writes one type; what was written of it decides how much is still told."""
+    """Writes the short text of one type, with a limit on all its parts."""
 
     def __init__(self, most: int, layout: bool) -> None:
         self._most, self._layout = most, layout
         self._left = _BRIEF_IN_ALL * most
 
     def text(self, type_: Type, depth: int = 0) -> str:
-        """The type, or what is left to be told of it."""
+        """Return the text of a type, or `(…)` after the limit."""
         if not isinstance(type_, TupleType):
             self._left -= 1
             return print_type(type_, layout=self._layout)
@@ -385,7 +388,7 @@ class _Brief:
 
 
 def brief_list(items: Sequence[_T], name: Callable[[_T], str], most: int = 8) -> str:
-    """The names of the items; of more than `most`, the first ones and the last."""
+    """Return the names of the items; of more than `most`, the first ones and the last."""
     if len(items) <= most:
         return ", ".join(map(name, items))
     return ", ".join([*map(name, items[: most - 2]), "…", name(items[-1])])

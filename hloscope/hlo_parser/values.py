@@ -1,7 +1,8 @@
-"""Values of attributes: text ⇄ Python.  One `Kind` per grammar, used by the rows of `spelling`.
+"""Grammars of attribute values, one `Kind` each, for the rows of `spelling`.
 
-A reader takes the text of one value and raises `ParseError` with offsets in that text; a writer
-returns the text as XLA prints it.
+A reader takes the text of one value and raises `ParseError` with offsets in it. A writer returns
+the text as XLA prints it.
+
 Source: XLA docs "Operation semantics"; StableHLO spec for the names of enumerations.
 """
 
@@ -21,7 +22,7 @@ from hloscope.ops import ConvDimensions, Dims, Pairs, Window
 
 
 class Kind(Struct, frozen=True):
-    """How values of one grammar are read and written."""
+    """Reader and writer of the values of one grammar."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
@@ -31,7 +32,7 @@ class Kind(Struct, frozen=True):
 
 
 def read_int(text: str) -> int:
-    """Return the integer written in `text`."""
+    """Parse an integer."""
     try:
         return int(text)
     except ValueError:
@@ -39,7 +40,7 @@ def read_int(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """Return the number written in `text` (also `inf`, `nan`)."""
+    """Parse a number, also `inf` and `nan`."""
     try:
         return float(text)
     except ValueError:
@@ -47,7 +48,7 @@ def read_float(text: str) -> float:
 
 
 def read_bool(text: str) -> bool:
-    """Return `true` or `false` (also `1`, `0`)."""
+    """Parse `true` or `false`, also `1` and `0`."""
     if text in ("true", "1"):
         return True
     if text not in ("false", "0"):
@@ -56,12 +57,12 @@ def read_bool(text: str) -> bool:
 
 
 def write_bool(value: bool) -> str:
-    """Return `true` or `false`."""
+    """Return `true` or `false` as text."""
     return "true" if value else "false"
 
 
 def one_of(*words: str) -> Kind:
-    """One of a few words, kept as it is."""
+    """Return the grammar of a word out of `words`."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -72,7 +73,7 @@ def one_of(*words: str) -> Kind:
 
 
 def caseless(*words: str) -> Kind:
-    """One of a few words in letters of any size, kept as it is."""
+    """Return the grammar of a word out of `words` in any letter case, which is kept."""
     known = one_of(*words)
 
     def read(text: str) -> str:
@@ -83,7 +84,7 @@ def caseless(*words: str) -> Kind:
 
 
 def renamed(names: dict[str, str]) -> Kind:
-    """A word whose HLO spelling differs: HLO's word → the op's word."""
+    """Return the grammar of a word with another name in HLO; `names` maps HLO's to the op's."""
     back = {value: key for key, value in names.items()}
 
     def read(text: str) -> str:
@@ -102,7 +103,7 @@ _SPECIAL: Final = pattern(r"[^ !#-&(-\[\]-~]")
 
 
 def unquote(text: str) -> str:
-    r"""Return the string in a double-quoted C-style literal; other text as it is.
+    r"""Return the string of a double-quoted C literal; other text is returned unchanged.
 
     >>> unquote('"a\\"b\\303\\251"')
     'a"bé'
@@ -144,7 +145,11 @@ def quote(value: str) -> str:
 
 
 def read_string(text: str) -> str:
-    """Return the string of a quoted literal."""
+    """Return the string of a quoted literal.
+
+    Raises:
+        ParseError: The text is not quoted.
+    """
     if not text.startswith('"'):
         fail(f"expected a string, found `{text}`", text, 0, len(text))
     return unquote(text)
@@ -167,7 +172,7 @@ def read_dims(text: str) -> Dims:
 
 
 def read_devices(text: str) -> Dims:
-    """Return the numbers of devices in `{0,1}`.
+    """Return the device numbers of `{0,1}`.
 
     >>> read_devices("{0,1}")
     (0, 1)
@@ -192,7 +197,7 @@ def read_dim(text: str) -> int:
 
 
 def read_first_dim(text: str) -> int:
-    """Return the first integer of `{1,0}`: where XLA asks for one, the others have no meaning."""
+    """Return the first integer of `{1,0}`; XLA ignores the others where it needs one."""
     values = read_dims(text)
     if not values:
         fail("expected a dimension, found none", text, 0, len(text))
@@ -200,7 +205,7 @@ def read_first_dim(text: str) -> int:
 
 
 def write_same(pair: Dims) -> str:
-    """Return `{1}` for (1, 1): the text has one dimension for both."""
+    """Return `{1}` for (1, 1), where the text has one dimension for both."""
     if pair[0] != pair[1]:
         raise UnsupportedError("HLO text has no different split and concat dimensions")
     return f"{{{pair[0]}}}"
@@ -243,7 +248,7 @@ def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
 
 
 def write_ranges(value: tuple[Dims, Dims, Dims]) -> str:
-    """Return `{[0:8:1], [2:10:4]}`; strides are left out where all are 1."""
+    """Return `{[0:8:1], [2:10:4]}`; strides are omitted if all are 1."""
     if all(stride == 1 for stride in value[2]):
         parts = [f"[{start}:{limit}]" for start, limit, _ in zip(*value, strict=True)]
     else:
@@ -267,7 +272,7 @@ def read_padding(text: str) -> tuple[Dims, Dims, Dims]:
 
 
 def write_padding(value: tuple[Dims, Dims, Dims]) -> str:
-    """Return `0_1x2_3`; interior padding where any dimension has it."""
+    """Return `0_1x2_3`, with interior padding if any dimension has it."""
     inner = any(value[2])
     parts = (
         f"{low}_{high}_{interior}" if inner else f"{low}_{high}"
@@ -308,6 +313,7 @@ def read_window(text: str) -> Window:
         )
     except ValueError:
         fail(f"window field is not a list of integers in `{text}`", text, 0, len(text))
+    # All fields must have as many entries as `size`. XLA alone allows a shorter `rhs_reversal`.
     rank = len(columns.get("size", ()))
     for name in fields:
         length = len(padding) if name == "pad" else len(columns[name])
@@ -328,7 +334,7 @@ def read_window(text: str) -> Window:
 
 
 def write_window(window: Window) -> str:
-    """Return the window's text; fields at their defaults are left out."""
+    """Return the text of a window; fields with their defaults are omitted."""
     parts: list[str] = []
 
     def field(name: str, values: Dims, default: int) -> None:
@@ -347,7 +353,7 @@ def write_window(window: Window) -> str:
 
 
 MOST_LABELS: Final = 1 << 10
-"""Dimensions of a convolution that have a label, `01bf`."""
+"""Maximum number of labelled dimensions of a convolution, `01bf`."""
 _LABELS: Final = pattern(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
 
 
@@ -379,10 +385,10 @@ def read_dim_labels(text: str) -> ConvDimensions:
 
 
 def write_dim_labels(dims: ConvDimensions) -> str:
-    """Return `b01f_01io->b01f`; positions nothing is said about are `?`.
+    """Return `b01f_01io->b01f`; dimensions without a role are `?`.
 
     Raises:
-        ValueError: There would be more than `MOST_LABELS`.
+        ValueError: There are more than `MOST_LABELS` labels.
     """
 
     def side(first: str, at: int, second: str, other: int, spatial: Dims) -> str:
@@ -422,7 +428,7 @@ def write_precisions(words: tuple[str, ...]) -> str:
 
 
 def read_call(text: str) -> tuple[str, ...]:
-    """Return the name of one computation; one written inline, `{…}`, is returned as it stands."""
+    """Return the name of one computation; a nested one, `{…}`, is returned as its text."""
     return (text.removeprefix("%"),)
 
 
@@ -469,4 +475,4 @@ KINDS: Final[dict[str, Kind]] = {
         {"rng_default": "DEFAULT", "rng_three_fry": "THREE_FRY", "rng_philox": "PHILOX"}
     ),
 }
-"""Every grammar by the name the rows of `spelling` use."""
+"""Grammars by the name that the rows of `spelling` use."""

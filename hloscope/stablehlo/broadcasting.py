@@ -1,4 +1,4 @@
-"""Ops that bring arrays to one shape as numpy broadcasts them, bounded dimensions included.
+"""Broadcasting of arrays to a common shape, as numpy does, bounded dimensions included.
 
 Source: StableHLO `tests/ops_broadcasting.mlir`.
 """
@@ -15,16 +15,20 @@ from hloscope.stablehlo.making import made
 
 
 def broadcast_together(values: Sequence[Value]) -> tuple[list[Operation], list[Value]]:
-    """Operations that broadcast, and the values in their common shape; those that have it stay.
+    """Return the operations that broadcast `values`, and the values in their common shape.
+
+    A value that has that shape already is returned unchanged.
 
     Raises:
-        VerifyError: There is nothing to broadcast, or the shapes do not meet.
+        VerifyError: There is nothing to broadcast, or the shapes are incompatible.
         UnsupportedError: A size is known at run time only and has no bound.
     """
     dims = numpy_broadcast([value.type for value in values])
     if dims is None or any(size is None and most is None for size, most in dims):
         raise UnsupportedError("sizes without a bound cannot be broadcast before they are known")
     operations: list[Operation] = []
+    # A bounded dimension gets its run-time size from the first value that has it. Broadcasting
+    # makes it static (its bound), then `set_dimension_size` restores the size.
     sources: dict[int, tuple[Value, int]] = {}
     for value in values:
         assert isinstance(value.type, TensorType)
@@ -68,7 +72,7 @@ def _stretched(
 
 
 def _sized(value: Value, d: int, source: tuple[Value, int], operations: list[Operation]) -> Value:
-    """`value`, whose dimension `d` has the size at run time that another array has."""
+    """Give dimension `d` of `value` the run-time size of a dimension of another array."""
     other, e = source
     size = made("stablehlo.get_dimension_size", [other], {"dimension": IntegerAttr(e, I64)})
     bounded = made(

@@ -1,4 +1,4 @@
-"""StableHLO from Python: a method for every op, with the types of the results inferred.
+"""Construction of StableHLO from Python: a method for each op, which infers the result types.
 
 >>> b = Builder()
 >>> with b.function("main", x="2x3xf32", y="3xf32") as (x, y):
@@ -49,13 +49,13 @@ from hloscope.stablehlo.making import TypeLike, as_type, attribute_of, attribute
 from hloscope.stablehlo.op_making import own_attributes
 
 Made: TypeAlias = Value | tuple[Value, ...] | None
-"""What a method returns: the result, several of them, or nothing."""
+"""The result of a method: a value, a tuple of them, or `None`."""
 RegionFunction: TypeAlias = Callable[..., Any]
-"""A Python function from the arguments of a region to the value or values it returns."""
+"""A Python function from the arguments of a region to the values that the region returns."""
 
 
 def methods_of(dialect: str) -> dict[str, str]:
-    """The ops of a dialect by the names of their methods; a Python keyword gets an underscore.
+    """Return the ops of a dialect by method name; a Python keyword gets an underscore.
 
     >>> methods_of("stablehlo")["and_"]
     'stablehlo.and'
@@ -88,12 +88,12 @@ if TYPE_CHECKING:
 else:
 
     def _unknown(self, name):
-        """Raise for a name that is no method; Python asks here only then."""
+        """Raise for an unknown method; Python calls this for missing attributes only."""
         near = did_you_mean(name, dir(type(self)))
         raise AttributeError(f"no op is called `{name}`{near}", name=name, obj=self)
 
     def _methods(dialect):
-        """A class with a method for every op of a dialect; `op_methods.pyi` says their types."""
+        """Return a class with a method for each op of a dialect."""
         methods = {name: _method(full, name) for name, full in methods_of(dialect).items()}
         return type(dialect, (), methods | {"__getattr__": _unknown})
 
@@ -101,7 +101,7 @@ else:
 
 
 class Chlo(ChloMethods):
-    """The ops of CHLO."""
+    """Methods for the ops of CHLO."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -111,16 +111,17 @@ class Chlo(ChloMethods):
 
 
 class Builder(StablehloMethods):
-    """Makes a module of StableHLO, function by function and op by op.
+    """Builds a module of StableHLO, function by function and op by op.
 
-    Every op of StableHLO is a method, those of CHLO are methods of `chlo`; a Python keyword gets an
-    underscore (`b.and_`, `b.while_`).  A method takes the operands in order (lists of them are
-    joined), the attributes by their names in MLIR, regions as Python functions by their names in
-    the specification, `attributes={…}` for those of other dialects, and `type=` where the type of
-    the result does not follow from the operands.  It returns the result, or a tuple of several.
+    Each op of StableHLO is a method; those of CHLO are methods of `chlo`. A Python keyword gets an
+    underscore (`b.and_`, `b.while_`). A method takes the operands in order (lists of them are
+    joined) and the attributes by their names in MLIR. Regions are Python functions, by their names
+    in the specification. `attributes={…}` has attributes of other dialects, and `type=` is needed
+    where the operands do not determine the result type. A method returns the result, or a tuple of
+    several.
 
-    Methods raise `VerifyError` where the op cannot have these operands, and `TypeError` for what
-    it does not have.
+    Methods raise `VerifyError` if the op cannot have these operands, and `TypeError` for unknown
+    arguments.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -134,7 +135,7 @@ class Builder(StablehloMethods):
 
     @property
     def module(self) -> Operation:
-        """The module of the functions made so far."""
+        """The module with the functions built so far."""
         properties = {"sym_name": attribute_of(self.name)} if self.name else {}
         region = Region((Block((), tuple(self._functions)),))
         return Operation("builtin.module", properties=properties, regions=(region,))
@@ -143,7 +144,7 @@ class Builder(StablehloMethods):
         return print_mlir(self.module, dialects=DIALECTS, names="source")
 
     def text(self, *, generic: bool = False) -> str:
-        """The module as text."""
+        """Return the module as text."""
         return print_mlir(self.module, dialects=DIALECTS, names="source", generic=generic)
 
     @contextmanager
@@ -153,7 +154,7 @@ class Builder(StablehloMethods):
         """Begin a function with arguments of these types, and end it with the `with` block.
 
         Raises:
-            ValueError: There is a function of that name, or one is still open.
+            ValueError: A function has that name already, or another function is still open.
         """
         if self._blocks:
             raise ValueError(f"`{name}` would begin inside another function")
@@ -185,7 +186,7 @@ class Builder(StablehloMethods):
         self._signatures[name] = signature
 
     def return_(self, *values: Any) -> None:
-        """Return these values from the function, or from the region a Python function makes."""
+        """Return these values from the function, or from the region of a Python function."""
         inside = len(self._blocks) > 1
         name = "stablehlo.return" if inside else "func.return"
         self._block.append(Operation(name, tuple(_flat(values))))
@@ -194,7 +195,7 @@ class Builder(StablehloMethods):
         """Call a function of this module.
 
         Raises:
-            ValueError: There is none of that name.
+            ValueError: The module has no function of that name.
         """
         signature = self._signature(function)
         properties = {"callee": SymbolAttr(function)}
@@ -202,10 +203,10 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def broadcast_together(self, *values: Any) -> tuple[Value, ...]:
-        """The values in their common shape, as numpy broadcasts; bounded sizes too.
+        """Return the values in their common shape, as numpy broadcasts, bounded sizes included.
 
         Raises:
-            VerifyError: The shapes do not meet.
+            VerifyError: The shapes are incompatible.
 
         >>> b = Builder()
         >>> with b.function("main", x="4xf32", y="3x1xf32") as (x, y):
@@ -226,9 +227,9 @@ class Builder(StablehloMethods):
     # ------------------------------------------------------------------------------- operations
 
     def constant(self, value: Any, type: TypeLike | None = None) -> Value:
-        """A constant: a number, nested lists, a numpy array, or the text `dense<…> : type`.
+        """Return a constant: a number, nested lists, a numpy array, or the text `dense<…> : type`.
 
-        A number stands for all elements of the type.
+        A number is the value of all elements.
 
         Raises:
             ValueError: A type is needed, or the value does not fit it.
@@ -248,7 +249,7 @@ class Builder(StablehloMethods):
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
     ) -> Any:
-        """An op of any dialect, by its full name, with the types of its results."""
+        """Return the results of an op of any dialect, given its full name and its result types."""
         given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
         results = tuple(map(as_type, types))
         operation = made(name, _flat(operands), {}, types=results, attributes=given)
@@ -272,6 +273,8 @@ class Builder(StablehloMethods):
         functions: list[RegionFunction] = []
         for slot in slots:
             if slot.name in given:
+                # Regions are given by name; a variadic one takes a list of functions. A callee
+                # replaces regions: its signature determines the result types.
                 found = given.pop(slot.name)
                 functions += found if isinstance(found, list | tuple) else [found]
         needed = [slot for slot in slots if not slot.variadic]
@@ -303,7 +306,7 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def _made(self, function: RegionFunction, types: Sequence[Type]) -> Region:
-        """The region a Python function makes; what it returns, the region returns."""
+        """Return the region of a Python function; it returns the function's values."""
         arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])
         operations: list[Operation] = []
         self._blocks.append(operations)
@@ -324,10 +327,10 @@ def _region(arguments: tuple[Value, ...], operations: Sequence[Operation]) -> Re
 
 
 def _flat(operands: Sequence[Any]) -> tuple[Value, ...]:
-    """Values, and those of lists of values, in order.
+    """Return values, and those of nested lists, in order.
 
     Raises:
-        TypeError: There is something else.
+        TypeError: An operand is not a value.
     """
     found: list[Value] = []
     for operand in operands:
@@ -355,10 +358,10 @@ def _symbols(callee: Any) -> Attribute:
 
 
 def _literal(value: Any, given: TypeLike | None) -> Attribute:
-    """`dense<…>` of a number for all elements, or of an array.
+    """Return the attribute `dense<…>` of a number or an array.
 
     Raises:
-        ValueError: The type is missing, no tensor of numbers, or the values do not fit it.
+        ValueError: The type is missing or not a static tensor, or a value does not fit it.
     """
     if given is None:
         if not isinstance(value, np.ndarray | np.generic):
@@ -387,7 +390,7 @@ def _scalar(value: Value) -> Type:
 
 
 def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
-    """Types of the arguments of the op's regions."""
+    """Return the types of the arguments of an op's regions."""
     scalars = [_scalar(value) for value in operands]
     half = len(operands) // 2
     match name.removeprefix("stablehlo."):

@@ -1,8 +1,8 @@
-"""StableHLO text → syntax tree → program graph.
+"""Conversion of StableHLO text to the syntax tree and the program graph.
 
-Functions are computations whose root is a `Return`; so are regions, which may read values from
-outside.  A function's body is made when somebody asks for it.  Regions of several blocks (`cf`) are
-no straight-line code: nothing is said about them but what they may read.
+Functions are computations whose root is a `Return`. So are regions, which may read values from
+outside. The body of a function is made on first use. A region of several blocks (`cf`) is one
+unknown op, which may read any value that its ops read.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ from hloscope.stablehlo.op_making import OpMaker
 Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
-"""Why nothing is known about a region."""
+"""The reason why a region's contents are unknown."""
 
 
 def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
     """Read a module of StableHLO.
 
-    Functions are computations whose root is a `Return`; so are regions, which may read values from
-    outside.  The entry is the function `main`, else the first public one.  Bodies are made from the
-    syntax tree when somebody asks for them; `tree` is the tree.
+    Functions are computations whose root is a `Return`. So are regions, which may read values from
+    outside. The entry is the function `main`, else the first public one. Bodies are made from the
+    syntax tree on first use. The attribute `tree` of the result is the syntax tree.
 
     Args:
-        text: MLIR text; a module, or what stands in one.
-        name: What error messages call the text.
+        text: MLIR text: a module, or the ops of one.
+        name: Name of the text in error messages.
 
     Raises:
-        ParseError: The text is not in the grammar, or names something that does not exist.
-        VerifyError: There is no function.
+        ParseError: The text is not in the grammar, or refers to an undefined name.
+        VerifyError: The module has no function.
 
     >>> module = parse_stablehlo('''
     ... func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
@@ -77,20 +77,20 @@ def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
 
 
 def to_graph(tree: Operation) -> TreeModule:
-    """The program graph of a module; bodies of functions follow when they are asked for.
+    """Return the program graph of a module; bodies of functions are made on first use.
 
-    The entry is the function `main`, else the first public one; a module of loose operations is
-    its own entry.
+    The entry is the function `main`, else the first public one. A module of ops without a function
+    is its own entry.
 
     Raises:
-        VerifyError: There is no function, or two have the same name.  Bodies raise it when an
-            attribute is missing, or a value or function that does not exist is named.
+        VerifyError: There is no function, or two have one name. Bodies raise it if an
+            attribute is missing, or a value or function is undefined.
     """
     return _Modules(tree).module()
 
 
 class _Computations(Mapping[str, Computation]):
-    """Functions, and their regions as soon as more than one function is looked up."""
+    """Functions by name, and their regions, which are made when a name is not a function's."""
 
     def __init__(self) -> None:
         self.functions: Final[dict[str, Computation]] = {}
@@ -98,7 +98,7 @@ class _Computations(Mapping[str, Computation]):
         self._all: dict[str, Computation] | None = None
 
     def every(self) -> dict[str, Computation]:
-        """All, each function before its regions."""
+        """Return all computations, each function before its regions."""
         if self._all is None:
             found: dict[str, Computation] = {}
             for name, function in self.functions.items():
@@ -120,7 +120,7 @@ class _Computations(Mapping[str, Computation]):
 
 
 class _Modules:
-    """Makes the graph of a module and of the modules in it."""
+    """Makes the graph of a module and of nested modules."""
 
     def __init__(self, tree: Operation) -> None:
         self.tree: Final = tree
@@ -143,7 +143,7 @@ class _Modules:
         return TreeModule(tree, name, self.computations, functions[entry])
 
     def _collect(self, tree: Operation) -> None:
-        """Find all functions; those of modules in modules are called `module::function`."""
+        """Collect all functions; one in a nested module is named `module::function`."""
         work = [(tree, "")]
         while work:
             module, prefix = work.pop(0)
@@ -174,7 +174,7 @@ class _Modules:
             self.public.append(name)
 
     def called(self, symbol: SymbolAttr, prefix: str) -> Computation | None:
-        """The function of that name, in the module of the caller or one around it."""
+        """Return the function of a symbol, in the caller's module or an enclosing one."""
         name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
         while True:
             found = functions.get(prefix + name)
@@ -191,7 +191,7 @@ _SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "a
 
 
 class _Frame:
-    """A block that is being read, and the op above it whose regions are waiting."""
+    """A block that is being read, and the operation that owns it."""
 
     __slots__ = ("by_name", "calls", "name", "operations", "owner", "parameters")
 
@@ -220,12 +220,14 @@ class _Function:
         self.values: Final[dict[Value, Instruction]] = {}
         self.applied: Final[dict[object, Computation]] = {}
         self.known: Final[dict[object, tuple[Op, tuple[Computation, ...]]]] = {}
-        """What ops of one result compute and call, by what the reader found alike."""
+        """Op and called computations of single-result ops, by the reader's key of equal ops."""
         self.numbers: Final = count()
 
     def body(self) -> Body:
-        """All of it."""
+        """Return the body of the function."""
         operation = self.operation
+        # Control flow between several blocks is not modelled: such a function is one unknown op of
+        # all its parameters, which is a safe answer.
         blocks = operation.regions[0].blocks if operation.regions else ()
         if len(blocks) == 1 and not _jumps(blocks[0]):
             return self._straight(blocks[0])
@@ -245,6 +247,9 @@ class _Function:
     def _straight(self, block: Block) -> Body:
         outer = _Frame(self.name, block, self.operation)
         self._parameters(outer, block.arguments)
+        # The top of the stack is the block being read. `_read` stops at an op with regions; they
+        # are read one by one, and the op is made after its last region, since it holds their
+        # computations.
         frames = [outer]
         while True:
             frame = frames[-1]
@@ -266,7 +271,7 @@ class _Function:
                 self._make(frame, owner, calls)
 
     def _entered(self, frame: _Frame, owner: Operation) -> _Frame:
-        """The next region of `owner`."""
+        """Return the frame of the next region of `owner`."""
         number = len(frame.calls)
         region = owner.regions[number]
         block = region.blocks[0] if region.blocks else None
@@ -277,9 +282,9 @@ class _Function:
         return inner
 
     def _read(self, frame: _Frame) -> Operation | None:
-        """Make the ops of a block up to one with regions that are still to be read.
+        """Make the ops of a block up to one with unread regions; return that op.
 
-        What it does for an op like one before is written out, as the reader's part is.
+        An op equal to an earlier one takes a fast path, without calls.
         """
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
@@ -288,6 +293,8 @@ class _Function:
             if found is None:
                 if self._is_waiting(frame, operation):
                     return operation
+                # An op equal to an earlier one but for operands and result (`alike`) shares its op
+                # and calls.
                 continue
             (value,) = operation.results
             name = value.name
@@ -315,7 +322,7 @@ class _Function:
         return None
 
     def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
-        """Make an op, unless its regions are to be read before."""
+        """Make an op, or return true if its regions must be read before."""
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
@@ -364,7 +371,11 @@ class _Function:
     def _make(
         self, frame: _Frame, operation: Operation, calls: tuple[Computation, ...]
     ) -> Instruction | None:
-        """Add an instruction, and one for each result unless there is one; returns that one."""
+        """Add the instructions of an op; return the one that has the op's single result.
+
+        An op with several results becomes a tuple instruction and one part for each result; a
+        return has no result.
+        """
         operands = self._operands(operation)
         op = self.modules.maker(operation)
         if operation.name in CALLEES:
@@ -400,6 +411,7 @@ class _Function:
         types = tuple([value.type for value in results])
         whole = Node(name, TupleType(types), op, operands, calls, operation)
         self._add(frame, whole)
+        # A name such as `%0:2` is shared by several results, which the text numbers from 0.
         firsts: dict[str, int] = {}
         shared = len({value.name for value in results}) < len(results)
         for k, value in enumerate(results):
@@ -412,7 +424,7 @@ class _Function:
             self._add(frame, part)
 
     def _opaque(self, frame: _Frame, operation: Operation) -> None:
-        """An op whose regions are not understood: it may do anything with all values they read."""
+        """Add an op whose regions are not understood; all values that they read are operands."""
         operands = dict.fromkeys(self._operands(operation))
         for value in _read_inside(operation):
             if value in self.values:
@@ -445,13 +457,18 @@ class _Function:
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
     def _applied(self, operation: Operation) -> Computation | None:
-        """The region of `applies stablehlo.add`: made once for each op and type."""
+        """Return the region of a combiner, `applies stablehlo.add`: one for each op and type.
+
+        `None` if the region does more than one op on its own arguments.
+        """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
         if others or len(operations) != 2 or not operations[1].name.endswith(".return"):
             return None
         inner, root = operations
         arguments = region.blocks[0].arguments
+        # Only a region without any detail of its own can be shared: no argument names, attributes,
+        # locations or nested regions.
         if (
             any(value.name for value in arguments)
             or inner.operands != arguments
@@ -493,7 +510,7 @@ def _jumps(block: Block) -> bool:
 
 
 def _read_inside(operation: Operation) -> Iterator[Value]:
-    """All values that operations in its regions read."""
+    """Iterate over the operands of all operations in the regions of `operation`."""
     work = [*operation.regions]
     while work:
         for block in work.pop().blocks:
@@ -503,7 +520,7 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 
 
 def _label(owner: Operation) -> str:
-    """The op's name for people: that of its first result, or what it does."""
+    """Return a readable name of an op: that of its first result, else its kind and position."""
     name = owner.results[0].name if owner.results else ""
     if name:
         return name

@@ -1,4 +1,4 @@
-"""Inferred types: of an op from Python, and of the ops of a module as upstream's test pass tells.
+"""Result types inferred from Python, and for the ops of upstream's test pass.
 
 Source: StableHLO `tests/TestUtils.cpp` (`hlo-test-infer`, `hlo-test-broadcast`).
 """
@@ -36,12 +36,12 @@ _ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
 
 
 class Inferred(NamedTuple):
-    """What is found out about the results of one operation.
+    """Inferred result types of one operation.
 
     Attributes:
-        operation: Which.
-        types: The inferred types; `None` where they do not follow from the operands.
-        error: Why there are none, if the op is refused.
+        operation: The operation.
+        types: The inferred types; `None` if the operands do not determine them.
+        error: The error, if the op is invalid.
     """
 
     operation: Operation
@@ -52,17 +52,17 @@ class Inferred(NamedTuple):
 def infer(
     op: Op | str, operands: Sequence[TypeLike] = (), calls: Sequence[Callee] = (), **attributes: Any
 ) -> tuple[Type, ...]:
-    """Types of an op's results.
+    """Infer the types of an op's results.
 
     Args:
         op: An op, or its name: `stablehlo.transpose`, `transpose`.
         operands: Types of the operands, `tensor<2x3xf32>` or short `2x3xf32`.
         calls: Signatures of its regions or computations, in order.
-        **attributes: Of an op given by its name, by their names in MLIR.
+        **attributes: Attributes of an op given by name, by their names in MLIR.
 
     Raises:
         VerifyError: The op cannot have these operands or attributes; `rule` names the constraint.
-        NotInferredError: The types do not follow from the operands and have to be declared.
+        NotInferredError: The operands do not determine the types.
 
     >>> from hloscope.mlir.types import type_text
     >>> [type_text(t) for t in infer("transpose", ["2x3xf32"], permutation=[1, 0])]
@@ -81,7 +81,7 @@ def infer(
 
 
 def inferred_types(operation: Operation) -> Inferred:
-    """What follows for the results of an operation of the tree."""
+    """Infer the result types of an operation of the syntax tree."""
     if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
@@ -95,24 +95,24 @@ def inferred_types(operation: Operation) -> Inferred:
 
 
 def walk(module: Operation) -> Iterator[Operation]:
-    """All operations in a module, each before those in its regions, in the order of the text."""
+    """Iterate over a module's operations in program order, each before those in its regions."""
     return module.walk()
 
 
 def is_asking(module: Operation) -> bool:
-    """Does the module have ops that ask the test pass?"""
+    """Does the module have ops of upstream's inference test pass?"""
     return any(operation.name in _ASKED for operation in walk(module))
 
 
 def answered(module: Operation) -> Operation:
-    """The module with the questions of `hlo_test_infer` and `hlo_test_broadcast` ops answered.
+    """Return the module with its `hlo_test_infer` and `hlo_test_broadcast` ops evaluated.
 
-    `get_return_types` and `get_return_type_components` become ops with the types as attributes,
-    `reify_return_type_shapes` the ops that compute the sizes; what nobody reads then is left out.
-    `numpy_broadcast` becomes the ops that broadcast, and a custom call of what they make.
+    `get_return_types` and `get_return_type_components` become ops with the types as attributes.
+    `reify_return_type_shapes` becomes the ops that compute the sizes; ops without users are removed
+    then. `numpy_broadcast` becomes the ops that broadcast, and a custom call of their results.
 
     Raises:
-        VerifyError: Values that are to be broadcast do not meet.
+        VerifyError: The shapes of values to broadcast are incompatible.
     """
     copy = clone(module, {})
     for operation in walk(copy):
@@ -131,7 +131,7 @@ class _Block:
         self.operations: list[Operation] = []
 
     def answer(self, block: Any) -> None:
-        """Put what is found out into the place of the questions."""
+        """Replace the test ops of a block by their results."""
         for operation in block.operations:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
             if operation.name == _SHAPES and self._reified(operation):
@@ -195,7 +195,7 @@ class _Block:
 
 
 def _span(operation: Operation) -> Span | None:
-    """Where the first value that is to be broadcast is defined; the op itself if there is none."""
+    """Return the span of the op that defines the first value, or of `operation`."""
     arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
     owner = operation.operands[0].owner if operation.operands and arrays else operation
     if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
@@ -204,14 +204,14 @@ def _span(operation: Operation) -> Span | None:
 
 
 def _component(type: Type) -> Type:
-    """The sizes and bounds of a type; its elements do not matter."""
+    """Return the sizes and bounds of a type, with elements of type `index`."""
     if isinstance(type, TensorType):
         return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
     return type
 
 
 def _is_pure(operation: Operation) -> bool:
-    """May it be left out if nobody reads its results?"""
+    """May the operation be removed if its results have no users?"""
     dialect, definition = operation.name.partition(".")[0], DEFINITIONS.get(operation.name)
     if dialect == "stablehlo":
         return definition is not None and definition.pure
@@ -219,9 +219,10 @@ def _is_pure(operation: Operation) -> bool:
 
 
 def _read(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations without those that nobody reads and that do nothing else."""
+    """Return the operations without those that are pure and have no users."""
     used: set[Value] = set()
     kept: list[Operation] = []
+    # Backwards, so that all users of an op have been decided before the op itself.
     for operation in reversed(operations):
         if _is_pure(operation) and not any(value in used for value in operation.results):
             continue

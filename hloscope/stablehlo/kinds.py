@@ -1,7 +1,7 @@
-"""Attributes as values of an op's fields and back, by the constraint that their row says.
+"""Conversion between attributes and values of an op's fields, by the constraint in the tables.
 
-Readers take an attribute and raise `ValueError` saying what they expected.  They keep what is
-written, also if it cannot be right: typing tells why.
+Readers take an attribute and raise `ValueError` with the expected form. They accept invalid values,
+which type inference reports.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ F32: Final = ELEMENT_TYPES["f32"]
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """The attribute as MLIR prints it, without aliases.
+    """Return the attribute as MLIR prints it, without aliases.
 
     >>> attribute_text(EnumAttr("stablehlo", "fft_type", "RFFT"))
     '#stablehlo<fft_type RFFT>'
@@ -71,7 +71,7 @@ def attribute_text(attribute: Attribute) -> str:
 
 
 def read_int(attribute: Attribute) -> int:
-    """`3 : i64`.
+    """Return the integer of `3 : i64`.
 
     >>> read_int(IntegerAttr(3, I64))
     3
@@ -86,7 +86,7 @@ def read_int(attribute: Attribute) -> int:
 
 
 def read_float(attribute: Attribute) -> float:
-    """`1.0e-3 : f32`, as the shortest number that has these bits.
+    """Return the number of `1.0e-3 : f32`, rounded to the fewest digits with the same bits.
 
     >>> read_float(FloatAttr(0x3A83126F, F32))
     0.001
@@ -103,12 +103,12 @@ def read_float(attribute: Attribute) -> float:
 
 
 def write_float(value: float) -> FloatAttr:
-    """A number as `f32`."""
+    """Return a number as an `f32` attribute."""
     return FloatAttr(encode(value, "f32"), F32)
 
 
 def read_bool(attribute: Attribute) -> bool:
-    """`true`, `false`; a unit attribute is true."""
+    """Return a Boolean; a unit attribute is true."""
     match attribute:
         case UnitAttr():
             return True
@@ -121,12 +121,12 @@ def read_bool(attribute: Attribute) -> bool:
 
 
 def write_bool(value: bool | str) -> BoolAttr:
-    """`true`, `false`; settings keep them as text."""
+    """Return a Boolean attribute; settings have `true` and `false` as text."""
     return BoolAttr(value if isinstance(value, bool) else value == "true")
 
 
 def read_text(attribute: Attribute) -> str:
-    """A string, or the name of a symbol."""
+    """Return the text of a string, or the name of a symbol."""
     match attribute:
         case StringAttr():
             return attribute.text
@@ -140,7 +140,7 @@ def read_text(attribute: Attribute) -> str:
 
 
 def read_dims(attribute: Attribute) -> Dims:
-    """Integers in any spelling: `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>`, `[1, 2]`."""
+    """Return integers of any form: `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>`, `[1, 2]`."""
     match attribute:
         case DenseArrayAttr(_, values):
             return values
@@ -153,22 +153,22 @@ def read_dims(attribute: Attribute) -> Dims:
 
 
 def write_dims(values: Dims) -> DenseArrayAttr:
-    """`array<i64: 1, 2>`."""
+    """Return the attribute `array<i64: 1, 2>`."""
     return DenseArrayAttr(I64, tuple(values))
 
 
 def read_bools(attribute: Attribute) -> tuple[bool, ...]:
-    """Booleans in any spelling."""
+    """Return Booleans of any form."""
     return tuple(map(bool, read_dims(attribute)))
 
 
 def write_bools(values: tuple[bool, ...]) -> DenseArrayAttr:
-    """`array<i1: true>`."""
+    """Return the attribute `array<i1: true>`."""
     return DenseArrayAttr(PRED, tuple(map(int, values)))
 
 
 def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
-    """`dense<[[0, 1]]> : tensor<1x2xi64>` as nested tuples of the sizes of its type."""
+    """Return `dense<[[0, 1]]> : tensor<1x2xi64>` as tuples, nested by the sizes of its type."""
     if isinstance(attribute, ArrayAttr):
         return tuple(map(read_dims, attribute.elements))
     if not isinstance(attribute, DenseAttr):
@@ -181,20 +181,20 @@ def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
 
 
 def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
-    """Pairs as a table of two columns."""
+    """Return pairs as a tensor of shape `[pairs, 2]`."""
     rows = ", ".join(f"[{low}, {high}]" for low, high in values)
     return DenseAttr(f"[{rows}]" if values else "", TensorType(I64, (len(values), 2)))
 
 
 def read_table(attribute: Attribute) -> Groups:
-    """Replica groups and the like: the table as written, or the axes of a mesh."""
+    """Return replica groups and similar tables as written, or as axes of a mesh."""
     if isinstance(attribute, DenseAttr):
         return Table(dense_sizes(attribute), expanded(attribute))
     return AttributeGroups(attribute)
 
 
 def write_table(value: Groups | Pairs) -> Attribute:
-    """The inverse of `read_table`; pairs, and groups of HLO, become tables too."""
+    """Return the attribute of a table; pairs, and groups of HLO, become tables too."""
     if isinstance(value, AttributeGroups):
         return value.written  # type: ignore[no-any-return]
     if isinstance(value, WrittenGroups):
@@ -219,7 +219,7 @@ def _nested(values: tuple[int, ...], shape: Dims) -> str:
 
 
 def read_enum(attribute: Attribute) -> str:
-    """`EQ` of `#stablehlo<comparison_direction EQ>`."""
+    """Return the value of an enum attribute: `EQ` of `#stablehlo<comparison_direction EQ>`."""
     match attribute:
         case EnumAttr(_, _, value):
             return value
@@ -230,14 +230,14 @@ def read_enum(attribute: Attribute) -> str:
 
 
 def read_enums(attribute: Attribute) -> tuple[str, ...]:
-    """The words of `[#stablehlo<precision DEFAULT>, #stablehlo<precision HIGH>]`."""
+    """Return the values of `[#stablehlo<precision DEFAULT>, #stablehlo<precision HIGH>]`."""
     if not isinstance(attribute, ArrayAttr):
         raise ValueError("a list of values of an enumeration")
     return tuple(map(read_enum, attribute.elements))
 
 
 def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
-    """The fields of a structure; those that are not set are empty, or 0."""
+    """Return the fields of a structure; omitted ones are empty, or 0."""
     if not isinstance(attribute, StructAttr) or attribute.name != name:
         raise ValueError(f"a structure `{name}`")
     given = dict(attribute.fields)
@@ -252,7 +252,7 @@ def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
 
 
 def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
-    """The structure of these fields, those left out that are empty or 0, save a channel's."""
+    """Return a structure without its empty or zero fields, except in `conv` and channels."""
     every = name in ("conv", "channel_handle")
     fields = [(field, values[field]) for field in EMPTY[name]]
     return StructAttr(
@@ -261,12 +261,12 @@ def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
 
 
 def read_conv(attribute: Attribute) -> ConvDimensions:
-    """`#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
+    """Return the numbers of `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
     return ConvDimensions(*read_struct(attribute, "conv").values())
 
 
 def write_conv(dims: ConvDimensions) -> StructAttr:
-    """The structure `conv`."""
+    """Return the structure `conv`."""
     values = [getattr(dims, field) for field in ConvDimensions.__struct_fields__]
     return write_struct("stablehlo", "conv", dict(zip(EMPTY["conv"], values, strict=True)))
 
@@ -289,19 +289,24 @@ def _write_enums(words: tuple[str, ...], dialect: str, name: str) -> Attribute:
 
 
 def read_literal(attribute: Attribute) -> MlirLiteral:
-    """The value of a constant, whatever attribute says it."""
+    """Return the value of a constant of any attribute."""
     return MlirLiteral(attribute, getattr(attribute, "type", None))
 
 
 def write_literal(literal: Literal) -> Attribute:
-    """The attribute of a constant; one of another language needs a type, so `tree` writes it."""
+    """Return the attribute of a StableHLO constant.
+
+    Raises:
+        UnsupportedError: The literal is of another language, and needs a type, as `tree` has
+            it.
+    """
     if not isinstance(literal, MlirLiteral):
         raise UnsupportedError("a literal of another language has no attribute")
     return literal.written  # type: ignore[no-any-return]
 
 
 def read_verbatim(text: str) -> Attribute:
-    """The attribute of this text."""
+    """Parse an attribute."""
     return parse_attribute(text, dialects=DIALECTS)
 
 
@@ -312,10 +317,11 @@ class AttributeText(Written):
 
     @property
     def value(self) -> Any:
-        """See `plain`; a string that is JSON says what the JSON says, one of Shardy its value."""
+        """The value as `plain` gives it; of JSON text the parsed value, of Shardy its own value."""
         return _said(self)
 
 
+# Programs repeat a few attributes on many ops, and each use of `value` would parse the text.
 @lru_cache(maxsize=4096)
 def _said(text: str) -> Any:
     if text.startswith("#sdy"):
@@ -335,12 +341,12 @@ def _said(text: str) -> Any:
 
 
 def verbatim(attribute: Attribute) -> AttributeText:
-    """An attribute that is no field: its text, which knows what it says."""
+    """Return the text of an attribute that is not a field, with its value on request."""
     return AttributeText(attribute_text(attribute))
 
 
 def read_lists(attribute: Attribute) -> tuple[Any, ...]:
-    """Lists in a list as tuples: integers of 64 bits as such, all else as written.
+    """Return nested lists as tuples: 64-bit integers as `int`, everything else as text.
 
     >>> read_lists(read_verbatim("[[0, 1], [2 : i32], 3]"))
     ((0, 1), ('2 : i32',), 3)
@@ -360,7 +366,7 @@ def _leaf(attribute: Attribute) -> int | AttributeText:
 
 
 def write_lists(values: tuple[Any, ...]) -> ArrayAttr:
-    """The inverse of `read_lists`."""
+    """Return the attribute of `read_lists`' tuples."""
     return ArrayAttr(
         tuple(
             ArrayAttr(tuple(map(_written_leaf, v))) if isinstance(v, tuple) else _written_leaf(v)
@@ -374,12 +380,12 @@ def _written_leaf(value: int | str) -> Attribute:
 
 
 class Kind(NamedTuple):
-    """How an attribute becomes the value of a field, and how it is made from it.
+    """Conversion between an attribute and the value of a field.
 
     Attributes:
-        read: The value; of a structure, values by name.
-        write: The inverse, for a dialect; `None` where there is nothing to write.
-        spreads: The attribute is several values.
+        read: Returns the value; for a structure, values by name.
+        write: Returns the attribute, given value and dialect; `None` to omit it.
+        spreads: The attribute sets several fields.
     """
 
     read: Callable[[Attribute], Any]
@@ -404,7 +410,7 @@ def _struct(name: str) -> Kind:
 
 
 def _write_api_version(value: str | int) -> IntegerAttr:
-    """The number of an API version, which HLO writes as a name."""
+    """Return the number of an API version, which HLO writes as a name."""
     text = str(value)
     if text in API_VERSIONS:
         return IntegerAttr(API_VERSIONS.index(text), I32)
@@ -418,7 +424,7 @@ _I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
 _TEXT: Final = _plain(read_text, lambda value: StringAttr.of(value))
 _TABLE: Final = _plain(read_table, write_table)
 VERBATIM: Final = _plain(verbatim, read_verbatim)
-"""What nobody interprets is kept as text."""
+"""Uninterpreted attributes, kept as text."""
 
 _ENUMS: Final = (
     *("comparison_direction", "comparison_type", "fft_type", "rng_algorithm", "rng_distribution"),
@@ -446,9 +452,9 @@ KINDS: Final[dict[str, Kind]] = {
     **{name: _enum(name) for name in _ENUMS},
     **{name: _struct(name) for name in ("gather", "scatter", "dot", "ragged_dot")},
 }
-"""Kinds by constraint; of those that are not here the text is kept."""
+"""Conversions by constraint; attributes of other constraints are text."""
 
 
 def kind_of(constraint: str) -> Kind:
-    """How attributes of this constraint are read and written."""
+    """Return the conversion of attributes of a constraint."""
     return KINDS.get(constraint, VERBATIM)

@@ -1,4 +1,4 @@
-"""Operations from Python values: attributes by the table, result types by inference."""
+"""Operations from Python values: attributes by the tables, result types by inference."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ TypeLike: TypeAlias = Type | str
 """A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
 
 CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant", "chlo.constant"])
-"""Ops whose `value` is that of their result."""
+"""Constants: ops whose attribute `value` is their result's value."""
 
 _ATTRIBUTES: Final = get_args(Attribute)
 
 
 def as_type(given: TypeLike) -> Type:
-    """The type of a text.
+    """Return a type, given the type or its text.
 
     >>> as_type("2x3xf32") == as_type("tensor<2x3xf32>")
     True
 
     Raises:
-        ParseError: The text is no type.
+        ParseError: The text is not a type.
     """
     if not isinstance(given, str):
         return given
@@ -61,7 +61,10 @@ _SCALARS: Final = frozenset(["index", "none"])
 
 
 def attribute_of(value: Any) -> Attribute:
-    """An attribute of a Python value: integers are `i64`, numbers `f64`.
+    """Return the attribute of a Python value: integers are `i64`, floats `f64`.
+
+    Raises:
+        TypeError: No attribute has such a value.
 
     >>> attribute_of([1, True])
     ArrayAttr(elements=(IntegerAttr(value=1, type=ElementType('s64')), BoolAttr(value=True)))
@@ -86,12 +89,12 @@ def attribute_of(value: Any) -> Attribute:
 
 
 def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Attributes of the op called `name`, from Python values by their names in MLIR.
+    """Return attributes of the op `name`, from Python values by their names in MLIR.
 
-    The fields of a structure (`lhs_contracting_dimensions`) may be given by themselves.
+    The fields of a structure (`lhs_contracting_dimensions`) may be given separately.
 
     Raises:
-        TypeError: The op has no such attribute, or a value cannot be one.
+        TypeError: The op has no such attribute, or a value does not fit it.
     """
     rest = dict(given)
     found: dict[str, Attribute] = {}
@@ -120,7 +123,7 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
 
 
 def structure_fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
-    """The fields of a structure that may be given by themselves."""
+    """Return the fields of a structure that may be given separately, with their defaults."""
     is_struct = kind_of(slot.constraint).spreads and slot.constraint in EMPTY
     return EMPTY[slot.constraint] if is_struct else {}
 
@@ -156,7 +159,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
 
 
 def known_type(value: Value) -> Type:
-    """Type of a value, with its elements if they are integers of a constant."""
+    """Return the type of a value, with its elements if it is a constant of integers."""
     type = value.type
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return type
@@ -167,7 +170,9 @@ def known_type(value: Value) -> Type:
 
 
 def known_integers(value: Value) -> Dims | None:
-    """The integers of a constant in row-major order; `None` if it is none, or a very large one.
+    """Return the integers of a constant in row-major order; `None` for other values.
+
+    Constants of more than `MOST_SPLAT` elements give `None`, too.
 
     >>> type = TensorType(I64, (2,))
     >>> constant = Operation("stablehlo.constant", properties={"value": DenseAttr("[1, 2]", type)})
@@ -181,7 +186,7 @@ def known_integers(value: Value) -> Dims | None:
 
 
 def integers_in(literal: Attribute | None) -> Dims | None:
-    """All integers of a literal; `None` if it has none, or very many."""
+    """Return all integers of a literal; `None` if it has none, or more than `MOST_SPLAT`."""
     type = getattr(literal, "type", None)
     if not isinstance(literal, DenseAttr) or not isinstance(type, TensorType):
         return None
@@ -189,13 +194,13 @@ def integers_in(literal: Attribute | None) -> Dims | None:
         return None
     try:
         found = expanded(literal)
-    except (ValueError, HloscopeError):  # it is no literal of integers: what checks those tells
+    except (ValueError, HloscopeError):  # not integers: the verifier reports invalid literals
         return None
     return found if len(found) == type.num_elements else None
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
-    """Types of the operands, with elements where the op's typing reads them."""
+    """Return the types of the operands, with elements where inference needs them."""
     types = [value.type for value in operands]
     for number in op.reads_values:
         if number < len(types):
@@ -204,11 +209,11 @@ def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
 
 
 def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -> tuple[Type, ...]:
-    """Types of the results.
+    """Infer the types of an op's results.
 
     Raises:
         VerifyError: The op cannot have these operands.
-        NotInferredError: The types do not follow from the operands.
+        NotInferredError: The operands do not determine the types.
     """
     try:
         type = op.infer(operands, tuple(calls))
@@ -221,7 +226,7 @@ def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -
 
 
 def signature(region: Region) -> Signature:
-    """The types a region of one block takes and returns."""
+    """Return the argument and result types of a region of one block."""
     if not region.blocks:
         return Signature()
     block = region.blocks[0]
@@ -241,11 +246,11 @@ def made(
     attributes: Mapping[str, Attribute] | None = None,
     callee: Callee | None = None,
 ) -> Operation:
-    """An operation whose result types are inferred, unless they are given.
+    """Return an operation; result types that are not given are inferred.
 
     Raises:
         VerifyError: The op cannot have these operands or attributes.
-        NotInferredError: The types of the results have to be given.
+        NotInferredError: The operands do not determine the result types.
     """
     results: tuple[Value, ...] = ()
     draft = Operation(name, tuple(operands), (), properties or {}, attributes or {}, regions)

@@ -1,4 +1,4 @@
-"""`#stablehlo.replica_group_mesh_axes<…>` as replica groups.
+"""Replica groups as `#stablehlo.replica_group_mesh_axes<…>`.
 
 Source: StableHLO's `ReplicaGroupMeshAxesAttr`.
 """
@@ -12,7 +12,7 @@ from hloscope.ops import AxisRef, Mesh, MeshGroups
 
 
 class AttributeGroups(MeshGroups):
-    """Groups along the axes of a mesh: their attribute."""
+    """Groups along the axes of a mesh, given by an attribute."""
 
     __slots__ = ()
 

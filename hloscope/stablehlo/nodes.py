@@ -1,4 +1,4 @@
-"""Nodes of the program graph that know the part of the syntax tree they stand for."""
+"""Nodes of the program graph, with the part of the syntax tree that they come from."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ Extras = tuple[tuple[str, str], ...]
 
 
 class _TreeInstruction(Instruction):
-    """What stands for a part of the syntax tree, of which attributes and location are written out.
+    """An instruction of the syntax tree, which formats attributes and location on demand.
 
-    The text of a location may be long: it is made for `extras`, and for `extra("loc")` only.
+    The text of a location may be long, so only `extras` and `extra("loc")` format it.
     """
 
     __slots__ = ()
 
     @property
     def location(self) -> Location:
-        """Where it comes from."""
+        """The location of the instruction."""
         raise NotImplementedError
 
     @property
     def _others(self) -> Extras:
-        """Attributes that belong to no field: `(name, text)`."""
+        """Attributes that are not fields: `(name, text)`."""
         raise NotImplementedError
 
     @property
     def extras(self) -> Extras:
-        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
+        """Attributes that are not fields, and the location as `loc`: `(name, text)`."""
         return (*self._others, *location_extras(self.location))
 
     def extra(self, name: str) -> str | None:
-        """The text of an attribute that is kept as written, `None` if there is none."""
+        """Return the text of an attribute that is not a field; `None` if there is none."""
         found = location_extras(self.location) if name == "loc" else self._others
         return dict(found).get(name)
 
 
 class Node(_TreeInstruction):
-    """An instruction that stands for an operation of the tree, or for one of its results."""
+    """An instruction of one operation of the tree, or of one of its results."""
 
     __slots__ = ("operation",)
 
@@ -71,7 +71,7 @@ class Node(_TreeInstruction):
         calls: tuple[Computation, ...],
         operation: Operation,
     ) -> None:
-        """Take the fields of an instruction; the operation knows the rest."""
+        """Set the fields of an instruction; `operation` has everything else."""
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
         self.op = op  # type: ignore[misc]
@@ -82,7 +82,7 @@ class Node(_TreeInstruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes that belong to no field."""
+        """Attributes that are not fields: `(name, text)`."""
         operation = self.operation
         if isinstance(self.op, Result | UnknownOp):
             return ()
@@ -93,7 +93,7 @@ class Node(_TreeInstruction):
         return tuple([(name, verbatim(a)) for name, a in given.items() if name not in own])
 
     def extra(self, name: str) -> str | None:
-        """The text of an attribute that is kept as written, `None` if there is none."""
+        """Return the text of an attribute that is not a field; `None` if there is none."""
         operation = self.operation
         if name != "loc" and name not in operation.attributes and name not in operation.properties:
             return None  # `_others` writes all of them out: a sixth of `cost` of 47,493 kernels
@@ -101,22 +101,22 @@ class Node(_TreeInstruction):
 
     @property
     def span(self) -> Span | None:
-        """Where the operation stands in the source."""
+        """Position of the operation in the source."""
         return self.operation.span
 
     @property
     def location(self) -> Location:
-        """Where the operation comes from."""
+        """Location of the operation."""
         return self.operation.location
 
 
 class Argument(_TreeInstruction):
-    """A parameter that stands for an argument of a block."""
+    """A parameter that is an argument of a block."""
 
     __slots__ = ("owner", "value")
 
     def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
-        """Take the name and the value; `owner` has the attributes of a function's arguments."""
+        """Set name and value; `owner` has the attributes of a function's arguments."""
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = value.type  # type: ignore[misc]
         self.op = parameter(number)  # type: ignore[misc]
@@ -126,7 +126,7 @@ class Argument(_TreeInstruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes of the argument."""
+        """Attributes of the argument: `(name, text)`."""
         given = self.owner.get("arg_attrs")
         number = self.value.index
         if isinstance(given, ArrayAttr) and number < len(given.elements):
@@ -137,27 +137,29 @@ class Argument(_TreeInstruction):
 
     @property
     def span(self) -> Span | None:
-        """Where the operation with the block stands in the source."""
+        """Position of the operation with the block in the source."""
         return self.owner.span
 
     @property
     def location(self) -> Location:
-        """Where the argument comes from."""
+        """Location of the argument."""
         return self.value.location
 
 
+# Made for each argument of each function; parameters with one number are equal.
 @lru_cache(maxsize=1 << 13)
 def parameter(number: int) -> Parameter:
     return Parameter(number)
 
 
+# Made for each result of each op with several results.
 @lru_cache(maxsize=1 << 10)
 def result(number: int) -> Result:
     return Result(number)
 
 
 class RegionCode(Computation):
-    """The code of a region of the tree; `operation` is the op that has the region."""
+    """The code of a region; `operation` is the op with the region."""
 
     __slots__ = ("operation",)
 
@@ -173,7 +175,7 @@ class RegionCode(Computation):
 
     @property
     def span(self) -> Span | None:
-        """Where the operation with the region stands in the source."""
+        """Position of the operation with the region in the source."""
         return self.operation.span
 
 
@@ -184,7 +186,7 @@ class Function(RegionCode):
 
 
 class TreeModule(Module):
-    """A module made of a syntax tree, which it remembers."""
+    """A module with its syntax tree."""
 
     has_tree: ClassVar[bool] = True
 
@@ -203,7 +205,7 @@ class TreeModule(Module):
 
     @cached_property
     def extras(self) -> Extras:
-        """Attributes of the module and ops in it that are no functions, `(name, text)`."""
+        """Attributes of the module, and its ops that are not functions: `(name, text)`."""
         tree = self.tree
         own = [(name, verbatim(a)) for name, a in tree.attributes.items()]
         others = [(o.name, _op_text(o)) for o in loose(tree)]
@@ -211,13 +213,13 @@ class TreeModule(Module):
 
 
 class MeshText(Written):
-    """The text of `sdy.mesh`, whose value is the mesh by its name."""
+    """The text of `sdy.mesh`, with the mesh by its name as value."""
 
     __slots__ = ()
 
     @property
     def value(self) -> Any:
-        """See `meshes_in`; `None` where it is not understood."""
+        """The meshes of the text, as `meshes_in` gives them; `None` if they are not understood."""
         try:
             return meshes_in(self)
         except UnsupportedError:
@@ -230,7 +232,7 @@ def _op_text(operation: Operation) -> str:
 
 
 def loose(tree: Operation) -> Iterator[Operation]:
-    """What stands in a module and is no function or module."""
+    """Iterate over the ops of a module that are not functions or modules."""
     known = ("func.func", "builtin.module")
     return (o for o in tree.inside if o.name not in known)
 

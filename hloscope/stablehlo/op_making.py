@@ -1,4 +1,4 @@
-"""An operation of the syntax tree → the op of the graph, and back, by the rows of the dialects."""
+"""Conversion between operations of the syntax tree and ops of the graph, by tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OpMaker:
         self._alike: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
-        """The op that `make_op` makes."""
+        """Return the op of an operation, as `make_op` does."""
         alike = operation.alike
         if alike is None:
             return self._made(operation)
@@ -54,18 +54,22 @@ class OpMaker:
             return known[0]
         op = make_op(operation)
         if operation.name not in _BY_TYPE:
-            self._known[key] = op, properties, attributes  # which keeps their ids theirs
+            self._known[key] = (
+                op,
+                properties,
+                attributes,
+            )  # held, so that their `id`s are not reused
         return op
 
 
 def make_op(operation: Operation) -> Op:
-    """The op of the graph: its class, and the attributes as its fields.
+    """Return the op of the graph, with the attributes as its fields.
 
-    Fields hold what is written, whatever typing thinks of it.  An operation no class stands for
+    Fields have the values as written, also if type inference refuses them. An unknown operation
     becomes an `UnknownOp` with its attributes as settings.
 
     Raises:
-        VerifyError: A required attribute is missing, or one is of another kind than needed.
+        VerifyError: A required attribute is missing, or one has another kind.
     """
     name = operation.name
     cls = CLASSES.get(name)
@@ -95,7 +99,7 @@ def _text(value: object) -> str:
 
 
 def _values(operation: Operation) -> dict[str, Any]:
-    """The values of the attributes that are there, by the names of their fields."""
+    """Return the values of the given attributes, by field."""
     values: dict[str, Any] = {}
     properties, attributes = operation.properties, operation.attributes
     for slot in own_attributes(operation.name):
@@ -126,7 +130,7 @@ def _values(operation: Operation) -> dict[str, Any]:
 
 
 def own_attributes(name: str) -> Sequence[AttributeSlot]:
-    """The attributes of an op that are in its fields or settings: all but the name of a callee.
+    """Return the attributes of an op that are in its fields or settings: all but a callee's name.
 
     >>> [slot.name for slot in own_attributes("stablehlo.composite")]
     ['name', 'composite_attributes', 'version']
@@ -147,7 +151,7 @@ def _read_if(values: dict[str, Any], operation: Operation) -> None:
 
 
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
-    """A dimension counted from the end, as it is by default, counted from the start."""
+    """Count a negative dimension, such as the default -1, from the start."""
     given = values.get("dimension", -1)
     type = operation.operands[0].type if operation.operands else None
     rank = type.rank if isinstance(type, TensorType) else 0
@@ -235,7 +239,7 @@ _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
 _BY_TYPE: Final = frozenset(
     ["stablehlo.convolution", "stablehlo.dynamic_conv", "stablehlo.sort", "chlo.scan"]
 )
-"""Ops whose fields depend on more than the attributes."""
+"""Ops whose fields depend on types and operands, not on attributes alone."""
 
 
 # --- op to tree -----------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ _BY_CLASS: Final[dict[type[Op], str]] = {
 
 
 def name_of(op: Op) -> str:
-    """Full name of the op in MLIR.
+    """Return the full name of the op in MLIR.
 
     >>> from hloscope.ops.shape import Transpose
     >>> name_of(Transpose((1, 0)))
@@ -269,7 +273,7 @@ def name_of(op: Op) -> str:
 
 
 def attributes_of(op: Op) -> dict[str, Attribute]:
-    """The attributes of the op in MLIR; optional ones that are at their default are left out.
+    """Return the attributes of the op in MLIR, without optional ones that have their default.
 
     Raises:
         UnsupportedError: StableHLO has no such op.
@@ -294,7 +298,7 @@ def attributes_of(op: Op) -> dict[str, Attribute]:
 
 
 def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
-    """The values of all attributes by field, and the defaults of those that may be left out."""
+    """Return the values of all attributes by field, and the defaults of optional ones."""
     defaults = defaults_of(type(op))
     values: dict[str, Any] = {field: getattr(op, field) for field in defaults}
     values |= dict(values.pop("settings", ()))

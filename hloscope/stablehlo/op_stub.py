@@ -1,7 +1,7 @@
-"""The types of the builder's methods, for type checkers and editors.
+"""Types of the builder's methods, for type checkers and editors.
 
-`python -m hloscope.stablehlo.op_stub > hloscope/stablehlo/op_methods.pyi` writes them anew from the
-rows of the dialects; a test tells when that is due.
+`python -m hloscope.stablehlo.op_stub > hloscope/stablehlo/op_methods.pyi` writes them from the
+dialects' tables; a test fails if the file is outdated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PYTHON_TYPES: Final[dict[str, str]] = {
     "precision": _WORDS,
     "channel": "int | tuple[int, int]",
 }
-"""What stands for an attribute, by its constraint; anything that can become one for the others."""
+"""Python type of an attribute by its constraint; other attributes have type `Any`."""
 
 _HEAD: Final = '''\
 """Made by `python -m hloscope.stablehlo.op_stub`; not edited by hand."""
@@ -47,7 +47,7 @@ _Region = Callable[..., Any]'''
 
 
 def stub() -> str:
-    """The text of `op_methods.pyi`."""
+    """Return the text of `op_methods.pyi`."""
     lines = [_HEAD]
     for name, values in sorted({(enum.type, enum.values) for enum in ENUMS.values()}):
         lines.append(f"_{name} = Literal{list(values)}".replace("'", '"'))
@@ -78,7 +78,7 @@ def _method(name: str, definition: Definition) -> Iterator[str]:
 
 
 def _operands(slots: tuple[Slot, ...]) -> Iterator[str]:
-    """Values in order; lists of values where there may be several."""
+    """Yield the operands as parameters; `*operands` if any of them is variadic."""
     if any(slot.count for slot in slots):  # a list may stand for the operands of several slots
         yield "*operands: _Values"
     else:

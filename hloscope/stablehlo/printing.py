@@ -1,4 +1,4 @@
-"""StableHLO programs as MLIR text."""
+"""Printing of StableHLO programs as MLIR text."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def print_stablehlo(
     locations: bool = False,
     names: Literal["mlir", "source"] = "mlir",
 ) -> str:
-    """The program as MLIR text, character by character as MLIR's own tools print it.
+    """Print a program as MLIR text, with the same characters as MLIR's own tools.
 
     Args:
         program: A syntax tree, a module of the program graph, or a builder.
         generic: Print all ops in the generic form.
-        locations: Print where ops come from.
+        locations: Print the locations of ops.
         names: Number values as MLIR does, or keep the names they have.
 
     Raises:
-        UnsupportedError: An op of the graph is none of StableHLO.
+        UnsupportedError: StableHLO does not have an op of the graph.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"

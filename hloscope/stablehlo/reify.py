@@ -1,4 +1,4 @@
-"""The run-time sizes of an op's result, computed by ops of `shape`, `tensor` and `arith`.
+"""Run-time sizes of an op's result, computed by ops of `shape`, `tensor` and `arith`.
 
 Source: `reifyReturnTypeShapes` of StableHLO's and CHLO's ops.
 """
@@ -32,7 +32,7 @@ _SHAPE_OPERAND: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.dynamic_broadcast_in_dim": 1,
 }
-"""Ops whose result has the sizes that an operand holds, and which one."""
+"""Ops whose result sizes are the values of an operand, with that operand's number."""
 
 _LIKE: Final = {
     "stablehlo.select": 1,
@@ -42,18 +42,18 @@ _LIKE: Final = {
     "stablehlo.cholesky": 0,
     "chlo.constant_like": 0,
 }
-"""Ops whose result has the sizes of an operand, and which one; all element-wise ones too."""
+"""Ops with the sizes of an operand, with that operand's number; element-wise ops have them too."""
 
 
 _SLT: Final = 2
-"""The number of `slt`.  Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`."""
+"""Number of the predicate `slt`."""
 
 
 class Reifier:
-    """Makes the ops that compute the sizes; constants are shared and kept apart.
+    """Makes ops that compute result sizes; constants are shared, and separate from other ops.
 
     Attributes:
-        operations: What was made, in order, constants left out.
+        operations: The ops in order, without constants.
         constants: Constants by their value, the latest first.
     """
 
@@ -62,7 +62,7 @@ class Reifier:
         self.constants: dict[int, Operation] = {}
 
     def sizes(self, operation: Operation) -> Value | None:
-        """A vector with the sizes of the result, `None` if nobody knows how to compute it."""
+        """Return a vector of the result's sizes; `None` if there is no rule for the op."""
         name, operands = operation.name, operation.operands
         if name in _SHAPE_OPERAND:
             return self._as_index(operands[_SHAPE_OPERAND[name]])
@@ -88,7 +88,7 @@ class Reifier:
         return result
 
     def constant(self, number: int) -> Value:
-        """`arith.constant` of an index."""
+        """Return an `arith.constant` of type `index`."""
         known = self.constants.get(number)
         if known is None:
             result = Value(INDEX)
@@ -106,7 +106,7 @@ class Reifier:
         return None
 
     def dimension(self, value: Value, d: int) -> Value:
-        """`tensor.dim`, or the size itself if it is known."""
+        """Return `tensor.dim`, or a constant if the size is known."""
         assert isinstance(value.type, TensorType)
         size = value.type.sizes[d]
         if size is not None:
@@ -114,7 +114,7 @@ class Reifier:
         return self._make("tensor.dim", INDEX, value, self.constant(d))
 
     def add(self, left: Value, right: Value) -> Value:
-        """`arith.addi`, folded where one side is 0 or both are known."""
+        """Return the sum, folded if one side is 0 or both are known."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a + b)
@@ -123,14 +123,14 @@ class Reifier:
         return right if a == 0 else self._make("arith.addi", INDEX, left, right)
 
     def subtract(self, left: Value, right: Value) -> Value:
-        """`arith.subi`, folded likewise."""
+        """Return the difference, folded if the right side is 0 or both are known."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a - b)
         return left if b == 0 else self._make("arith.subi", INDEX, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """`arith.muli`, folded likewise."""
+        """Return the product, folded if a side is 0 or 1, or both are known."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a * b)
@@ -141,7 +141,7 @@ class Reifier:
         return right if a == 1 else self._make("arith.muli", INDEX, left, right)
 
     def gaps(self, size: Value) -> Value:
-        """`max(size - 1, 0)`: how many places there are between so many elements."""
+        """Return `max(size - 1, 0)`, the number of gaps between `size` elements."""
         known = self._number(size)
         if known is not None:
             return self.constant(max(known - 1, 0))
@@ -150,7 +150,7 @@ class Reifier:
         return self._make("arith.select", INDEX, is_empty, none, self.subtract(size, one))
 
     def element(self, vector: Value, d: int) -> Value:
-        """`tensor.extract` of a vector, as an index."""
+        """Return an element of a vector as an `index`."""
         element = vector.type.element if isinstance(vector.type, TensorType) else INDEX
         found = self._make("tensor.extract", element, vector, self.constant(d))
         return found if element == INDEX else self._make("arith.index_cast", INDEX, found)
@@ -179,7 +179,7 @@ class Reifier:
         return self._make("shape.broadcast", TensorType(INDEX, (rank,)), *shapes)
 
     def _slice_sizes(self, operands: Sequence[Value]) -> list[Value]:
-        """`(limit - start + stride - 1) / stride` of each dimension."""
+        """Return `(limit - start + stride - 1) / stride` for each dimension."""
         whole, starts, limits, strides = operands
         rank = whole.type.rank if isinstance(whole.type, TensorType) else 0
         sizes = []

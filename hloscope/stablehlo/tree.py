@@ -1,7 +1,7 @@
-"""The program graph → the syntax tree, for printing, verifying and serialising.
+"""Conversion of the program graph to the syntax tree, for printing, verifying and serialising.
 
-What stands for an operation of a tree keeps its attributes, names and locations; all else is made
-from the op by the rows of the dialects.
+Instructions that come from a tree keep its attributes, names and locations. Others are made from
+their ops by the dialects' tables.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from hloscope.stablehlo.op_making import attributes_of, name_of
 
 _CALLERS: Final = Call, Composite, CustomCall
 _ONE_VALUE: Final = Call, CustomCall, GetTupleElement, Tuple
-"""Ops whose value may be a tuple that is no list of results."""
+"""Ops with one result that may be a tuple."""
 
 
 def to_mlir(module: Module) -> Operation:
-    """The module as a syntax tree.
+    """Convert a module to a syntax tree.
 
     Computations that an op calls as its regions become regions, all others functions.
 
     Raises:
-        UnsupportedError: StableHLO has no such op, or not in this form.
+        UnsupportedError: StableHLO does not have an op, or not in this form.
     """
     regions = {
         callee
@@ -85,14 +85,14 @@ def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region
 
 
 class _Trees:
-    """Functions in the places where the tree has them, with what else stands there."""
+    """Rebuilds the functions of a tree in place, with the ops between them."""
 
     def __init__(self, module: TreeModule, regions: set[Computation]) -> None:
         self.computations: Final = [c for c in module if c not in regions]
         self.functions: Final = {c.operation: c for c in module if isinstance(c, Function)}
 
     def module(self, tree: Operation, prefix: str) -> Operation:
-        """The module, and those in it."""
+        """Return a module and its nested modules."""
         blocks: list[Block] = []
         for block in tree.blocks:
             operations = [self._item(item, prefix) for item in block]
@@ -115,16 +115,16 @@ class _Trees:
 
 
 class _Body:
-    """Makes one function and the regions in it, without recursion."""
+    """Makes one function and its regions, without recursion."""
 
     def __init__(self, computation: Computation, name: str) -> None:
         self.computation, self.name = computation, name
         self.values: Final[dict[Instruction, Value]] = {}
         self.originals: Final[dict[Value, Value]] = {}
-        """New values by those of the tree, for what is copied as it stands."""
+        """New values by those of the original tree, for regions that are copied."""
 
     def function(self) -> Operation:
-        """The function."""
+        """Return the function."""
         computation = self.computation
         original = computation.operation if isinstance(computation, Function) else None
         if original is not None and computation.root.op.name == "unknown":
@@ -148,6 +148,8 @@ class _Body:
         return Operation("func.func", properties=properties, regions=(region,))
 
     def _read(self, computation: Computation) -> Region:
+        # `_fill` stops at an instruction with regions. They are made one by one, and its operation
+        # after the last of them.
         frames = [_Frame(computation, None, self._arguments(computation))]
         while True:
             frame = frames[-1]
@@ -184,7 +186,7 @@ class _Body:
         return tuple(made)
 
     def _fill(self, frame: _Frame) -> Instruction | None:
-        """Make operations up to one whose regions have to be made first."""
+        """Make operations up to an instruction whose regions must be made first; return it."""
         for ins in frame.instructions:
             if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
                 continue
@@ -201,16 +203,19 @@ class _Body:
         return None
 
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
-        """What a computation without `return` returns: HLO's, of a region each part of a tuple."""
+        """Iterate over the values that a computation without `return` returns.
+
+        In a region, the parts of HLO's root tuple are the values.
+        """
         if root is frame.returned:
             return (self._value(operand) for operand in root.operands)
         return iter([self._value(root)])
 
     def _value(self, ins: Instruction) -> Value:
-        """The value made for an instruction.
+        """Return the value of an instruction.
 
         Raises:
-            UnsupportedError: HLO has a tuple where StableHLO has several results.
+            UnsupportedError: The instruction is a tuple where StableHLO has several results.
         """
         found = self.values.get(ins)
         if found is None:
@@ -292,7 +297,7 @@ class _Body:
 
 
 class _Frame:
-    """A block that is being made."""
+    """A block under construction."""
 
     __slots__ = (
         "arguments",
@@ -316,7 +321,7 @@ class _Frame:
         root = computation.root
         is_several = owner is not None and isinstance(root.op, Tuple)
         self.returned = root if is_several else None
-        """Of a region of HLO, the tuple whose parts are what it returns."""
+        """The root tuple of an HLO region whose parts are the returned values; else `None`."""
         for ins in computation.instructions:
             if _is_part(ins):
                 self.parts.setdefault(ins.operands[0], []).append(ins)
@@ -328,7 +333,7 @@ def _same(
     results: tuple[Value, ...],
     regions: tuple[Region, ...],
 ) -> Operation:
-    """An operation with all that the original says by itself."""
+    """Return an operation with the name, attributes and location of the original."""
     return Operation(
         original.name,
         operands,
@@ -341,7 +346,7 @@ def _same(
 
 
 def _is_part(ins: Instruction) -> bool:
-    """Is it one of several results, which HLO takes from a tuple?"""
+    """Is the instruction one of several results, which HLO takes from a tuple?"""
     if isinstance(ins.op, Result) or isinstance(ins, Node):
         return isinstance(ins.op, Result)
     if not isinstance(ins.op, GetTupleElement):
@@ -352,7 +357,7 @@ def _is_part(ins: Instruction) -> bool:
 
 
 def _is_implied(ins: Instruction) -> bool:
-    """Is it the `return` of a block that has none?"""
+    """Is the instruction the implied `return` of a block without one?"""
     return (
         isinstance(ins.op, Return)
         and isinstance(ins, Node)
@@ -365,7 +370,7 @@ def _return_name(owner: Instruction | None) -> str:
 
 
 def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
-    """The attributes of the op; a constant of HLO is written anew."""
+    """Return the attributes of an op; the value of an HLO constant is converted."""
     op, type = ins.op, bare(ins.type)
     if not isinstance(op, Constant) or isinstance(op.literal, MlirLiteral):
         return attributes_of(op)
@@ -389,12 +394,15 @@ def _callees(ins: Instruction) -> Mapping[str, Attribute]:
 
 
 def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
-    """A copy of an operation with its regions; what it reads from outside is found in `values`.
+    """Copy an operation with its regions.
 
-    Values and blocks are made first, then the operations from the innermost to the outermost.
+    `values` maps values from outside, and receives those of the copy. Values and blocks are made
+    first, then the operations from the innermost to the outermost.
     """
     order = [operation]
     blocks: dict[Block, Block] = {}
+    # `order` grows while it is iterated: it has every operation before those in its regions, so the
+    # reverse has every operation after them.
     for each in order:
         for k, value in enumerate(each.results):
             values[value] = Value(value.type, None, k, value.name)
@@ -412,7 +420,7 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
 
 
 def _empty(block: Block, values: dict[Value, Value]) -> Block:
-    """A block with copies of the arguments, which are put into `values`."""
+    """Return a block with copies of the arguments, which are added to `values`."""
     arguments = tuple([Value(a.type, None, a.index, a.name, a.location) for a in block.arguments])
     values.update(zip(block.arguments, arguments, strict=True))
     made = Block(arguments, (), block.label)
