@@ -1,4 +1,4 @@
-"""MLIR as such: operations, attributes, types, locations, and their text; no dialect's meaning."""
+"""MLIR, independent of dialects: operations, attributes, types, locations, and their text."""
 
 from typing import TYPE_CHECKING
 

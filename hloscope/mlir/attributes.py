@@ -1,7 +1,7 @@
 """MLIR attributes as values: immutable, hashed, compared by value.
 
-Their text is read by `mlir.parser` and written by `mlir.printer`; structures and enums of a
-dialect by that dialect.
+`mlir.text.parser` reads their text and `mlir.text.printer` writes it; a dialect has its own
+structures and enums.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hloscope.mlir.resources import ResourceTable
 
 
 class UnitAttr(Struct, frozen=True):
-    """`unit`: it is there."""
+    """The attribute `unit`, whose presence is its value."""
 
 
 class BoolAttr(Struct, frozen=True):
@@ -33,21 +33,21 @@ class IntegerAttr(Struct, frozen=True):
 
 
 class FloatAttr(Struct, frozen=True):
-    """A floating-point number by the bits of its type, so that NaNs and zeros keep theirs."""
+    """A floating-point number as bits of its type, so that NaNs and signed zeros are exact."""
 
     bits: int
     type: Type
 
 
 class StringAttr(Struct, frozen=True):
-    """A string, as bytes; `type` is `none` for nearly all."""
+    """A string, as bytes; `type` is `None` for nearly all."""
 
     value: bytes
     type: Type | None = None
 
     @classmethod
     def of(cls, text: str) -> StringAttr:
-        """The string of a text, in which surrogates stand for bytes that are not UTF-8.
+        """Return the attribute of a text; surrogates stand for bytes that are not UTF-8.
 
         >>> StringAttr.of("main").value
         b'main'
@@ -56,12 +56,12 @@ class StringAttr(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The string; bytes that are not UTF-8 become surrogates."""
+        """The string as text; bytes that are not UTF-8 become surrogates."""
         return self.value.decode("utf-8", "surrogateescape")
 
 
 def string_of(attribute: object) -> str:
-    """The text of a string attribute; empty for any other, and for none.
+    """Return the text of a string attribute; empty for every other value.
 
     >>> string_of(StringAttr(b"main")), string_of(None)
     ('main', '')
@@ -76,23 +76,24 @@ class ArrayAttr(Nested, Struct, frozen=True):
 
 
 class DictAttr(Nested, Struct, frozen=True):
-    """`{a = 1, b}`, sorted by name as MLIR keeps it."""
+    """The dictionary `{a = 1, b}`, sorted by name as in MLIR."""
 
     entries: tuple[tuple[str, Attribute], ...]
 
 
 class DenseArrayAttr(Struct, frozen=True):
-    """`array<i64: 1, 2>`; booleans as 0 and 1, floats by their bits."""
+    """The attribute `array<i64: 1, 2>`; booleans are 0 and 1, floats are bits."""
 
     element: Type
     values: tuple[int, ...]
 
 
 class DenseAttr(Struct, frozen=True):
-    """`dense<…> : type`, kept as written between the angle brackets, decoded on demand.
+    """The attribute `dense<…> : type`, whose literal is decoded on demand.
 
-    `literal` is the text, or the raw little-endian row-major bytes (one element for a splat;
-    `i1` one byte each) of one that was computed or read from bytecode; many are a view of the file.
+    `literal` is the text between the angle brackets. For computed values and bytecode it is raw
+    bytes, little-endian and row-major: one element for a splat, and one byte for each `i1`. Long
+    data may be a view of the file.
     """
 
     literal: str | bytes | memoryview
@@ -121,7 +122,7 @@ class EnumAttr(Struct, frozen=True):
 
 
 class StructAttr(Nested, Struct, frozen=True):
-    """`#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, fields that are set, in order.
+    """A structure, `#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, given fields.
 
     A field's value is an attribute, an integer, or a tuple of integers.
     """
@@ -131,14 +132,14 @@ class StructAttr(Nested, Struct, frozen=True):
     fields: tuple[tuple[str, Attribute | int | tuple[int, ...]], ...]
 
     def get(self, name: str) -> Attribute | int | tuple[int, ...] | None:
-        """The field of that name, `None` if it is not set."""
+        """Return the field of that name; `None` if it is omitted."""
         return dict(self.fields).get(name)
 
 
 class VerbatimAttr(Struct, frozen=True):
-    """Anything else as written: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
+    """Any other attribute, as text: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
 
-    `resources` are those of the text that a `dense_resource` stands in.
+    `resources` are those of the text that contains a `dense_resource`.
     """
 
     text: str

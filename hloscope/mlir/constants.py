@@ -1,4 +1,4 @@
-"""Attributes that say values: as integers without numpy, and as the literals of constants."""
+"""Values of attributes: integers without numpy, and literals of constants."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
 
 MOST_SPLAT: Final = 1 << 16
-"""A splat of more elements is not written out."""
+"""Maximum number of elements of a splat that is expanded."""
 
 _NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
 _WORDS: Final = {"true": 1, "false": 0}
 
 
 class MlirLiteral(Literal):
-    """The attribute that a constant of MLIR has as its value."""
+    """The value attribute of an MLIR constant."""
 
     __slots__ = ()
 
     def array(self, type: Type) -> Value:
-        """See `to_array`."""
+        """Return the elements as an array, as `to_array` does."""
         dense = self._dense(type)
         return super().array(type) if dense is None else to_array(dense)
 
     def _dense(self, type: Type) -> DenseAttr | None:
-        """The elements: written, or data of the resource; `None` if the program has neither.
+        """Return the elements, written or of a resource; `None` if the program has neither.
 
         Raises:
             VerifyError: The resource has more or fewer bytes than the type.
@@ -95,7 +95,7 @@ class MlirLiteral(Literal):
 
 
 def _blob(attribute: VerbatimAttr) -> bytes | None:
-    """Data of the resource that an attribute names, if its text has the data."""
+    """Return the data of the resource that an attribute refers to; `None` if the text lacks it."""
     table = attribute.resources
     return None if table is None else table.blob(attribute.text)
 
@@ -104,7 +104,7 @@ _COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")
 
 
 def plain(attribute: Attribute) -> Any:
-    """An attribute as Python has its value: symbols are names, elements a `Literal`.
+    """Return the Python value of an attribute: symbols are names, elements a `Literal`.
 
     >>> plain(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
     {'a': [True, True]}
@@ -137,7 +137,9 @@ def plain(attribute: Attribute) -> Any:
 
 
 def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
-    """The integers of `dense<…>` in row-major order (booleans as 0 and 1); a splat as one.
+    """Return the integers of `dense<…>` in row-major order; a splat as one integer.
+
+    Booleans are 0 and 1.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(ELEMENT_TYPES["s64"], (2, 2))))
@@ -146,7 +148,7 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
     (-1, -128, -1)
 
     Raises:
-        ValueError: They are no integers, or not all there.
+        ValueError: The elements are not integers, or too few.
     """
     type = attribute.type
     element = getattr(type, "element", None)
@@ -164,7 +166,11 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
 
 
 def dense_sizes(attribute: DenseAttr) -> Dims:
-    """The sizes of the type."""
+    """Return the sizes of the attribute's type.
+
+    Raises:
+        ValueError: A size is unknown.
+    """
     sizes = getattr(attribute.type, "sizes", None)
     if sizes is None or None in sizes:
         raise ValueError("sizes that are known")
@@ -172,7 +178,7 @@ def dense_sizes(attribute: DenseAttr) -> Dims:
 
 
 def expanded(attribute: DenseAttr) -> tuple[int, ...]:
-    """The integers, a splat as often as its type says, up to `MOST_SPLAT`."""
+    """Return the integers; a splat is repeated as its type says, up to `MOST_SPLAT` elements."""
     values, number = dense_values(attribute), prod(dense_sizes(attribute))
     if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
         return values * number

@@ -1,4 +1,4 @@
-"""What a dialect defines of an op: operands, attributes, results, regions, its form and names."""
+"""Definitions of ops: operands, attributes, results, regions, pretty form and result names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Slot(Struct, frozen=True):
     """An operand or a result of an op.
 
     Attributes:
-        name: Its name in the definition.
-        constraint: What its type has to be, in the notation of `type_summary`.
+        name: Name in the definition.
+        constraint: Constraint on the type, in the notation of `type_summary`.
         count: Empty for exactly one, `?` for one or none, `*` for any number.
         label: The specification's label of the constraint (`add_i1`), if it has one.
     """
@@ -26,7 +26,7 @@ class Slot(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The constraint as MLIR says it.
+        """The constraint in MLIR's words.
 
         >>> Slot("inputs", "token", "*").summary
         'variadic of token'
@@ -39,12 +39,12 @@ class AttributeSlot(Struct, frozen=True):
     """An inherent attribute.
 
     Attributes:
-        name: Its name in the definition.
-        constraint: What it has to be, by the name of a summary.
-        optional: May be left out.
-        label: The specification's label of the constraint, as that of a `Slot`.
-        field: What the class of the op calls it.
-        default: What a missing one means, as text; empty if that is nothing.
+        name: Name in the definition.
+        constraint: Constraint, by the name of its summary.
+        optional: The attribute may be omitted.
+        label: The specification's label of the constraint, as in a `Slot`.
+        field: Name of the field in the op's class.
+        default: Value of an omitted attribute, as text; empty if there is none.
         given: MLIR gives the default to an op that is read without the attribute.
     """
 
@@ -58,12 +58,12 @@ class AttributeSlot(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The constraint as MLIR says it."""
+        """The constraint in MLIR's words."""
         return ATTRIBUTE_SUMMARIES.get(self.constraint, "any attribute")
 
 
 class RegionSlot(Struct, frozen=True):
-    """A region: its name, whether there may be any number of it, and whether it is one block."""
+    """A region: its name, whether its number is variadic, and whether it has one block."""
 
     name: str
     variadic: bool = False
@@ -71,24 +71,24 @@ class RegionSlot(Struct, frozen=True):
 
 
 class Definition(Struct, frozen=True, dict=True):
-    """What the dialect's definition fixes of an op, whatever its verifier adds.
+    """The declarative part of an op's definition, without its verifier.
 
     Attributes:
-        name: With its dialect.
-        operands: In order; at most one of them is variadic unless `traits` says how to divide.
-        attributes: Inherent ones, in the order of the definition.
-        results: In order.
-        regions: In order.
+        name: Name with the dialect.
+        operands: Operands in order. At most one is variadic, unless a trait gives group sizes.
+        attributes: Inherent attributes, in the order of the definition.
+        results: Results in order.
+        regions: Regions in order.
         traits: Names of rules shared by several ops; the verifier knows each.
         labels: The specification's label for each trait that has one.
         agreements: Operands and results that have the same `element type`, `type` or `rank`, or
             attributes of the same `size`: what they share, their names, the label.
         open: Only the op's inherent attributes are known; nothing else is checked.
-        form: What stands after the op's name in the pretty form, or the name of a shared form;
+        form: Pretty form after the op's name, or the name of a shared form;
             empty if there is only the generic one.
         since: The first version of portable artifacts that has the op.
-        suggested: What the results are called where nobody names them.
-        pure: It may be left out if nobody reads its results.
+        suggested: Suggested names of results without a name.
+        pure: The op may be removed if its results have no users.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Definition(Struct, frozen=True, dict=True):
 
     @cached_property
     def inherent(self) -> frozenset[str]:
-        """Names of the attributes that are properties of the op, not discardable ones."""
+        """Names of the attributes that are properties of the op, not discardable attributes."""
         names = [attribute.name for attribute in self.attributes]
         if "segments" in self.traits:
             names += ["operandSegmentSizes", "resultSegmentSizes"]
@@ -130,7 +130,7 @@ _ELEMENTS: Final = {
     "f": "floating-point",
     "c": "complex-type",
 }
-"""Kinds of elements by the letter that stands for them in a constraint."""
+"""Kinds of elements, by their letter in a constraint."""
 
 _SHAPES: Final = {
     "": "ranked tensor of",
@@ -144,7 +144,7 @@ _SHAPES: Final = {
     "pairs": "statically shaped 2-dimensional integer tensor of",
     "memref": "memref of",
 }
-"""Kinds of tensors by the word before the dot."""
+"""Kinds of tensors, by the word before the dot."""
 
 _NAMED: Final = {
     "token": "token",
@@ -155,16 +155,17 @@ _NAMED: Final = {
 }
 
 TUPLES: Final = {"tuple": "FBICQ/memref.FBICQ/A/token", "anytuple": "any.FBICQA/memref.FBICQ/token"}
-"""What the leaves of the named kinds of tuples have to be."""
+"""Constraints on the leaves of named kinds of tuples."""
 
 
+# The tables of a few hundred ops repeat about a hundred constraints.
 @cache
 def type_summary(constraint: str) -> str:
-    """A constraint on a type in MLIR's words.
+    """Return a constraint on a type in MLIR's words.
 
-    A constraint is one or more alternatives with `/` between them.  An alternative is a name
-    (`token`) or a kind of tensor, a dot, and a letter for each kind of element it may have;
-    without the dot the tensor has any known rank.
+    A constraint is one or more alternatives, separated by `/`. An alternative is a name (`token`),
+    or a kind of tensor, a dot, and a letter for each allowed kind of element. Without the dot, the
+    tensor has any known rank.
 
     Source: the summaries of StableHLO's `Base.td` as diagnostics print them.
 
@@ -235,7 +236,7 @@ ATTRIBUTE_SUMMARIES: Final = {
     "dicts": "Array of dictionary attributes",
     "any": "any attribute",
 }
-"""Constraints on attributes in MLIR's words by the name a row gives them.
+"""Constraints on attributes in MLIR's words, by their name in a table row.
 
 Source: the summaries of StableHLO's and MLIR's definitions as diagnostics print them.
 """

@@ -1,4 +1,4 @@
-"""What the reader and the printer know of each dialect."""
+"""Parser and printer functions of each dialect."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from hloscope.mlir.ir import Operation, Region
 from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Forms
 
 ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
-"""Reads what follows the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>` (up to the
-closing `>` of the latter, which the caller reads); `None` if there is no such mnemonic."""
+"""Reads the text after the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>`.
+
+The caller reads the closing `>` of the second form. The result is `None` for an unknown mnemonic.
+"""
 
 ReadType: TypeAlias = Callable[[AsmParser, str], Type | None]
-"""The same of `!dialect.mnemonic…`."""
+"""Reads the text after the mnemonic of `!dialect.mnemonic…`; `None` for an unknown mnemonic."""
 
 WriteAttribute: TypeAlias = Callable[[AsmPrinter, Attribute], bool]
-"""Writes an attribute of the dialect, all of it with `#`; false if it is none of its own."""
+"""Writes an attribute of the dialect, with `#`; false if the attribute is not the dialect's own."""
 
 
 class Suggestion(NamedTuple):
-    """How values would like to be called in a pretty form: `%cst` instead of `%0`.
+    """Suggested names of values in pretty forms: `%cst` instead of `%0`.
 
     Attributes:
-        results: Names of an op's results, without `%`; an empty one belongs to the name before it.
+        results: Names of an op's results, without `%`; an empty one shares the name before it.
         arguments: Names of the arguments of the entry block of one of its regions.
     """
 
@@ -36,20 +38,20 @@ class Suggestion(NamedTuple):
 
 
 class Dialect(Struct, frozen=True):
-    """One dialect.
+    """Parser and printer functions of one dialect.
 
     Attributes:
         name: `stablehlo`.
         ops: Names of the inherent attributes of each op, by the op's full name.
         forms: Pretty forms by the op's full name; an op without one has only the generic form.
-        read_attribute: Reader of its attributes; without one they are kept as written.
+        read_attribute: Reader of its attributes; without one they are kept as text.
         write_attribute: Writer of its attributes.
-        read_type: Reader of its types; without one they are kept as written.
-        open: May have ops that are not in `ops`.
-        suggestions: Names for values by the op's full name.
-        inside: The dialect whose prefix is left out in the regions of an op, by its full name.
-        defaults: Attributes that an op has even if it is not said, by the op's full name.
-        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
+        read_type: Reader of its types; without one they are kept as text.
+        open: The dialect may have ops that are not in `ops`.
+        suggestions: Suggested names of values, by the op's full name.
+        inside: The dialect whose prefix is omitted in the regions of an op, by its full name.
+        defaults: Attributes that an op has even if they are omitted, by its full name.
+        behind: Ops whose location MLIR sets after their name, not at it.
     """
 
     name: str
@@ -66,11 +68,11 @@ class Dialect(Struct, frozen=True):
 
 
 class Older(NamedTuple):
-    """How the ops of a dialect are read as those of another that took its place.
+    """Conversion of the ops of an older dialect to those of its successor.
 
     Attributes:
-        name: Name of the other dialect.
-        renewed: Makes inherent attributes of an op of the older dialect those of the other's op
+        name: Name of the successor.
+        renewed: Converts inherent attributes of an older op to those of the successor's op
             of this full name.
     """
 
@@ -82,17 +84,17 @@ NO_OLDER: Final[Mapping[str, Older]] = {}
 
 
 class Dialects:
-    """Several dialects.
+    """Several dialects together.
 
     Attributes:
         named: The dialects by name.
         ops: Names of the inherent attributes of every known op.
         forms: Pretty forms of every op that has one.
-        suggestions: Names for values by op.
-        inside: The dialect whose prefix is left out in the regions of an op.
-        defaults: Attributes that an op has even if it is not said.
-        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
-        older: Dialects whose ops are read as those of another, by name.
+        suggestions: Suggested names of values, by op.
+        inside: The dialect whose prefix is omitted in the regions of an op.
+        defaults: Attributes that an op has even if they are omitted.
+        behind: Ops whose location MLIR sets after their name, not at it.
+        older: Older dialects whose ops are read as those of their successor, by name.
     """
 
     __slots__ = ("behind", "defaults", "forms", "inside", "named", "older", "ops", "suggestions")

@@ -1,8 +1,8 @@
-"""The syntax tree of MLIR: operations with operands, attributes and regions of blocks.
+"""Syntax tree of MLIR: operations with operands, attributes and regions of blocks.
 
-It says what the text (or bytecode) says and nothing more: an op may be unknown, or wrong.  The
-program graph of `hloscope.ir` is made from it, and it is made from the graph for printing.
-Nodes compare by identity and are not changed once the reader or builder has handed them out.
+It has what the text or bytecode has: an op may be unknown or invalid. The program graph of
+`hloscope.ir` is made from the tree, and the tree is made from the graph for printing. Nodes compare
+by identity, and do not change after their reader or builder has returned them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
 
 class Value:
-    """A result of an operation or an argument of a block.
+    """A result of an operation, or an argument of a block.
 
     Attributes:
-        type: Its type.
+        type: Type of the value.
         owner: The operation or block that defines it; `None` while it is only used.
         index: Number among the results or arguments of the owner.
-        name: Its name in the source without `%`; results of one op share it (`%0:2`), then `index`
-            tells them apart.  Empty if it never had one.
-        location: Of a block argument; results have that of their operation.
-        at: Where the name of a block argument begins in the source; -1 if it was not read.
+        name: Name in the source without `%`; if results of one op share it (`%0:2`), `index`
+            distinguishes them. Empty if the source has none.
+        location: Location of a block argument; a result has its operation's.
+        at: Offset of the name of a block argument in the source, or -1.
     """
 
     __slots__ = ("at", "index", "location", "name", "owner", "type")
@@ -60,20 +60,20 @@ class Operation:
     """One operation.
 
     Attributes:
-        name: With its dialect: `stablehlo.add`.
-        operands: Values read, in order.
-        results: Values made; each knows its type.
-        properties: Inherent attributes of a registered op by name, or those written `<{…}>`.
-        attributes: All others (discardable), in the order of the text.
-        regions: In order.
-        successors: Blocks a terminator may go to; their arguments are among the operands.
-        successor_operands: How many operands, counted from the end, go to each successor.
-        location: As given in the text.
-        source: The text it was read from, if it was.
-        start: Where its name begins in the source.
-        end: Where its name ends.
-        alike: What it shares with ops that the reader found to be like it: equal but for the names
-            of values and the place, regions included.  `None` where nobody looked.
+        name: Name with the dialect: `stablehlo.add`.
+        operands: Operands, in order.
+        results: Results, in order.
+        properties: Inherent attributes of a registered op, or those in `<{…}>`, by name.
+        attributes: Other (discardable) attributes, in the order of the text.
+        regions: Regions, in order.
+        successors: Successor blocks of a terminator; their arguments are among the operands.
+        successor_operands: Number of operands, from the end, that each successor receives.
+        location: Location as given in the text.
+        source: The text that has the op, or `None`.
+        start: Offset of the name in the source.
+        end: Offset of the end of the name.
+        alike: An object shared by ops that the reader found to be equal, apart from names
+            of values and positions, regions included. `None` if unknown.
     """
 
     __slots__ = (
@@ -127,31 +127,31 @@ class Operation:
 
     @property
     def result(self) -> Value:
-        """The only result."""
+        """The only result; `ValueError` if the op has another number of results."""
         (value,) = self.results
         return value
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks of its regions."""
+        """The blocks of the op's regions."""
         return [block for region in self.regions for block in region.blocks]
 
     @property
     def inside(self) -> list[Operation]:
-        """The operations of its regions, without those in their regions."""
+        """The operations directly in the op's regions."""
         return [inner for region in self.regions for block in region.blocks for inner in block]
 
     def walk(self) -> Iterator[Operation]:
-        """It and all in its regions, each before what is in it, in the order of the text."""
+        """Iterate over the op and all nested ones in program order, each before those inside it."""
         return nested([self], lambda operation: operation.inside if operation.regions else ())
 
     @property
     def span(self) -> Span | None:
-        """Where its name stands in the source, if it was read."""
+        """Position of the op's name in the source; `None` without a source."""
         return None if self.source is None else Span(self.source, self.start, self.end)
 
     def get(self, name: str) -> Attribute | None:
-        """The property or attribute of that name."""
+        """Return the property or attribute of that name; `None` if the op has neither."""
         found = self.properties.get(name)
         return self.attributes.get(name) if found is None else found
 
@@ -160,14 +160,14 @@ class Operation:
 
 
 KEPT_TEXT: Final = "hloscope.text"
-"""The property of an op that is kept as text: all that is written of it, from its name on.
+"""Name of the property that has the whole text of an op, from its name on.
 
-Nothing is known of its dialect.  The name cannot be that of an attribute of such a dialect.
+Such ops are of unknown dialects. No attribute of an op can have this name.
 """
 
 
 class SourceModule(Operation):
-    """The `builtin.module` a text is read as; `resources` is its `{-# … #-}`, as written."""
+    """The `builtin.module` of a text; `resources` is its `{-# … #-}`, as written."""
 
     __slots__ = ("resources",)
 
@@ -175,7 +175,7 @@ class SourceModule(Operation):
 
 
 class Block:
-    """Operations in order, and the arguments they read; `label` is its name in the source."""
+    """Operations in order, and the block's arguments; `label` is its name in the source."""
 
     __slots__ = ("arguments", "label", "operations", "parent")
 
@@ -197,7 +197,7 @@ class Block:
 
 
 class Region:
-    """Blocks, the first of which is the entry."""
+    """Blocks, of which the first is the entry."""
 
     __slots__ = ("blocks", "parent")
 
@@ -209,22 +209,22 @@ class Region:
 
     @property
     def block(self) -> Block:
-        """The only block."""
+        """The only block; `ValueError` if the region has another number of blocks."""
         (block,) = self.blocks
         return block
 
 
 def function_type(function: Operation) -> FunctionType | None:
-    """The type that a function declares, `None` where it declares none."""
+    """Return the declared type of a function; `None` if it declares none."""
     found = function.get("function_type")
     known = found.type if isinstance(found, TypeAttr) else None
     return known if isinstance(known, FunctionType) else None
 
 
 def likeness(operation: Operation) -> object:
-    """Name, properties, attributes and types of an op: ops with equal ones differ in names only.
+    """Return a key of name, properties, attributes and types; equal ops have equal keys.
 
-    They count by identity: the tree keeps them, and readers share them.
+    Parts count by identity: the tree holds them, and readers share equal ones.
     """
     if operation.alike is not None:
         return operation.alike
@@ -240,7 +240,7 @@ def likeness(operation: Operation) -> object:
 
 
 def illegal(name: str) -> str:
-    """What MLIR says of an op that a conversion must replace and has no pattern for.
+    """Return MLIR's message about an op that a conversion must replace but cannot.
 
     >>> illegal("vhlo.tan_v2")
     "failed to legalize operation 'vhlo.tan_v2' that was explicitly marked illegal"

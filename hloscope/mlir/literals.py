@@ -1,7 +1,7 @@
-"""`dense<…>`: its elements as bytes, as a numpy array, and its text as MLIR prints it.
+"""Elements of `dense<…>` as bytes and as a numpy array, and their text as MLIR prints it.
 
-A literal may claim more elements than memory holds (`dense<0> : tensor<1000000x1000000xf32>`): one
-with a single value for all is never expanded here.
+A literal may claim more elements than memory holds (`dense<0> : tensor<1000000x1000000xf32>`), so a
+splat is never expanded here.
 
 Source: MLIR `AsmPrinter.cpp` (`printDenseElementsAttr`), `AttributeParser.cpp`.
 """
@@ -35,10 +35,10 @@ from hloscope.mlir.text.escape import quoted, unquoted
 from hloscope.mlir.types import type_text
 
 MOST_SHOWN: Final = 100
-"""Literals of more elements are printed as one string of hexadecimal digits."""
+"""Maximum number of elements printed one by one; more are printed as hexadecimal digits."""
 
 _MOST_KEPT: Final = 200
-"""Texts of longer literals are made anew each time."""
+"""Maximum length of a literal whose printed text is cached."""
 
 _COMMENT: Final = pattern(r"//[^\n]*")
 _STRING: Final = pattern(r'"(?:[^"\\]|\\.)*"')
@@ -47,11 +47,11 @@ _PARTS: Final = {"c64": "f32", "c128": "f64"}
 
 
 class Elements(NamedTuple):
-    """Elements of a literal: little-endian, row-major; `i1` and other small ones a byte each.
+    """Elements of a literal: little-endian, row-major; types narrower than a byte take a byte.
 
     Attributes:
-        raw: The bytes, those of one element if all are equal.
-        splat: Are they those of one element, which all are?
+        raw: The bytes; those of one element if all are equal.
+        splat: Are all elements equal, so that `raw` has one?
         width: Bytes of one element.
     """
 
@@ -61,7 +61,7 @@ class Elements(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """What an element is made of: `parts` numbers of a float format or of integer bits."""
+    """Parts of an element: `parts` numbers of a float format or of an integer type."""
 
     parts: int
     float_name: str
@@ -80,10 +80,10 @@ class _Number(NamedTuple):
 
 
 def elements(literal: DenseAttr) -> Elements:
-    r"""The elements of a literal of numbers.
+    r"""Decode the elements of a literal of numbers.
 
     Raises:
-        VerifyError: Elements are no numbers, or not of the type, or not as many as it has.
+        VerifyError: Elements are not numbers of the type, or have another count.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> elements(DenseAttr("[[1, 2], [3, -1]]", TensorType(ELEMENT_TYPES["s8"], (2, 2))))
@@ -95,22 +95,24 @@ def elements(literal: DenseAttr) -> Elements:
         raise VerifyError(f"elements of type {element.name} are not numbers")
     count = prod(sizes)
     raw, width = _raw(literal.literal, number, count), number.width
+    # Hexadecimal text may pack eight `i1` into a byte, so the number of bytes decides.
     if number.bits == 1 and isinstance(literal.literal, str) and len(raw) not in (1, count):
         raw = _unpacked(raw, count)
     if len(raw) == width:
         return Elements(raw, True, width)
     if len(raw) != width * count:
         raise VerifyError(f"the value has {len(raw) // width} elements, the type {count}")
+    # A buffer equals itself shifted by one element only if all elements are equal.
     if count and raw[width:] == raw[:-width]:
         return Elements(raw[:width], True, width)
     return Elements(raw, False, width)
 
 
 def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
-    """A byte for each `i1` of hexadecimal digits that have 8 to a byte, the lowest bit first.
+    """Return a byte for each `i1` of a text that packs eight into a byte, lowest bit first.
 
-    MLIR wrote them so until 2025.  One byte for up to 8 elements is what MLIR reads today: all
-    are equal.
+    MLIR wrote them so until 2025. Today MLIR reads one byte for up to 8 elements as a splat.
+
     Source: LLVM, `DenseElementsAttr::isValidRawBuffer` before and after that change.
     """
     if len(raw) != (count + 7) // 8:
@@ -119,10 +121,10 @@ def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
 
 
 def data_size(type: Type) -> int:
-    """Bytes of all elements of a type, `i1` and other small ones a byte each.
+    """Return the size in bytes of all elements of a type; narrow types take a byte each.
 
     Raises:
-        VerifyError: Its sizes are not known, or its elements are no numbers.
+        VerifyError: A size is unknown, or the elements are not numbers.
     """
     element, sizes = shaped(type)
     number = _number(element)
@@ -132,10 +134,10 @@ def data_size(type: Type) -> int:
 
 
 def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
-    """Element type and sizes of the type of a literal.
+    """Return element type and sizes of the type of a literal.
 
     Raises:
-        VerifyError: Its sizes are not known.
+        VerifyError: A size is unknown.
     """
     if isinstance(type, TensorType | VectorType) and None not in type.sizes:
         return type.element, type.sizes  # type: ignore[return-value]
@@ -143,7 +145,7 @@ def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
 
 
 def dense_text(literal: DenseAttr) -> str:
-    """`dense<…>` as MLIR prints it, without its type.
+    """Return `dense<…>` as MLIR prints it, without its type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> dense_text(DenseAttr("[1.5, 1.5]", TensorType(ELEMENT_TYPES["f32"], (2,))))
@@ -166,14 +168,15 @@ def _text(literal: DenseAttr) -> str:
     return f"dense<{_nested(texts, sizes)}>"
 
 
+# Printing repeats short literals such as padding values.
 _kept_text: Final = lru_cache(maxsize=4096)(_text)
 
 
 def to_array(literal: DenseAttr) -> np.ndarray:
-    """The literal as an array of its type's numpy type, read-only; a splat takes no memory.
+    """Return a read-only array of the literal; a splat takes the memory of one element.
 
     Raises:
-        UnsupportedError: No array has its sizes.
+        UnsupportedError: Numpy has no array of these sizes.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> to_array(DenseAttr("[[1], [2]]", TensorType(ELEMENT_TYPES["s32"], (2, 1)))).tolist()
@@ -185,6 +188,7 @@ def to_array(literal: DenseAttr) -> np.ndarray:
     refuse_no_array(sizes, width)
     name = element.numpy
     if name and element.bits < 8 and element.kind in ("signed", "unsigned"):
+        # Narrow integers have a byte each; shifting left and back extends the sign of the type's bits.
         shift = 8 - element.bits
         top = np.frombuffer(raw, np.uint8) << shift
         values = top.view(np.int8) >> shift if element.kind == "signed" else top >> shift
@@ -195,7 +199,10 @@ def to_array(literal: DenseAttr) -> np.ndarray:
 
 
 def from_array(values: np.ndarray, type: Type) -> DenseAttr:
-    """The literal with these values, whose numpy type is that of the type.
+    """Return the literal of an array, whose numpy type must be that of `type`.
+
+    Raises:
+        VerifyError: Shape or numpy type differ from `type`.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -213,7 +220,7 @@ def from_array(values: np.ndarray, type: Type) -> DenseAttr:
 
 
 def array_text(values: np.ndarray, type: TensorType) -> str:
-    """An array as a literal with its type; of quantized elements the stored integers.
+    """Return an array as a literal with its type; quantized elements are stored integers.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -229,9 +236,10 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
 
 
+# Asked for each literal; element types are few.
 @lru_cache(maxsize=256)
 def _number(element: ElementType) -> _Number | None:
-    """`None` for elements that are no numbers, such as strings."""
+    """Return the parts of an element type; `None` if elements are not numbers, such as strings."""
     name = element.name
     if name in FORMATS:
         return _Number(1, name, FORMATS[name].bits, signed=True)
@@ -246,7 +254,7 @@ def _number(element: ElementType) -> _Number | None:
 
 
 def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> bytes | memoryview:
-    """The bytes of one or of all elements."""
+    """Return the bytes of one or of all elements."""
     if not isinstance(literal, str):
         return literal
     literal = literal.strip()
@@ -268,7 +276,7 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
 
 
 def _packed(words: Sequence[str], number: _Number) -> bytes:
-    """Integers, each cut to its bits."""
+    """Pack integers, truncated to the bits of the type."""
     mask = (1 << number.bits) - 1
     if number.bits == 1:
         values = [_truth(word.strip()) for word in words]
@@ -299,7 +307,7 @@ def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
 
 
 def _element_text(raw: bytes, number: _Number) -> str:
-    """One element; the parts of a complex one in parentheses."""
+    """Return the text of one element; a complex one has parentheses."""
     step = number.bytes
     starts = [step * part for part in range(number.parts)]
     parts = [int.from_bytes(raw[i : i + step], "little") for i in starts]
@@ -329,7 +337,7 @@ def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> 
 
 
 def _nested(texts: Sequence[str], sizes: tuple[int, ...]) -> str:
-    """The elements in brackets, a pair for each row of each dimension; nothing if there is none."""
+    """Return the elements in nested brackets, one pair for each row of each dimension."""
     if not texts:
         return ""
     for size in reversed(sizes):

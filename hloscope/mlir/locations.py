@@ -1,6 +1,7 @@
-"""Where an operation came from, as MLIR's `loc(…)` says it.
+"""Locations of operations, as in MLIR's `loc(…)`.
 
-A reader keeps the text only, as a `LazyLoc`; `resolve_location` reads it when somebody asks.
+A reader keeps the text, as a `LazyLoc`; `resolve_location` parses it on demand.
+
 Source: MLIR language reference, "Location attributes".
 """
 
@@ -18,7 +19,7 @@ from hloscope.limits import MOST_ALIASED, Nested
 
 
 class UnknownLoc(Struct, frozen=True):
-    """`loc(unknown)`, and what has no location."""
+    """The location `loc(unknown)`, also of ops without a location."""
 
 
 class FileLoc(Struct, frozen=True):
@@ -46,17 +47,14 @@ class CallSiteLoc(Nested, Struct, frozen=True):
 
 
 class FusedLoc(Nested, Struct, frozen=True):
-    """`fused<metadata>[a, b]`; the metadata as written, or empty."""
+    """The location `fused<metadata>[a, b]`; `metadata` is text, or empty."""
 
     locations: tuple[Location, ...]
     metadata: str = ""
 
 
 class LocationTable(Struct):
-    """Locations that have a name in a text: what is written of each, and those already read.
-
-    Of the latter it knows how many characters each is, written out.
-    """
+    """Named locations of a text: their texts, those already parsed, and their expanded lengths."""
 
     texts: dict[str, str] = field(default_factory=dict)
     known: dict[str, Location] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class LocationTable(Struct):
 
 
 class LazyLoc(Struct, frozen=True):
-    """The text in `loc(…)`, an alias or a location not read yet; `resolve_location` reads it."""
+    """The unparsed text in `loc(…)`: an alias or a location; `resolve_location` parses it."""
 
     text: str
     table: LocationTable | None = None
@@ -101,17 +99,17 @@ _COMMON: Final = pattern(
 _ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
 _MOST_PLACE: Final = 1 << 32
-"""Lines and columns are below this."""
+"""Exclusive maximum of lines and columns."""
 
 
 def resolve_location(location: Location) -> Location:
-    """The location with all its text read.
+    """Return a location with all of its text parsed.
 
     >>> resolve_location(LazyLoc('"f"("a.py":1:2)'))
     NameLoc(name='f', child=FileLoc(file='a.py', line=1, column=2, end_line=-1, end_column=-1))
 
     Raises:
-        ParseError: The text is no location, or names one that is not defined.
+        ParseError: The text is not a location, or uses an undefined alias.
     """
     if not isinstance(location, LazyLoc):
         return location
@@ -124,19 +122,21 @@ def resolve_location(location: Location) -> Location:
 
 
 def check_location(text: str) -> None:
-    """Is this the text of a location, if all it names is one?
+    """Check that a text is a location; its aliases count as valid.
 
     Raises:
-        ParseError: The text is no location.
+        ParseError: The text is not a location.
     """
     if _COMMON.fullmatch(text) is None:
         _Reader(text, dict.fromkeys(_aliases(text), UNKNOWN)).read()
 
 
 def _define(text: str, table: LocationTable) -> None:
-    """Read every alias the text names, those they name first."""
+    """Parse every alias that a text uses, those inside them first."""
     waiting = _aliases(text)
     open_names: set[str] = set()
+    # Depth first: an alias stays on the list until all that it uses are known. One that is met
+    # again while open is defined by itself.
     while waiting:
         name = waiting[-1]
         if name in table.known:
@@ -154,6 +154,8 @@ def _define(text: str, table: LocationTable) -> None:
             waiting += missing
         else:
             waiting.pop()
+            # Aliases can nest so that a short text expands beyond memory, so expanded lengths are
+            # added up before anything is made.
             length = len(text) + sum(table.lengths.get(n, 0) for n in named)
             if length > MOST_ALIASED:
                 raise ParseError(
@@ -164,7 +166,7 @@ def _define(text: str, table: LocationTable) -> None:
 
 
 def location_names(text: str) -> Iterator[re.Match[str]]:
-    """Names of locations in the text of a location; metadata in `fused<…>` is an attribute."""
+    """Iterate over the aliases in a location's text; metadata in `fused<…>` does not count."""
     at = 0
     while found := _ALIAS.search(text, at):
         at = found.end()
@@ -179,7 +181,7 @@ def _aliases(text: str) -> list[str]:
 
 
 class _Reader:
-    """Reads one text whose aliases are known."""
+    """Parser of one text whose aliases are known."""
 
     def __init__(self, text: str, known: Mapping[str, Location]) -> None:
         self.text = text
@@ -284,7 +286,7 @@ class _Reader:
 
 
 def _closing(text: str, at: int) -> int:
-    """The position after the `>` of the `<` that ends at `at`."""
+    """Return the offset after the `>` that closes the `<` before `at`."""
     depth = 1
     for found in _ANGLE.finditer(text, at):
         depth += {"<": 1, ">": -1}.get(found[0], 0)

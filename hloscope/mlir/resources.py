@@ -1,7 +1,8 @@
-"""Data of `dense_resource<name>`, which a text has at its end.
+"""Data of `dense_resource<name>` attributes, at the end of a text.
 
-`{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four bytes of alignment, little-endian,
-then the elements in row-major order, little-endian.
+The form is `{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four bytes of alignment,
+little-endian, then the elements in row-major order, little-endian.
+
 Source: MLIR, `AsmParser`'s `parseResourceFileMetadata` and `AsmResourceBlob`.
 """
 
@@ -22,10 +23,10 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>")
 
 
 class ResourceTable:
-    """Resources of one text: its metadata, read when a value is first needed.
+    """Resources of one text, parsed when a value is first needed.
 
     Attributes:
-        text: `{-# … #-}`, empty if the text has none.
+        text: The section `{-# … #-}`; empty if the text has none.
     """
 
     __slots__ = ("_found", "text")
@@ -35,7 +36,7 @@ class ResourceTable:
         self._found: dict[str, tuple[int, bytes]] | None = None
 
     def blob(self, attribute: str) -> bytes | None:
-        """Data of the resource that `dense_resource<name> : type` names; `None` if there is none.
+        """Return the data of the resource of `dense_resource<name> : type`, or `None`.
 
         Raises:
             UnsupportedError: The resources are damaged.
@@ -50,13 +51,13 @@ class ResourceTable:
 
 
 def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
-    r"""Alignment and data of the resources of `builtin`, of the end of a text.
+    r"""Return alignment and data of the resources of `builtin`, from the end of a text.
 
     >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
     {'a': (4, b'\xff')}
 
     Raises:
-        UnsupportedError: One of them is damaged.
+        UnsupportedError: A resource is damaged.
     """
     found: dict[str, tuple[int, bytes]] = {}
     section = _SECTION.search(text)
@@ -74,7 +75,7 @@ def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
 
 
 def _after(text: str, at: int) -> int:
-    """Behind the bracket that closes a group, and a comma."""
+    """Return the offset after the closing bracket of a group, and a comma."""
     found = _CLOSE.match(text, at)
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")
@@ -82,7 +83,7 @@ def _after(text: str, at: int) -> int:
 
 
 def plain_name(name: str) -> str:
-    """Name of a resource, which a text may have in quotes."""
+    """Return the name of a resource without quotes."""
     return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
 
 

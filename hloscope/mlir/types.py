@@ -1,4 +1,4 @@
-"""Types as MLIR spells them.  Source: MLIR's Builtin dialect; StableHLO spec, "Types"."""
+"""Types in MLIR's spelling. Source: MLIR's Builtin dialect; StableHLO spec, "Types"."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ELEMENTS: Final[dict[str, ElementType]] = {
     "index": ElementType("index", 64, "signed", "int64"),
     "none": ElementType("none", 0, "opaque"),
 }
-"""Types of single elements by MLIR's spelling; other widths of integers are made on demand."""
+"""Element types by MLIR's spelling; integers of other widths are made on demand."""
 
 I1: Final = ELEMENTS["i1"]
 I32: Final = ELEMENTS["i32"]
@@ -51,7 +51,7 @@ F64: Final = ELEMENTS["f64"]
 INDEX: Final = ELEMENTS["index"]
 NONE: Final = ELEMENTS["none"]
 WIDEST: Final = (1 << 24) - 1
-"""The most bits an integer type may have."""
+"""Maximum number of bits of an integer type."""
 
 _SPELLINGS: Final = {element.name: text for text, element in ELEMENTS.items()}
 _INTEGER: Final = pattern(r"([su]?)i0*(\d+)", re.ASCII)
@@ -61,7 +61,7 @@ _MOST_TEXTS: Final = 1 << 16
 
 
 def integer_type(text: str) -> ElementType | None:
-    """The integer type of that spelling, `None` if it is none.
+    """Return the integer type of a spelling; `None` for every other text.
 
     >>> integer_type("i5"), integer_type("si8").name, integer_type("f32")
     (ElementType('s5'), 'si8', None)
@@ -79,14 +79,14 @@ def integer_type(text: str) -> ElementType | None:
 
 
 def is_signless(element: ElementType) -> bool:
-    """Is it an integer type without a sign (`i8`, not `si8` or `ui8`)?"""
+    """Is `element` an integer type without a sign (`i8`, not `si8` or `ui8`)?"""
     return element.kind == "pred" or (
         element.kind == "signed" and element.name[:2] != "si" and element is not INDEX
     )
 
 
 def element_text(element: ElementType) -> str:
-    """How MLIR prints the type of an element.
+    """Return the text of an element type, as MLIR prints it.
 
     >>> element_text(ELEMENT_TYPES["pred"]), element_text(ELEMENT_TYPES["f8e4m3fn"])
     ('i1', 'f8E4M3FN')
@@ -101,11 +101,13 @@ def element_text(element: ElementType) -> str:
 
 
 def type_text(type: Type) -> str:
-    """How MLIR prints a type, aliases written out.
+    """Return the text of a type, as MLIR prints it without aliases.
 
     >>> type_text(TensorType(ELEMENT_TYPES["s32"], (2, None), bounds=(None, 5)))
     'tensor<2x?xi32, #stablehlo.bounds<?, 5>>'
     """
+    # By `id`, since programs share types and hash long ones slowly. The entry holds the type, so
+    # its `id` is not reused.
     known = _TEXTS.get(id(type))
     if known is not None:
         return known[1]
@@ -117,7 +119,7 @@ def type_text(type: Type) -> str:
 
 
 def spell(value: object, form: str = "") -> str:
-    """A type in a message: in quotes, or `bare`; everything else as it is.
+    """Return a type for a message, in quotes unless `form` is `bare`; other values as `str`.
 
     >>> spell(TensorType(ELEMENT_TYPES["f32"], (2,)))
     "'tensor<2xf32>'"
@@ -155,12 +157,12 @@ def _text(type: Type) -> str:
 
 
 def types_text(types: tuple[Type, ...]) -> str:
-    """Types separated by commas."""
+    """Return types separated by commas."""
     return ", ".join(map(type_text, types))
 
 
 def function_text(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> str:
-    """`(a, b) -> c`; results have parentheses unless there is exactly one, no function type."""
+    """Return `(a, b) -> c`; a single result that is not a function type has no parentheses."""
     right = types_text(results)
     if len(results) != 1 or isinstance(results[0], FunctionType):
         right = f"({right})"
@@ -176,7 +178,7 @@ def _tensor(type: TensorType) -> str:
 
 
 def bounds_text(bounds: tuple[int | None, ...]) -> str:
-    """`#stablehlo.bounds<2, ?>`."""
+    """Return `#stablehlo.bounds<2, ?>`."""
     inside = ", ".join("?" if bound is None else str(bound) for bound in bounds)
     return f"#stablehlo.bounds<{inside}>"
 
@@ -189,7 +191,7 @@ def _vector(type: VectorType) -> str:
 
 
 def double_text(value: float) -> str:
-    """A number as MLIR prints it where it is a part of a type.
+    """Return a number as MLIR prints it inside a type.
 
     >>> double_text(0.2), double_text(0.072314441204071045)
     ('2.000000e-01', '0.072314441204071045')
@@ -210,7 +212,7 @@ def quantized(
     by_blocks: bool = False,
     storage_text: str = "",
 ) -> QuantizedType:
-    """A quantized type; `limits` are those of the storage type if none are given.
+    """Return a quantized type; `limits` are by default those of the storage type.
 
     >>> quantized(ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"], (0.5,), (3,)).name
     '!quant.uniform<i8:f32, 5.000000e-01:3>'
@@ -257,7 +259,7 @@ def _nested(parameters: list[str], shape: tuple[int, ...]) -> str:
 
 
 def storage_range(signed: bool, bits: int) -> tuple[int, int]:
-    """The least and the largest integer of a width."""
+    """Return the smallest and the largest integer of a width."""
     if signed and bits:
         return -(1 << bits - 1), (1 << bits - 1) - 1
     return 0, (1 << bits) - 1
