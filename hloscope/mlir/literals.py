@@ -188,7 +188,7 @@ def to_array(literal: DenseAttr) -> np.ndarray:
     refuse_no_array(sizes, width)
     name = element.numpy
     if name and element.bits < 8 and element.kind in ("signed", "unsigned"):
-        # Narrow integers have a byte each; shifting left and back extends the sign of the type's bits.
+        # Narrow integers have a byte each; shifting left and back extends the sign.
         shift = 8 - element.bits
         top = np.frombuffer(raw, np.uint8) << shift
         values = top.view(np.int8) >> shift if element.kind == "signed" else top >> shift

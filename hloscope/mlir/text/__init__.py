@@ -1,1 +1,1 @@
-"""MLIR as text: tokens, reader, printer, pretty forms."""
+"""MLIR as text: lexer, parser, printer and pretty forms."""

@@ -1,7 +1,7 @@
-"""How a dialect says the pretty forms of its ops: two functions, one that reads, one that writes.
+"""Pretty forms of a dialect's ops: protocols for the function that reads and the one that writes.
 
-`mlir.parser` and `mlir.printer` implement the two protocols.  They follow MLIR's OpAsmParser and
-OpAsmPrinter, so that a form can be said in the terms of MLIR's own descriptions.
+`mlir.text.parser` and `mlir.text.printer` implement the protocols. They follow MLIR's OpAsmParser
+and OpAsmPrinter, so that a form can follow MLIR's own description.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hloscope.mlir.locations import Location
 
 
 class Use(NamedTuple):
-    """A use of a value in the text, not resolved yet: its name without `%`, number, position."""
+    """An unresolved use of a value in the text: its name without `%`, number, position."""
 
     name: str
     number: int
@@ -36,9 +36,9 @@ class Argument(NamedTuple):
 
 
 class State(Struct):
-    """What a pretty form has read of one op.  The reader makes the `Operation` of it.
+    """The parts of one op that a pretty form has read; the parser makes the `Operation` from them.
 
-    `location` is that of a form which reads its own `loc(…)`.
+    `location` is set by a form that reads its own `loc(…)`.
     """
 
     name: str
@@ -55,8 +55,8 @@ class State(Struct):
 class AsmParser(Protocol):
     """Reads the parts of an op at the current token.
 
-    `try_…` return `None` or `False` and read nothing if the part is not there; the others raise
-    `ParseError` with MLIR's message, `expected 'x'`, at the token.
+    `try_…` methods return `None` or `False`, and read nothing, if the part is absent. The others
+    raise `ParseError` with MLIR's message, `expected 'x'`, at the token.
     """
 
     @property
@@ -65,29 +65,29 @@ class AsmParser(Protocol):
 
     @property
     def mnemonic_at(self) -> int:
-        """Where the last type or attribute of a dialect begins, with `!` or `#`."""
+        """Position of the last type or attribute of a dialect, with `!` or `#`."""
 
     @property
     def results(self) -> int:
-        """How many results the text gives names to."""
+        """Number of results that the text names."""
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise `ParseError` there, at the current token by default.
+        """Raise `ParseError` at `at`, by default at the current token.
 
-        While a pretty form is read the message begins with `custom op 'name' ` as MLIR's does.
+        While a pretty form is read, the message begins with `custom op 'name' `, as MLIR's does.
         """
 
     def report(self, message: str, at: int | None = None) -> None:
-        """Note an error as `fail` does, but go on: MLIR says some errors in two messages."""
+        """Record an error as `fail` does, and continue: MLIR reports some errors twice."""
 
     def keep(self, error: ParseError) -> None:
-        """Note an error that was raised already, before another is raised."""
+        """Record an error that was raised already, before another is raised."""
 
     def peek(self) -> str:
         """The text of the current token."""
 
     def try_token(self, token: str) -> bool:
-        """Read punctuation (`(`, `->`, `<`, `x` …) or fail to."""
+        """Read punctuation (`(`, `->`, `<`, `x` …); false if the token is another."""
 
     def token(self, token: str) -> None:
         """Read punctuation."""
@@ -105,22 +105,19 @@ class AsmParser(Protocol):
         """Read `%name`."""
 
     def plain_arguments(self) -> list[Argument]:
-        """Read `%a: t,` as often as it comes before other arguments, with types known already."""
+        """Read arguments `%a: t,` of known types that precede other arguments."""
 
     def plain_results(self) -> list[tuple[Type, Attribute | None]]:
-        """Read `t,` or `t {a = "…"},` as often as it comes before other results.
-
-        Their types are known already.
-        """
+        """Read results `t,` or `t {a = "…"},` of known types that precede other results."""
 
     def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; none at all is fine."""
+        """Read uses separated by commas; the list may be empty."""
 
     def type(self) -> Type:
         """Read a type."""
 
     def try_type(self) -> Type | None:
-        """Read a type."""
+        """Read a type; `None` if none begins here."""
 
     def type_list(self) -> list[Type]:
         """Read one or more types separated by commas, without parentheses."""
@@ -129,49 +126,53 @@ class AsmParser(Protocol):
         """Read `(a, b) -> c` or `(a, b) -> (c, d)`; another type is an error."""
 
     def try_function_type(self) -> FunctionType | None:
-        """The same if the current token is `(`."""
+        """Read a function type; `None` if the current token is not `(`."""
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
-        """Find the value of a use, which has this type, and append it to the operands."""
+        """Append the value of a use to the operands.
+
+        Raises:
+            ParseError: The value has another type.
+        """
 
     def attribute(self, type: Type | None = None) -> Attribute:
         """Read an attribute; a number without `: type` has the given type (`i64` if none)."""
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
-        """Read an attribute."""
+        """Read an attribute; `None` if none begins here."""
 
     def floating(self) -> float:
         """Read a floating-point number with its sign."""
 
     def bracketed(self) -> str:
-        """Read `<…>`, `[…]` or `{…}` up to the bracket that closes it: the text, in one line."""
+        """Return the text of `<…>`, `[…]` or `{…}` up to its closing bracket, in one line."""
 
     def integer(self) -> int:
         """Read a decimal integer with its sign."""
 
     def try_integer(self) -> int | None:
-        """Read a decimal integer with its sign."""
+        """Read a decimal integer with its sign; `None` if none begins here."""
 
     def string(self) -> bytes:
         """Read `"…"`."""
 
     def try_symbol(self) -> SymbolAttr | None:
-        """Read `@name` or `@a::@b`."""
+        """Read `@name` or `@a::@b`; `None` if none begins here."""
 
     def symbol(self) -> SymbolAttr:
         """Read `@name` or `@a::@b`."""
 
     def dictionary(self, state: State) -> None:
-        """Read `{…}` if it is there; each entry goes to properties or attributes."""
+        """Read an optional `{…}` into properties and attributes."""
 
     def attributes_with_keyword(self, state: State) -> None:
-        """Read `attributes {…}` if it is there."""
+        """Read an optional `attributes {…}`."""
 
     def location(self) -> Location | None:
-        """Read `loc(…)` if it is there."""
+        """Read an optional `loc(…)`."""
 
     def arguments(self, *, types: bool) -> list[Argument]:
-        """Read `(%a: t, %b: t)`, each with its `loc(…)` if it has one."""
+        """Read `(%a: t, %b: t)`, each with an optional `loc(…)`."""
 
     def successor(self) -> Block:
         """Read `^label`."""
@@ -181,7 +182,7 @@ class AsmParser(Protocol):
 
 
 class UnfitError(HloscopeError):
-    """An op lacks what its pretty form says, so that only the generic form can say it.
+    """An op lacks a part of its pretty form, so only the generic form can express it.
 
     Forms raise it before they write anything.
     """
@@ -191,7 +192,7 @@ class AsmPrinter(Protocol):
     """Writes the parts of an op."""
 
     def write(self, text: str) -> None:
-        """Write as is."""
+        """Write text unchanged."""
 
     def value(self, value: Value) -> None:
         """Write `%name`."""
@@ -200,7 +201,7 @@ class AsmPrinter(Protocol):
         """Write `%a, %b`."""
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
-        """Write `%a: t {…}` of a region's argument, with its location where they are written."""
+        """Write `%a: t {…}` of a region's argument, with its location if locations are printed."""
 
     def newline(self) -> None:
         """Begin a line at the current indentation."""
@@ -215,21 +216,21 @@ class AsmPrinter(Protocol):
         """Write `(a, b) -> c`, with parentheses around results unless there is exactly one."""
 
     def attribute(self, attribute: Attribute, *, type: bool = True) -> None:
-        """Write an attribute, with its `: type` unless asked not to."""
+        """Write an attribute, with its `: type` unless `type` is false."""
 
     def symbol(self, name: str) -> None:
-        """Write `@name`, with quotes where it needs them."""
+        """Write `@name`, with quotes if the name needs them."""
 
     def string(self, value: bytes | str) -> None:
         """Write `"…"` with escapes."""
 
     def generic(self, op: Operation) -> None:
-        """Write what follows the name in the generic form, `(%a) <{…}> : (a) -> b`."""
+        """Write the generic form after the op's name, `(%a) <{…}> : (a) -> b`."""
 
     def dictionary(
         self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
     ) -> None:
-        """Write ` {…}` of properties and attributes not left out, nothing if none remains.
+        """Write ` {…}` of properties and attributes; nothing if all are omitted.
 
         With the keyword it is ` attributes {…}`.
         """
@@ -251,10 +252,10 @@ class Form(NamedTuple):
     Attributes:
         read: Reads it.
         write: Writes it.
-        typed_last: What ends it and nothing before it depends on: `function`, the type of one, or
-            `same`, which is that or the type of all operands and the result; else empty.
-        reread: Makes an op equal to the one that is read from the form written of it, where the
-            form leaves out something of its regions.
+        typed_last: Type at the end of the form that no earlier part depends on: `function` type, or
+            `same`, a function type or the common type of operands and result; else empty.
+        reread: Changes an op as printing and reading it would, where the
+            form omits a part of its regions.
     """
 
     read: Read

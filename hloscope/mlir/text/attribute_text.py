@@ -38,7 +38,7 @@ _TRUTHS: Final = ("false", "true")
 
 
 def attribute_text(attribute: Attribute, *, type: bool = True) -> str:
-    """The attribute written out, with its `: type` unless that is not wanted.
+    """Return an attribute as text, with its `: type` unless `type` is false.
 
     >>> from hloscope.mlir.types import I32
     >>> attribute_text(DictAttr((("a", IntegerAttr(1, I32)), ("b", UnitAttr()))))
@@ -50,7 +50,7 @@ def attribute_text(attribute: Attribute, *, type: bool = True) -> str:
 def write(
     attribute: Attribute, type_of: TypeText, inner: AttributeText, *, typed: bool = True
 ) -> str:
-    """The attribute; types in it and attributes in it as the two functions write them."""
+    """Return an attribute as text; nested types and attributes are written by the two functions."""
     if isinstance(attribute, _TYPED):
         text = _untyped(attribute)
         if not typed or attribute.type is None:
@@ -75,7 +75,7 @@ def write(
 
 
 def _untyped(attribute: IntegerAttr | FloatAttr | StringAttr | DenseAttr) -> str:
-    """One of the attributes that have a type, without it."""
+    """Return the text of an attribute with a type, without that type."""
     match attribute:
         case IntegerAttr(value):
             return str(value)
@@ -88,7 +88,7 @@ def _untyped(attribute: IntegerAttr | FloatAttr | StringAttr | DenseAttr) -> str
 
 
 def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAttr) -> str:
-    """One of the attributes in which there are neither types nor attributes."""
+    """Return the text of an attribute without nested types or attributes."""
     match attribute:
         case UnitAttr():
             return "unit"
@@ -103,20 +103,20 @@ def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAtt
 
 
 def entry(name: str, value: Attribute, inner: AttributeText) -> str:
-    """`name = value` of a dictionary; the name alone if that says it all."""
+    """Return `name = value` of a dictionary entry; the name alone for a unit attribute."""
     name = bare_or_quoted(name)
     return name if isinstance(value, UnitAttr) else f"{name} = {inner(value)}"
 
 
 def float_text(bits: int, type: Type) -> str:
-    """The number as MLIR prints it."""
+    """Return a number as MLIR prints it."""
     if isinstance(type, ElementType) and type.name in FORMATS:
         return format_float(bits, type.name)
     return f"0x{bits:X}"
 
 
 def _in_array(attribute: Attribute, inner: AttributeText) -> str:
-    """An element of an array, where `i64` and `f64` go without saying."""
+    """Return an element of an array, where the types `i64` and `f64` are implied."""
     match attribute:
         case IntegerAttr(value, kind) if kind == I64:
             return str(value)

@@ -1,7 +1,7 @@
-"""Checks what stands in `dense<…>` against the type, without making numbers of it.
+"""Check of `dense<…>` literals against their type, without conversion of their numbers.
 
-The whole is compared by its brackets and commas, so that a long literal costs little; only one that
-is not as expected is looked at piece by piece, for the error.
+The brackets and commas are compared as a whole, so a long literal is cheap. An unexpected one is
+checked piece by piece, for its error message.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TOKEN: Final = pattern(
 _HEX: Final = pattern(r'"0x([0-9A-Fa-f]*)"')
 _ANY: Final = ElementType("", 0, "any")
 MOST_RANK: Final = 64
-"""How deep lists may be nested."""
+"""Maximum nesting of lists."""
 
 
 class LiteralError(ValueError):
-    """A literal is wrong; `at` is the position in it, -1 where the error is about the whole."""
+    """A literal is invalid; `at` is the offset in it, or -1 for the whole literal."""
 
     def __init__(self, message: str, at: int = -1) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class LiteralError(ValueError):
 
 
 def check_dense(literal: str, type: TensorType | VectorType) -> None:
-    """Is this a literal of that type?
+    """Check that `literal` is a literal of `type`.
 
     Source: MLIR's `TensorLiteralParser`.
 
@@ -50,7 +50,7 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
     >>> check_dense("[1, 2]", TensorType(I32, (2,)))
 
     Raises:
-        LiteralError: It is not.
+        LiteralError: The literal does not fit the type.
     """
     element = type.element
     sizes = tuple(size or 0 for size in type.sizes)
@@ -70,10 +70,10 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
 
 
 def check_brackets(literal: str) -> int:
-    """Is this made of elements and lists, whatever the type?  Returns where it ends.
+    """Check that `literal` consists of elements and lists, of whichever type; return its end.
 
     Raises:
-        LiteralError: It is not.
+        LiteralError: The literal has another structure.
     """
     slow = _Slow(literal, TensorType(_ANY, ()), ())
     if slow.kind != "end":
@@ -101,9 +101,10 @@ def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
 
 
 def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
-    """The brackets and commas of a literal of these sizes; `None` if there are more than `most`."""
+    """Return brackets and commas of a literal of `sizes`; `None` if there are more than `most`."""
     inner = ""
     for size in reversed(sizes):
+        # Checked before the text is made: the sizes come from the input.
         if (len(inner) + 1) * size > most:
             return None
         inner = f"[{','.join([inner] * size)}]"
@@ -111,18 +112,20 @@ def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
 
 
 def _in_range(literal: str, element: ElementType) -> bool:
-    """Is no number so long that it could be out of range?"""
+    """Are all numbers too short to be out of range?"""
     if element.kind == "float":
         return True
     low, _ = limits(element)
     if low == 0 and "-" in literal:
         return False
+    # A number with fewer digits than the bound is within it, so one search for a long number
+    # decides for the whole literal.
     digits = len(str(abs(low) if low else (1 << element.bits) - 1))
     return re.search(rf"\d{{{digits},}}", literal) is None
 
 
 def limits(element: ElementType) -> tuple[int, int]:
-    """The integers that may be written for a type; a signless one takes those of both signs."""
+    """Return the range of integers written for a type; a signless type has both ranges together."""
     bits = 1 if element == I1 else element.bits
     if bits == 0:
         return 0, 0
@@ -133,7 +136,7 @@ def limits(element: ElementType) -> tuple[int, int]:
 
 
 class _Slow:
-    """Looks at a literal piece by piece."""
+    """Checks a literal piece by piece."""
 
     def __init__(self, literal: str, type: TensorType | VectorType, sizes: tuple[int, ...]) -> None:
         self.literal = literal
@@ -162,7 +165,9 @@ class _Slow:
         self.kind, self.token, self.at = next(self.pieces)
 
     def check(self) -> None:
-        """Raise what is wrong."""
+        """Raise the error of the literal, if it has one."""
+        # MLIR reports a wrong shape before a wrong number, so the first pass accepts elements of
+        # any type, and a second pass checks the numbers.
         element, self.element = self.element, _ANY
         shape = self.shape() if self.kind != "end" else None
         self.element = element
@@ -197,7 +202,7 @@ class _Slow:
                 self._next()
 
     def shape(self) -> tuple[int, ...]:
-        """Read lists; the sizes they have.  Nesting is on a stack of ours, not on Python's."""
+        """Read nested lists and return their sizes, with an explicit stack."""
         shapes: list[tuple[int, ...] | None] = []  # of the elements of each open list
         counts: list[int] = []
         while True:
@@ -214,6 +219,8 @@ class _Slow:
             else:
                 self._element()
                 shape = ()
+            # An element or a closed list is counted in the list around it, whose elements must all
+            # have one shape.
             while shapes:
                 if shapes[-1] not in (None, shape):
                     message = "tensor literal is invalid; ranks are not consistent between elements"

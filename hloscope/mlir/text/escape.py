@@ -16,7 +16,7 @@ _UNESCAPED: Final = {b"\\": b"\\", b'"': b'"', b"n": b"\n", b"t": b"\t"}
 
 
 def quoted(value: bytes | str) -> str:
-    r"""The string with quotes; what is no printable ASCII as `\XX`.
+    r"""Return a string in quotes; characters that are not printable ASCII become `\XX`.
 
     >>> print(quoted('say "é"'))
     "say \22\C3\A9\22"
@@ -31,7 +31,7 @@ def quoted(value: bytes | str) -> str:
 
 
 def bare_or_quoted(name: str) -> str:
-    """The name as it is if it is an identifier, else with quotes.
+    """Return a name unchanged if it is an identifier, else in quotes.
 
     >>> bare_or_quoted("jax.result_info"), bare_or_quoted("a b")
     ('jax.result_info', '"a b"')
@@ -40,7 +40,7 @@ def bare_or_quoted(name: str) -> str:
 
 
 def symbol(name: str) -> str:
-    """`@name`, with quotes where it needs them.
+    """Return `@name`, with quotes if the name needs them.
 
     >>> print(symbol("main"), symbol("<lambda>"))
     @main @"<lambda>"
@@ -49,7 +49,7 @@ def symbol(name: str) -> str:
 
 
 def unquoted(text: str) -> bytes:
-    r"""The bytes that `"…"` of MLIR's text stands for.
+    r"""Return the bytes of a quoted string of MLIR's text.
 
     >>> unquoted(r'"a\22\C3\A9\n"').decode()
     'a"é\n'

@@ -41,10 +41,10 @@ class Reading(Struct):
     """An op that is being read.
 
     Attributes:
-        parser: Where it stands.
-        state: What is known of the op.
-        uses: Its operands so far.
-        types: Their types so far.
+        parser: Parser at the current token.
+        state: Parts of the op that have been read.
+        uses: Operands so far.
+        types: Types of operands so far.
     """
 
     parser: AsmParser
@@ -53,7 +53,7 @@ class Reading(Struct):
     types: list[Type] = field(default_factory=list)
 
     def finish(self, at: int) -> None:
-        """Look up the operands; `at` is where the form begins, for messages."""
+        """Resolve the operands; `at` is the position of the form, for messages."""
         uses, types = self.uses, self.types
         if len(uses) != len(types):
             self.parser.fail(
@@ -74,10 +74,10 @@ class Need(Struct, frozen=True):
     """An attribute that a form writes.
 
     Attributes:
-        name: Its name.
-        kind: Its class.
-        of: The type of numbers, the mnemonic of an enum or structure; `None` where it is no matter.
-        optional: May it be missing?
+        name: Name of the attribute.
+        kind: Class of the attribute.
+        of: The type of numbers, the mnemonic of an enum or structure; `None` for any.
+        optional: May the attribute be missing?
     """
 
     name: str
@@ -86,7 +86,7 @@ class Need(Struct, frozen=True):
     optional: bool = False
 
     def met(self, found: Attribute | None) -> bool:
-        """Is this what the form can say?"""
+        """Can the form express this attribute?"""
         if not isinstance(found, self.kind):
             return found is None and self.optional
         if self.of is None:
@@ -104,10 +104,10 @@ class Part(Struct, frozen=True):
     """One piece of a form.
 
     Attributes:
-        read: Reads it.
-        write: Writes it.
-        needs: The inherent attributes that it stands for.
-        fits: Can it say what they are, or which types there are?
+        read: Reads the piece.
+        write: Writes the piece.
+        needs: The inherent attributes in the piece.
+        fits: Can the piece express the attributes or types of an op?
     """
 
     read: ReadPart
@@ -117,16 +117,16 @@ class Part(Struct, frozen=True):
 
 
 class Context(Struct):
-    """What a directive knows of its row.
+    """The row's data that a directive needs.
 
     Attributes:
-        defaults: Values that `<attrs>` leaves out.
-        operands: How many single operands the form names; they stand before any list.
-        variadic: Does a list of operands follow them?
-        inputs: How many types of operands were written one by one.
-        outputs: How many results the form speaks of one by one.
-        results: Does it speak of all results at once?
-        named: Attributes that have a place of their own.
+        defaults: Default values, which `<attrs>` omits.
+        operands: Number of single operands; they precede any list.
+        variadic: Does a list of operands follow the single ones?
+        inputs: Number of operand types written one by one.
+        outputs: Number of results with a type of their own in the form.
+        results: Does one piece of the form have the types of all results?
+        named: Attributes with a piece of their own.
     """
 
     defaults: Mapping[str, Attribute] = field(default_factory=dict)
@@ -145,7 +145,7 @@ _TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 
 
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
-    """The two directions of a row."""
+    """Compile a row into functions that read and write its form."""
     parts = _parts(_pieces(row), directives, context)
     reads = tuple(part.read for part in parts)
     writes = tuple(part.write for part in parts)
@@ -180,7 +180,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
 
 class _Lazy:
-    """A form that is compiled when it is first used."""
+    """A form that is compiled on first use."""
 
     __slots__ = ("compile", "form")
 
@@ -202,13 +202,13 @@ class _Lazy:
 
 
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
-    """The form that `compile` gives when it is first used, by `compile_form`."""
+    """Return a form that `compile` returns on first use."""
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
-    """Refuse an op that lacks one of these attributes, or has another kind of it."""
+    """Raise `UnfitError` if an op lacks one of these attributes, or has another kind of it."""
     properties = op.properties
     for need in needs:
         if not need.met(properties.get(need.name)):
@@ -216,7 +216,7 @@ def check(op: Operation, needs: tuple[Need, ...]) -> None:
 
 
 def _pieces(row: str) -> list[str]:
-    """Texts and places in turn, empty texts left out.
+    """Return texts and placeholders in turn, without empty texts.
 
     >>> _pieces(" %a, dim = <i64 dim>")
     [' ', '%a', ', dim = ', '<i64 dim>']
@@ -257,7 +257,7 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Text as it stands."""
+    """Return the piece of a text."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: Reading) -> None:
@@ -275,7 +275,7 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """The attributes without a place of their own, but for those that are as by default."""
+    """Return the piece of all attributes without a piece of their own, except default values."""
     named, defaults = context.named, context.defaults
     known = frozenset(named)
 
@@ -331,7 +331,7 @@ def _operands(piece: str, context: Context) -> Part:
 
 
 def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:
-    """A group that is there if its first attribute is set and not as by default."""
+    """Return the piece of a group, present if its first attribute has a non-default value."""
     text, parts = pieces[0], _parts(pieces[1:], directives, context)
     first, *tokens = _TOKEN.findall(text)
     after = literal(" ".join(tokens))

@@ -19,9 +19,9 @@ class StoppedError(BaseException):
 
 
 class FreshStack:
-    """Runs calls in threads of their own, one at a time, each while its caller waits.
+    """Runs calls in threads of their own, one at a time, while the caller waits.
 
-    An exception of the call is raised to the caller.  If the caller is interrupted while it waits
+    An exception of the call is raised in the caller. If the caller is interrupted while it waits
     (Ctrl-C), the other thread stops at the next `check`.
     """
 
@@ -36,7 +36,7 @@ class FreshStack:
             raise StoppedError
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what the function returns, called in the caller's context variables."""
+        """Call a function in the caller's context variables, and return its result."""
         returned: list[T] = []
         raised: list[BaseException] = []
         context = copy_context()

@@ -1,4 +1,4 @@
-"""How modules, functions, calls and returns are read.
+"""Pretty forms of modules, functions, calls and returns, to read.
 
 Source: MLIR's Builtin and Func dialects.
 """
@@ -105,7 +105,7 @@ def _entries(parser: AsmParser) -> Attribute:
 
 
 def _results(parser: AsmParser) -> tuple[list[Type], list[Attribute]]:
-    """Read `-> t` or `-> (t {…}, …)` if it is there."""
+    """Read an optional `-> t` or `-> (t {…}, …)`."""
     if not parser.try_token("->"):
         return [], []
     if parser.peek() != "(":
@@ -201,7 +201,7 @@ CORE: Final[dict[str, Read]] = {
     "func.call_indirect": _read_indirect,
     "func.constant": _read_constant,
 }
-"""Readers of the pretty forms."""
+"""Readers of pretty forms, by op."""
 
 CORE_OPS: Final[dict[str, frozenset[str]]] = {
     "builtin.module": frozenset({"sym_name", "sym_visibility"}),
@@ -214,4 +214,4 @@ CORE_OPS: Final[dict[str, frozenset[str]]] = {
     "func.call_indirect": frozenset({"arg_attrs", "res_attrs"}),
     "func.constant": frozenset({"value"}),
 }
-"""Names of their inherent attributes."""
+"""Names of the ops' inherent attributes."""

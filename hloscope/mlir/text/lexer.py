@@ -1,4 +1,4 @@
-"""Tokens of MLIR text: one compiled regular expression, moved over the text on demand."""
+"""Lexer of MLIR text: one regular expression, applied on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS: Final = (
     *("", "value", "word", "sign", "number", "symbol"),
     *("hash", "type", "string", "block", "end", "bad"),
 )
-"""The groups of a token, by number."""
+"""Names of a token's groups, by number."""
 _BRACKET: Final = pattern(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
 _BAD: Final = {
     '"': "expected '\"' in string literal",
@@ -47,11 +47,11 @@ _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 
 
 class TextError(ParseError):
-    """The error a reader stops at, and those that belong to it.
+    """The error at which a parser stops, with related ones.
 
     Attributes:
-        earlier: Errors reported before, on the way to it.
-        notes: Where something was defined, for instance.
+        earlier: Errors reported before it.
+        notes: Notes, such as the place of a definition.
         later: Errors reported after it.
     """
 
@@ -71,7 +71,7 @@ class TextError(ParseError):
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """All of them in order."""
+        """All errors and notes in order."""
         return [
             *self.earlier,
             Diagnostic(self.message, self.span, "", "error", self.notes),
@@ -80,15 +80,15 @@ class TextError(ParseError):
 
 
 class Lexer:
-    """The current token of a text, and the way to the next.
+    """The current token of a text, and movement to the next.
 
     Attributes:
         kind: `value`, `word`, `sign`, `number`, `symbol`, `hash`, `type`, `string`, `block`,
             `end`, or `bad`.
         tok: The text of the current token.
-        start: Where it begins.
-        end: Where it ends.
-        before: Where the token before it ended.
+        start: Start of the current token.
+        end: End of the current token.
+        before: End of the token before it.
         op: The op whose pretty form is being read, if any.
     """
 
@@ -118,13 +118,13 @@ class Lexer:
         self.tok = found[number]
 
     def next(self) -> str:
-        """Go to the next token; returns the one left behind."""
+        """Move to the next token, and return the text of the one left behind."""
         token = self.tok
         self.move(self.end)
         return token
 
     def after(self) -> str:
-        """The token after the current one."""
+        """Return the token after the current one."""
         found = _TOKEN.match(self.text, self.end)
         assert found is not None
         return found[found.lastgroup or ""]
@@ -132,18 +132,18 @@ class Lexer:
     # ------------------------------------------------------------------------------- errors
 
     def report(self, message: str, at: int | None = None) -> None:
-        """Note an error that comes before the one the reader will stop at."""
+        """Record an error that precedes the one at which the parser stops."""
         self._earlier.append(Diagnostic(self._prefixed(message), self._span(at, None)))
 
     def keep(self, error: ParseError) -> None:
-        """Note an error that was raised, before another is raised."""
+        """Record an error that was raised, before another is raised."""
         if isinstance(error, TextError):
             self._earlier += error.diagnostics
         else:
             self._earlier.append(Diagnostic(error.message, error.span, error.rule))
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise the error, at the current token by default."""
+        """Raise an error at `at`, by default at the current token."""
         if at is None and self.kind == "bad":
             self._bad()
         self._raise(self._prefixed(message), self._span(at, end))
@@ -183,24 +183,28 @@ class Lexer:
     # ------------------------------------------------------------------------------- tokens
 
     def try_token(self, token: str) -> bool:
-        """Skip punctuation or a word if it is the current token."""
+        """Skip punctuation or a word if it is the current token, else return false."""
         if self.tok != token:
             return False
         self.move(self.end)
         return True
 
     def expect(self, token: str, message: str = "") -> None:
-        """Skip punctuation, which has to be the current token."""
+        """Skip punctuation, which must be the current token."""
         if self.tok != token:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)
 
     def closing(self) -> int:
-        """Where the bracket that is the current token is closed: after it; -1 if it never is."""
+        """Return the offset after the bracket that closes the current token; -1 if none does."""
         return self._closing()[0]
 
     def balanced(self) -> int:
-        """The same; never closed is an error."""
+        """Return the offset after the bracket that closes the current token.
+
+        Raises:
+            ParseError: The bracket is never closed.
+        """
         end, opened = self._closing()
         if end < 0:
             message = f"unbalanced '{opened}' character in pretty dialect name"
@@ -208,7 +212,7 @@ class Lexer:
         return end
 
     def _closing(self) -> tuple[int, str]:
-        """Where the bracket is closed, or the one that is not."""
+        """Return the offset after the closing bracket, and the text of an unclosed one."""
         opened: list[str] = []
         for found in _BRACKET.finditer(self.text, self.start):
             sign = found[0]
@@ -223,7 +227,7 @@ class Lexer:
         return -1, opened[-1]
 
     def string_value(self) -> bytes:
-        """The value of the current token, a string or a symbol with quotes."""
+        """Return the value of the current token, a string or a symbol with quotes."""
         raw = self.tok[self.tok.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
         return _ESCAPE.sub(self._unescape, raw) if b"\\" in raw else raw
 

@@ -1,6 +1,6 @@
-"""Lines of a text without the names of values in them, and ops that were read by their lines.
+"""Lines of a text with placeholders for value names, and ops that were read by such lines.
 
-Lines alike stand for ops alike: what else there is to know of one is found when it is asked for.
+Equal lines describe equal ops. Positions and regions of such ops are computed on demand.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"
     r"(?:#0(?!\s*=))?+"
 )
-"""A name without the number of a first result, which need not be written.
+"""A value name without `#0`, which need not be written.
 
-Where it is a result that is named, `%0#1 =`, the number is no part of it: no line is like that one.
+In a definition, `%0#1 =`, the number is not part of the name, so that line equals no other.
 """
 HOLE: Final = "\0"
-"""Stands for a name."""
+"""Placeholder of a name."""
 LONG: Final = 4000
-"""No longer line is looked at."""
+"""Maximum length of a line that is compared with others."""
 _MANY: Final = 1 << 16
 _MOST: Final = 10
-"""Regions of as many ops are not copied."""
+"""Number of ops from which on a region is not copied."""
 _COPYING: Final = shared_lock()
 
 
 class Lines:
-    """Lines in a row, and the one that is to be read.
+    """Consecutive lines of a text, and the current one.
 
     Attributes:
-        keys: The text of each line, `HOLE` for each name; the last one is empty.
+        keys: Text of each line with `HOLE` for each name; the last one is empty.
         names: All names, without `%`.
-        line: Number of the line that is to be read among these.
-        number: Its number in the text; both are counted from 0.
-        begin: Where it begins.
-        place: Which of the names is its first one.
-        end: Where the line after the last one begins.
+        line: Index of the current line in `keys`.
+        number: Index of the current line in the text; both count from 0.
+        begin: Offset of the current line.
+        place: Index of its first name in `names`.
+        end: Offset of the line after the last one.
     """
 
     __slots__ = ("_lengths", "begin", "end", "keys", "line", "names", "number", "place")
@@ -52,7 +52,7 @@ class Lines:
         self._lengths: list[int] = []
 
     def reach(self, text: str, begin: int) -> bool:
-        """Go to the line that begins there; `False` if no such line can be looked at."""
+        """Move to the line at offset `begin`; false if it is too long or not a text's line."""
         if not self.begin <= begin < self.end:
             return self._cut(text, begin)
         while self.begin < begin:
@@ -60,25 +60,29 @@ class Lines:
         return True
 
     def go_on(self, lines: int, names: int) -> None:
-        """Leave so many lines with so many names behind."""
+        """Skip `lines` lines that have `names` names in all."""
         self.begin += self.length(lines)
         self.line += lines
         self.number += lines
         self.place += names
 
     def length(self, lines: int) -> int:
-        """How many characters so many lines have, their ends included."""
+        """Return the number of characters of the next lines, with their ends."""
         return sum(self._lengths[self.line : self.line + lines]) + lines
 
     def _cut(self, text: str, begin: int) -> bool:
-        """Take the lines from here on."""
+        """Split the text from `begin` into lines and names; false if that is not possible."""
+        # Pieces of about 64 KiB keep the memory bounded, and end at the end of a line.
         end = text.find("\n", begin + _MANY, begin + _MANY + LONG)
         if end < 0:
             end = text.rfind("\n", begin, begin + _MANY)
         piece = text[begin:end] if end > begin else HOLE
+        # The placeholder itself in the text would make different lines equal.
         if HOLE in piece:
             self.end = 0
             return False
+        # The number of a line is counted on from the last piece; only a step back counts from the
+        # start.
         back = begin < self.begin
         self.number = (
             text.count("\n", 0, begin)
@@ -96,22 +100,22 @@ class Lines:
 
 
 class Alike:
-    """What ops that were read from lines alike have in common, and no others.
+    """The common part of ops that were read from equal lines; other ops have another one.
 
     Attributes:
-        first: Where the name of the op that was read first begins in the text.
+        first: Offset of the op's name in the first of these lines.
     """
 
     __slots__ = ("_name", "_start", "_width", "first")
 
     def __init__(self, first: int, start: int, width: int, name: int) -> None:
-        """Take where things are in a line.
+        """Set the positions in a line.
 
         Args:
-            first: See above.
-            start: Where the op's name begins in a line whose result has an empty name.
+            first: Offset of the op's name in the first line.
+            start: Offset of the op's name in its line, if the result's name were empty.
             width: Length of the op's name.
-            name: Where the name of the result begins, with its `%`; -1 where there is none.
+            name: Offset of the result's name in its line, with `%`; -1 without results.
         """
         self.first: Final = first
         self._start: Final = start
@@ -119,18 +123,18 @@ class Alike:
         self._name: Final = name
 
     def other(self) -> Alike:
-        """The same for ops that are not like these."""
+        """Return the object of ops with the same layout of lines that are otherwise different."""
         return Alike(self.first, self._start, self._width, self._name)
 
     def place(self, text: str, begin: int) -> tuple[int, int]:
-        """Where the op's name begins and ends, of one whose line begins there."""
+        """Return start and end of the op's name in the line at offset `begin`."""
         named = NAME.match(text, begin + self._name) if self._name >= 0 else None
         start = begin + self._start + (len(named[1]) if named is not None else 0)
         return start, start + self._width
 
 
 class LineOperation(Operation):
-    """An op that was read by its line; where its name stands is worked out when asked for.
+    """An op that was read by its line; the position of its name is computed on demand.
 
     Attributes:
         line: Number of the line, counted from 0.
@@ -140,10 +144,10 @@ class LineOperation(Operation):
 
     line: int
 
-    __init__ = object.__init__  # the reader sets what there is: a call would take longer
+    __init__ = object.__init__  # the reader sets the attributes, which is faster than a call
 
     def __getattr__(self, name: str) -> int:
-        """`start` or `end`, asked for the first time: only they are not there already."""
+        """Compute `start` and `end` on first use; Python calls this for missing attributes only."""
         if name not in ("start", "end"):
             raise AttributeError(name, name=name, obj=self)
         alike, source = self.alike, self.source
@@ -154,17 +158,17 @@ class LineOperation(Operation):
 
 
 class _Copy(Region):
-    """A region like one that nobody changes; copied when somebody looks into it."""
+    """A copy of an unchanged region, made when its blocks are first used."""
 
     __slots__ = ("_like", "_owner")
 
     def __init__(self, like: Region, owner: LineOperation) -> None:
-        """Take what there is to do."""
+        """Set the region to copy and the owner of the copy."""
         self.parent = self._owner = owner
         self._like = like
 
     def __getattr__(self, name: str) -> tuple[Block, ...]:
-        """The blocks, asked for the first time: only they are not there already."""
+        """Make the blocks on first use; Python calls this for missing attributes only."""
         if name != "blocks":
             raise AttributeError(name, name=name, obj=self)
         with _COPYING:  # two threads must not make two sets of values
@@ -178,17 +182,17 @@ class _Copy(Region):
 
 
 def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, ...]:
-    """Copies of simple regions that nobody changes."""
+    """Return copies of simple regions that never change."""
     return tuple([_Copy(region, owner) for region in regions])
 
 
 def kept(region: Region) -> Region:
-    """A simple region as others are copies of: nobody else has it."""
+    """Return a private copy of a simple region, from which other copies are made."""
     return Region((_copied(region.blocks[0]),))
 
 
 def is_simple(region: Region) -> bool:
-    """Is it one block of few plain ops that read what the block defines?"""
+    """Is the region one block of few ops without regions, which read only that block's values?"""
     if len(region.blocks) != 1:
         return False
     block = region.blocks[0]
@@ -206,7 +210,9 @@ def _owner(value: Value) -> Block | None:
 
 
 def _copied(block: Block, owner: LineOperation | None = None) -> Block:
-    """A copy of a block, moved in the source to where the op stands that owns it."""
+    """Return a copy of a block, with positions moved to those of `owner`."""
+    # All lines of one template have their regions at equal distance from the op's name, so one
+    # offset moves every position.
     by = 0
     if owner is not None and any(op.source is not None for op in block.operations):
         assert isinstance(owner.alike, Alike)

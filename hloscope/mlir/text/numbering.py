@@ -1,4 +1,4 @@
-"""Names of values and blocks in a text: as MLIR gives them, or those that the source gave.
+"""Names of values and blocks in a text: MLIR's numbers, or the names in the source.
 
 Source: MLIR `AsmPrinter.cpp` (`SSANameState`).
 """
@@ -21,25 +21,25 @@ _ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 
 
 class _Texts(dict[Value, str]):
-    """Texts of values; one that is defined nowhere has one, too."""
+    """Texts of values; a value without a definition has one, too."""
 
     def __missing__(self, value: Value) -> str:
         return f"%{value.name}" if value.name else "<<UNKNOWN SSA VALUE>>"
 
 
 class _Labels(dict[Block, str]):
-    """Labels of blocks; one that is in no region has one, too."""
+    """Labels of blocks; a block outside of any region has one, too."""
 
     def __missing__(self, block: Block) -> str:
         return "INVALIDBLOCK"
 
 
 class Names:
-    """Texts for the values and blocks of an op.
+    """Texts of the values and blocks of an op.
 
     Attributes:
-        values: `%0`, `%arg1` or `%0#1`, how a value is used.
-        results: `%0`, `%0:2` or `%a, %b`, how an op defines its results.
+        values: `%0`, `%arg1` or `%0#1`, the use of a value.
+        results: `%0`, `%0:2` or `%a, %b`, the definition of an op's results.
         blocks: `^bb0`.
     """
 
@@ -51,7 +51,7 @@ class Names:
         self.blocks = _Labels()
 
     def define(self, op: Operation, names: Sequence[str], starts: Sequence[int]) -> None:
-        """Name the results: `names[i]` is that of those from `starts[i]` on."""
+        """Name the results: `names[i]` is the name of those from `starts[i]` on."""
         texts = []
         for name, start, end in zip(names, starts, [*starts[1:], len(op.results)], strict=True):
             if end - start == 1:
@@ -70,10 +70,10 @@ class Names:
 
 
 def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
-    """Names as MLIR gives them.
+    """Return names as MLIR gives them.
 
-    Values are numbered through a region before those of the regions in it; these go on from there,
-    each from the same number.  In a generic form no number occurs twice in the whole text.
+    Values of a region are numbered before those of nested regions. Each nested region continues
+    from the same number. In generic form no number occurs twice in the text.
     """
     return _Numbering(dialects, generic).run(root)
 
@@ -90,11 +90,15 @@ class _Numbering:
     def run(self, root: Operation) -> Names:
         self._op(root)
         counters = self.value, self.argument, self.conflict
+        # The stack is popped from its end, so sibling regions are numbered last to first, as in
+        # MLIR. Each entry has the counters with which its region starts.
         stack = [(region, *counters, 1) for region in root.regions]
         while stack:
             region, value, argument, conflict, depth = stack.pop()
             if not self.generic:
                 self.value, self.argument, self.conflict = value, argument, conflict
+            # Names of regions that are left may be used again: one list of names for each open
+            # region.
             while len(self.scopes) > depth:
                 self.used.difference_update(self.scopes.pop())
             self.scopes.append([])
@@ -142,6 +146,7 @@ class _Numbering:
                 self.names.define(op, [text[1:]], [0])
             return
         suggested = list(suggestion.results(op))[: len(results)]
+        # Results without a suggestion share the name of the group before them: `%a:2`.
         starts = [i for i, name in enumerate(suggested) if name or i == 0] or [0]
         names = [self._unique(suggested[i]) if suggested and suggested[i] else "" for i in starts]
         if not names[0]:
@@ -163,7 +168,7 @@ class _Numbering:
 
 
 def sanitized(name: str) -> str:
-    """The name without characters that it may not have, not beginning with a digit.
+    """Return a name with only valid characters that does not begin with a digit.
 
     >>> sanitized("add.3"), sanitized("3x"), sanitized("a b/c")
     ('add.3', '_3x', 'a_b2Fc')
@@ -179,15 +184,15 @@ def _hex(char: str) -> str:
 
 
 def source_names(root: Operation) -> Names:
-    """The names that values have in the source; numbers that are free for those without one.
+    """Return the names of values in the source; a value without a name gets an unused number.
 
-    Two values of one name, as passes make them, are told apart by a number.
+    If passes have made two values with one name, a number distinguishes them.
     """
     return _SourceNames(root).run(root)
 
 
 _Step: TypeAlias = Callable[[], "list[_Step]"]
-"""A part of the walk; it returns those that come next, the first of them last."""
+"""A step of the traversal; it returns the next steps, the first of them last."""
 
 
 class _SourceNames:
@@ -207,6 +212,8 @@ class _SourceNames:
 
     def _entering(self, region: Region) -> _Step:
         def enter() -> list[_Step]:
+            # Names and counters are restored after the region, so that siblings start equal. A step
+            # restores them, since the traversal has no recursion.
             outer = self.used, self.added, self.value, self.argument
             if region.parent is not None and region.parent.name in _ISOLATED:
                 self.used = set()
@@ -237,7 +244,7 @@ class _SourceNames:
         return []
 
     def _op(self, op: Operation) -> list[_Step]:
-        """Name the results; behind the op's regions, where their names are free again."""
+        """Name the results after the op's regions, whose names may be used again."""
         if not op.regions:
             return self._define(op)
         return [
@@ -256,7 +263,7 @@ class _SourceNames:
         return []
 
     def _label(self, region: Region) -> None:
-        """Keep the labels of the blocks that have one of their own."""
+        """Name the blocks by their own labels, made unique."""
         taken: set[str] = set()
         for number, block in enumerate(region.blocks):
             label = sanitized(block.label) if block.label else f"bb{number}"
@@ -278,7 +285,10 @@ class _SourceNames:
                 return name
 
     def _free(self, number: int) -> int:
-        """The next number that is no given name; regions ask from the same one again and again."""
+        """Return the next number that is not a name in the source.
+
+        Skipped numbers are remembered, as sibling regions start from the same number.
+        """
         passed = []
         while str(number) in self.given:
             passed.append(number)

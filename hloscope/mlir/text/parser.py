@@ -1,4 +1,4 @@
-"""Text to syntax tree.
+"""Parser of MLIR text to a syntax tree.
 
 >>> module = parse_mlir('%0 = "x.y"() : () -> tensor<2xf32>')
 >>> module.regions[0].block.operations
@@ -25,7 +25,7 @@ from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.source import Source
 
 MOST_ERRORS: Final = 100
-"""Reading stops for good after so many."""
+"""Maximum number of errors, after which parsing stops."""
 
 _RESULT: Final = pattern(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
 _STEP: Final = pattern(
@@ -36,11 +36,11 @@ _STEP: Final = pattern(
 
 
 class NoMoreErrors(Exception):  # noqa: N818 - a signal, not an error of the input
-    """No more errors are wanted, or there is no more text."""
+    """Parsing stops: there are enough errors, or the text ends."""
 
 
 class RecoveringParser(LineParser):
-    """Reads on after an error if `errors` is there to take it."""
+    """Parser that continues after an error, if `errors` collects them."""
 
     __slots__ = ("errors",)
 
@@ -55,9 +55,11 @@ class RecoveringParser(LineParser):
         self.errors = errors
 
     def next_operation(self) -> Operation | None:
-        """Read an operation; `None` if it is wrong and was left out."""
+        """Read an operation; `None` if it is invalid and was skipped."""
         if self.errors is None:
             return self.operation()
+        # The parser's state before the operation is restored after an error, so that names and
+        # nesting of the half-read operation do not count.
         first = self.start
         scope, forward, size = self.scope, self.forward, len(self.scope)
         blocks, undefined = self.blocks, self.undefined_blocks
@@ -79,7 +81,7 @@ class RecoveringParser(LineParser):
             return None
 
     def take(self, error: TextError) -> None:
-        """Keep an error for the caller."""
+        """Collect an error."""
         if self.errors is None:
             raise error
         self.errors += error.diagnostics
@@ -87,11 +89,13 @@ class RecoveringParser(LineParser):
             raise NoMoreErrors
 
     def skip(self, first: int, at: int) -> None:
-        """Go to the operation after the one that begins at `first` and is wrong at `at`."""
+        """Move to the operation after the one at `first`, which has an error at `at`."""
+        # Names of the skipped op's results are recorded, so that their uses are no further errors.
         result = _RESULT.match(self.text, first)
         while result is not None:
             self.unread.add(result[1])
             result = _RESULT.match(self.text, result.end())
+        # The next operation begins at a line end outside of all braces that this one opened.
         opened = 0
         for found in _STEP.finditer(self.text, first):
             sign = found[0]
@@ -125,7 +129,7 @@ def _braced(item: str) -> str:
 
 
 _METADATA: Final = pattern(r"\{-#" + _listed(_braced(_braced(_KEY + _VALUE))) + r"\s*+#-\}")
-"""Keys of keys of keys with values: what may stand at the end of a text."""
+"""Three levels of keys with values, as in the resource section at the end of a text."""
 _NO_DIALECTS: Final = Dialects()
 
 
@@ -138,22 +142,22 @@ def parse_mlir(
     errors: list[Diagnostic] | None = None,
     notes: list[Diagnostic] | None = None,
 ) -> SourceModule:
-    """Read a text as a `builtin.module`; ops that are in none are put into one.
+    """Parse a text as a `builtin.module`; top-level ops without a module are put into one.
 
-    Without pretty forms and attributes of a dialect, its ops are read in generic form and its
-    attributes and types are kept as written.
+    For a dialect without pretty forms, ops must be in generic form, and attributes and types are
+    kept as text.
 
     Args:
         text: The text.
-        name: Shown in messages.
-        dialects: What is known of each dialect; `func` and `builtin` are known always.
-        allow_unregistered: Are ops of unknown dialects fine?
-        errors: Takes what is wrong, and reading goes on after it; without it the first error is
+        name: Name of the text in messages.
+        dialects: The dialects; `func` and `builtin` are always known.
+        allow_unregistered: Are ops of unknown dialects allowed?
+        errors: Collects errors, after which parsing continues; without it the first error is
             raised.
-        notes: Takes what is read otherwise than it is written.
+        notes: Collects notes about text that is read differently from what it says.
 
     Raises:
-        ParseError: The text is not in the grammar.
+        ParseError: The text is invalid.
     """
     source = Source(name, text)
     try:
@@ -171,31 +175,31 @@ def parse_mlir(
 
 
 def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
-    """Read one attribute.
+    """Parse an attribute.
 
     >>> parse_attribute("[1, true]").elements[1]
     BoolAttr(value=True)
 
     Raises:
-        ParseError: The text is no attribute.
+        ParseError: The text is not an attribute.
     """
     return _whole("<attribute>", text, dialects, OperationParser.attribute)
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
-    """Read one type.
+    """Parse a type.
 
     >>> parse_type("tensor<2x?xui8>").sizes
     (2, None)
 
     Raises:
-        ParseError: The text is no type.
+        ParseError: The text is not a type.
     """
     return _whole("<type>", text, dialects, OperationParser.type)
 
 
 def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationParser], T]) -> T:
-    """What a text is, from its beginning to its end."""
+    """Return the result of `read`, which must take the whole text."""
     source = Source(name, text)
     refuse_long_numbers(source)
     parser = OperationParser(source, dialects)
@@ -206,7 +210,7 @@ def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationPa
 
 
 class _ModuleParser(RecoveringParser):
-    """Reads a whole text."""
+    """Parser of a whole text."""
 
     __slots__ = ()
 
@@ -227,14 +231,14 @@ class _ModuleParser(RecoveringParser):
         return module
 
     def notes(self) -> list[Diagnostic]:
-        """What is read otherwise than it is written."""
+        """Notes about text that is read differently from what it says."""
         remarks = sorted(self.remarks.items(), key=itemgetter(1))
         return [
             Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks
         ]
 
     def _check_names(self) -> None:
-        """Are all values and locations defined that the text names?"""
+        """Check that all values and locations that the text uses are defined."""
         missing = [
             *(
                 (f"use of undeclared SSA value name{hint}", at)

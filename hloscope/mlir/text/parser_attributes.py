@@ -1,4 +1,4 @@
-"""Reads attributes; of those that are locations, `loc(…)`, the text is kept and only looked at.
+"""Parser of attributes; locations are checked and kept as text.
 
 Source: MLIR language reference, "Builtin attributes", "Location attributes".
 """
@@ -39,12 +39,12 @@ FALSE: Final = BoolAttr(False)
 
 _LOC: Final = pattern(r"loc\s*\(")
 TOLD: Final = r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}'
-"""One attribute that is a plain string, as results of JAX's functions have."""
+"""A dictionary with one plain string, as results of JAX's functions have."""
 _TOLD: Final = pattern(TOLD, re.ASCII)
 _FUSED: Final = pattern(rf"{STRING}|(fused\s*)(?=<)")
 _DEFINED: Final = pattern(r"^[ \t]*(#[\w$.-]+)\s*=\s*loc\s*\(", re.MULTILINE)
 _MOST_PLACES: Final = 1000
-"""Named locations in one that is an attribute; one defined by itself has no end."""
+"""Named locations inside a location attribute."""
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
 _VERBATIM: Final = pattern(
     rf"(?P<kept>{STRING})|\bloc\s*\(\s*(?P<place>#[\w$.-]+)\s*\)|(?P<space>(?:\s|//[^\n]*(?:\n|\Z))+)"
@@ -52,7 +52,7 @@ _VERBATIM: Final = pattern(
     r"|(?<![\w$%])#(?P<dialect>\w+)\.\w+(?=<)",
     re.ASCII,
 )
-"""What is rewritten in text that is kept as written: spaces, aliases, attributes of a dialect."""
+"""Text to rewrite in attributes kept as text: spaces, aliases, attributes of a dialect."""
 _COMMENT: Final = pattern(r"[ \t]*//[^\n]*")
 _DIALECT: Final = pattern(r"[#!](\w+)[.<]")
 _HEAD: Final = pattern(r"#(\w+)(?:\.(?:(?=mesh<)|\w+(?=<))|(<)[a-z_]+)")
@@ -65,12 +65,12 @@ _COMMON_LOCATION: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 
 
 class AttributeParser(ElementParser):
-    """Reads attributes.
+    """Parser of attributes.
 
     Attributes:
-        attribute_aliases: Attributes and their text by the name after `#`.
-        locations: Locations by their names.
-        named_locations: Names of locations the text uses, where it does so first.
+        attribute_aliases: Attributes and their texts, by the name after `#`.
+        locations: Locations by name.
+        named_locations: Names of locations in the text, each with its first use.
         resources: Data at the end of the text, `{-# … #-}`.
     """
 
@@ -87,8 +87,8 @@ class AttributeParser(ElementParser):
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
-        self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
-        self._places: dict[str, int] | None = None  # where `#name = loc(` ends
+        self._weights: dict[str, tuple[int, int]] = {}  # expanded depth and number of characters
+        self._places: dict[str, int] | None = None  # end of each `#name = loc(`
         self.locations: Final = LocationTable()
         self.resources: Final = ResourceTable()
         self.named_locations: Final[dict[str, int]] = {}
@@ -106,7 +106,7 @@ class AttributeParser(ElementParser):
         return attribute
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
-        """Read an attribute if one begins here."""
+        """Read an attribute; `None` if none begins here."""
         if self.kind in _KINDS or self.tok in _READERS:
             return self.attribute(type)
         found = self.try_type()
@@ -175,7 +175,7 @@ class AttributeParser(ElementParser):
         return ArrayAttr(tuple(elements))
 
     def entries(self) -> dict[str, Attribute]:
-        """Read `{a = 1, b}`, in its order."""
+        """Read the entries of `{a = 1, b}`, in order."""
         told = _TOLD.match(self.text, self.start)
         if told is not None and self.depth < MOST_NESTING:
             self.deepest = max(self.deepest, self.depth + 1)
@@ -222,10 +222,10 @@ class AttributeParser(ElementParser):
     # ----------------------------------------------------------------------------- as written
 
     def verbatim(self, start: int) -> str:
-        """The text from `start` to the end of the last token, in one line, without aliases.
+        """Return the text from `start` to the end of the last token, in one line, without aliases.
 
-        An alias inside is replaced by what it stands for, because the text is printed where its
-        definition is not.
+        An alias is replaced by its value, because the text may be printed where the alias is
+        undefined.
 
         Raises:
             ParseError: An alias is not defined.
@@ -236,7 +236,7 @@ class AttributeParser(ElementParser):
         return self.rewritten(start, end)
 
     def rewritten(self, start: int, end: int, *, lines: bool = False) -> str:
-        """The text `[start, end)` without aliases and comments, in one line unless `lines`.
+        """Return the text `[start, end)` without aliases and comments; in one line unless `lines`.
 
         Raises:
             ParseError: An alias is not defined.
@@ -264,7 +264,7 @@ class AttributeParser(ElementParser):
         return "".join([*parts, text[at:end]])
 
     def _alias_text(self, found: re.Match[str], dialect: str) -> str:
-        """Text of the alias that `_VERBATIM` found in an attribute of the dialect."""
+        """Return the text of an alias that `_VERBATIM` found in an attribute of the dialect."""
         sign, name = found["sign"], found["alias"]
         if not self._is_defined(sign, name):
             if name.isdecimal():
@@ -279,13 +279,14 @@ class AttributeParser(ElementParser):
             inside = self.text.endswith(("(", " at "), 0, found.start())  # of another location
             return place if inside else f"loc({place})"
         text = self.attribute_aliases[name][1]
+        # Some dialects print their own attributes without dialect and name inside of another one.
         head = _HEAD.match(text)
         if head is None or not head[1] == dialect in _STRIPPED:
             return text
         return text[head.end() : -1 if head[2] else None]
 
     def _kept(self, type: Type | None) -> Attribute:
-        """Read `word<…>` and perhaps `: type`, and keep them as written."""
+        """Read `word<…>` and an optional `: type` as text."""
         start, word = self.start, self.next()
         if word == "distinct" and self.tok == "[":
             self.move(self.balanced())
@@ -313,13 +314,15 @@ class AttributeParser(ElementParser):
         return VerbatimAttr(f"loc({self._whole_location(text, start)})")
 
     def _whole_location(self, text: str, at: int) -> str:
-        """The text of a location in an attribute, without names of other locations.
+        """Return the text of a location in an attribute, with named locations expanded.
 
-        Locations that have a name may be defined further down, and are printed under other names.
+        Named locations may be defined later in the text, and are printed under other names.
 
         Raises:
-            ParseError: A name is not defined, or is defined by itself.
+            ParseError: A name is undefined, or defined by itself.
         """
+        # A location that is defined by itself never runs out of names, so both the length and the
+        # number of replacements are limited.
         count = 0
         while (found := next(location_names(text), None)) is not None:
             name = found[0]
@@ -333,7 +336,7 @@ class AttributeParser(ElementParser):
         return text
 
     def _location_named(self, name: str) -> str | None:
-        """The text of the location of that name, here or further down; `None` without one."""
+        """Return the text of a named location, defined before or after; `None` if undefined."""
         known = self.locations.texts.get(name)
         if known is not None:
             return known
@@ -343,6 +346,7 @@ class AttributeParser(ElementParser):
         at = self._places.get(name)
         if at is None:
             return None
+        # The lexer is moved to the definition and back, so that its brackets are matched as usual.
         here = self.start, self.before
         self.move(at - 1)
         text = self._location_text(at, self.balanced() - 1)
@@ -402,7 +406,11 @@ class AttributeParser(ElementParser):
         return self.type_aliases[name]
 
     def _expand(self, alias: str) -> None:
-        """Count what the alias stands for, where it stands."""
+        """Count the expanded size and depth of an alias at its use.
+
+        Raises:
+            ParseError: The aliases of the text expand to too much.
+        """
         depth, size = self._weights.get(alias, (0, 0))
         self.expanded += size
         self.deepest = max(self.deepest, self.depth + depth)
@@ -412,7 +420,7 @@ class AttributeParser(ElementParser):
             self.fail_plainly("aliases stand for too much text", self.start, self.end)
 
     def _check_expanded(self, size: int, start: int) -> None:
-        """Refuse an alias whose own aliases stand for more than `MOST_ALIASED` characters."""
+        """Raise an error if an alias expands to more than `MOST_ALIASED` characters."""
         if size > MOST_ALIASED:
             message = f"the aliases in it stand for {size:,} characters, more than {MOST_ALIASED:,}"
             self.fail_plainly(message, start, self.before)
@@ -438,6 +446,8 @@ class AttributeParser(ElementParser):
         self.next()
         self.expect("=", f"expected '=' in {what} alias definition")
         start, expanded, deepest = self.start, self.expanded, self.deepest
+        # While the definition is read, `deepest` and `expanded` collect the weight of the new
+        # alias, so that each of its uses can be counted without expansion.
         self.deepest = self.depth
         if sign == "!":
             self.type_aliases[name] = self.type()
@@ -451,8 +461,8 @@ class AttributeParser(ElementParser):
         else:
             attribute = self.attribute()
             self._check_expanded(self.expanded - expanded, start)
-            # Its text is made only now that it is known to be short.  The aliases in it are met
-            # a second time, and counted once.
+            # The text is made only after its length was checked. Making it meets the aliases in it
+            # again, so the counters are restored.
             counted = self.expanded, self.deepest
             self.attribute_aliases[name] = attribute, self.verbatim(start)
             self.expanded, self.deepest = counted
@@ -470,7 +480,7 @@ class AttributeParser(ElementParser):
     # ------------------------------------------------------------------------------ locations
 
     def location(self) -> LazyLoc | None:
-        """Read `loc(…)` if it is there."""
+        """Read an optional `loc(…)`."""
         if self.tok != "loc":
             return None
         found = _COMMON_LOCATION.match(self.text, self.start)
@@ -491,9 +501,9 @@ class AttributeParser(ElementParser):
         return self.lazy(text, at)
 
     def _location_text(self, start: int, end: int) -> str:
-        """The text of a location, with the aliases in its `fused<metadata>` expanded.
+        """Return the text of a location, with aliases in its `fused<metadata>` expanded.
 
-        Names of locations stay: unlike attributes they may be defined further down.
+        Names of locations are kept: unlike attributes they may be defined later in the text.
         """
         text = self.text
         if text.find("<", start, end) < 0:
@@ -510,7 +520,7 @@ class AttributeParser(ElementParser):
         return "".join([*parts, text[at:end]]).strip()
 
     def lazy(self, text: str, at: int) -> LazyLoc:
-        """The location with this text, one object for each text."""
+        """Return the location of a text; equal texts share one object."""
         known = self._lazy.get(text)
         if known is None:
             self._check_location(text, at)

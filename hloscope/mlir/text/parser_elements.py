@@ -28,7 +28,7 @@ _NUMBERS: Final = pattern(r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*>")
 
 
 class ElementParser(TypeParser):
-    """Reads numbers, `dense<…>` and `array<…>`."""
+    """Parser of numbers, `dense<…>` and `array<…>`."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class ElementParser(TypeParser):
         return BoolAttr(value != 0) if type == I1 else IntegerAttr(value, type)
 
     def float_bits(self, token: str, type: ElementType, negative: bool, at: int, end: int) -> int:
-        """The bits of a literal."""
+        """Return the bits of a literal of a floating-point type."""
         if token.startswith("0x"):
             bits = int(token, 16) if len(token) < 100 else 1 << 200
             if negative:
@@ -65,7 +65,7 @@ class ElementParser(TypeParser):
         return encode(float(("-" if negative else "") + token), type.name)
 
     def in_range(self, token: str, type: ElementType, negative: bool, at: int, end: int) -> int:
-        """The value of an integer literal; of a signless type as a signed number."""
+        """Return the value of an integer literal; of a signless type as a signed integer."""
         if negative and type.kind == "unsigned":
             message = "negative integer literal not valid for unsigned integer type"
             self.fail_plainly(message, at, end)
@@ -115,7 +115,7 @@ class ElementParser(TypeParser):
         self.wrong("expected '>'")
 
     def _check_brackets(self, start: int, end: int) -> int:
-        """Are these elements and lists?"""
+        """Check that the text consists of elements and lists; return its end."""
         try:
             return start + check_brackets(self.text[start:end].rstrip())
         except LiteralError as error:

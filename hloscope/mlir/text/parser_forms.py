@@ -1,4 +1,4 @@
-"""What pretty forms ask for: words, numbers, symbols, dictionaries, arguments."""
+"""Parts of pretty forms: words, numbers, symbols, dictionaries, arguments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _RESULT: Final = pattern(rf" ?({PLAIN_TYPE})(?: {TOLD})?,(?= \S)", re.ASCII)
 
 
 class FormParser(ValueParser):
-    """Reads the parts of pretty forms, as `AsmParser` says.
+    """Parser of the parts of pretty forms, as in `AsmParser`.
 
     Attributes:
         inherent: Names of the inherent attributes of every known op.
-        results: How many results the text gives names to in the op being read.
-        remarks: What is read otherwise than it is written, with where it is first.
+        results: Number of results that the text names in the current op.
+        remarks: Notes about text that is read differently, each with its first position.
     """
 
     __slots__ = ("inherent", "remarks", "results")
@@ -39,7 +39,7 @@ class FormParser(ValueParser):
         self.remarks: Final[dict[str, int]] = {}
 
     def newer_name(self, name: str) -> str:
-        """Name of the op that stands for an op of an older dialect; `name` if there is none.
+        """Return the successor's name of an older dialect's op; other names are unchanged.
 
         >>> FormParser(Source("", ""), Dialects()).newer_name("mhlo.add")
         'mhlo.add'
@@ -73,7 +73,11 @@ class FormParser(ValueParser):
         return found if words or "." not in found else self.newer_name(found)
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
-        """Find the value of a use, which has this type, and append it to the operands."""
+        """Append the value of a use to the operands.
+
+        Raises:
+            ParseError: The value has another type.
+        """
         state.operands.append(self.value(use, type))
 
     def integer(self) -> int:
@@ -87,7 +91,7 @@ class FormParser(ValueParser):
         return value
 
     def try_integer(self) -> int | None:
-        """Read a decimal integer with its sign."""
+        """Read a decimal integer with its sign; `None` if none begins here."""
         if self.tok in ("true", "false"):
             return int(self.next() == "true")
         at, negative = self.start, self.tok == "-"
@@ -127,13 +131,13 @@ class FormParser(ValueParser):
         return self.tok
 
     def bracketed(self) -> str:
-        """Read `<…>`, `[…]` or `{…}` up to the bracket that closes it: the text, in one line."""
+        """Return the text of `<…>`, `[…]` or `{…}` up to its closing bracket, in one line."""
         start = self.start
         self.move(self.balanced())
         return self.verbatim(start)
 
     def try_symbol(self) -> SymbolAttr | None:
-        """Read `@name` or `@a::@b`."""
+        """Read `@name` or `@a::@b`; `None` if none begins here."""
         return self.symbol_attribute() if self.kind == "symbol" else None
 
     def symbol(self) -> SymbolAttr:
@@ -143,14 +147,14 @@ class FormParser(ValueParser):
         return self.symbol_attribute()
 
     def dictionary(self, state: State) -> None:
-        """Read `{…}` if it is there; each entry goes to properties or attributes."""
+        """Read an optional `{…}` into properties and attributes."""
         if self.tok == "{":
             inherent = self.inherent.get(state.name, frozenset())
             for key, value in self.entries().items():
                 (state.properties if key in inherent else state.attributes)[key] = value
 
     def attributes_with_keyword(self, state: State) -> None:
-        """Read `attributes {…}` if it is there."""
+        """Read an optional `attributes {…}`."""
         if self.tok == "attributes" and self.kind == "word":
             self.next()
             if self.tok != "{":
@@ -158,7 +162,7 @@ class FormParser(ValueParser):
             self.dictionary(state)
 
     def plain_arguments(self) -> list[Argument]:
-        """Read `%a: t,` as often as it comes before other arguments, with types known already."""
+        """Read arguments `%a: t,` of known types that precede other arguments."""
         arguments, at = [], self.start
         while (found := _LISTED.match(self.text, at)) is not None:
             known = KNOWN_TYPES.get(found[2])
@@ -171,7 +175,7 @@ class FormParser(ValueParser):
         return arguments
 
     def plain_results(self) -> list[tuple[Type, Attribute | None]]:
-        """Read `t,` or `t {a = "…"},` as often as it comes, with types known already."""
+        """Read results `t,` or `t {a = "…"},` of known types that precede other results."""
         results: list[tuple[Type, Attribute | None]] = []
         at = self.start
         while (found := _RESULT.match(self.text, at)) is not None:

@@ -1,8 +1,8 @@
-"""Reads most operations by the line.
+"""Parsing of operations line by line, with templates of equal lines.
 
-Most lines of a dump repeat: the same op, attributes and types with other operands.  So a line is
-looked up by its text without the names of values, and read token by token only where that text is
-new, or where anything is wrong.
+Most lines of a dump repeat: op, attributes and types are equal, operands differ. A line is looked
+up by its text with placeholders for value names. It is read token by token only if that text is
+new, or if anything is invalid.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _new: Final = object.__new__
 
 
 class Template(NamedTuple):
-    """What all lines of one text have in common.
+    """The common part of all lines with equal text.
 
     Attributes:
-        name: Of the op.
-        few: How many operands there are, where they are few and the names behind that of the
-            result in order, else 0.
-        holes: How many names there are in a line.
-        pick: Takes the names of the operands from those of a line.
-        operands: Their types.
+        name: Name of the op.
+        few: Number of operands, if it is 1 or 2 and their names follow that of the
+            result in order; else 0.
+        holes: Number of names in a line.
+        pick: Selects the names of the operands from those of a line.
+        operands: Types of the operands.
         results: Types of the results.
-        regions: Those the line stands for, with nothing in them but what they define.
-        alike: What tells the ops of these lines from all others.
+        regions: Regions implied by the line, which read only their own values.
+        alike: Object shared by the ops of these lines only.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Template(NamedTuple):
 
     @property
     def fields(self) -> Fields:
-        """All, as a plain tuple: it is taken apart faster."""
+        """All fields as a plain tuple, which is faster to unpack."""
         return (*self,)
 
 
@@ -90,7 +90,7 @@ Fields: TypeAlias = tuple[
 
 
 class LineParser(OperationParser):
-    """Reads operations by the line where it can."""
+    """Parser that reads operations by line where possible."""
 
     __slots__ = ("_ahead", "_bodies", "_templates")
 
@@ -108,6 +108,8 @@ class LineParser(OperationParser):
         operations: list[Operation] = []
         at = self.before
         while True:
+            # With unresolved forward uses a definition must check types against them, which only
+            # the full parser does.
             if not self.forward and self.text.startswith("\n", at):
                 at = self._lines(block, operations, templates, at)
             self.move(at)
@@ -125,7 +127,7 @@ class LineParser(OperationParser):
     def _lines(
         self, block: Block, operations: list[Operation], templates: dict[str, Fields], at: int
     ) -> int:
-        """Read lines that are like others from the end of a line on; returns how far that goes."""
+        """Read known lines from the end of a line on; return the end of the last one read."""
         lines = self._ahead
         while lines.reach(self.text, at + 1):
             at = self._known_lines(block, operations, templates, lines)
@@ -140,15 +142,17 @@ class LineParser(OperationParser):
         templates: dict[str, Fields],
         lines: Lines,
     ) -> int:
-        """Read lines as far as they are known; returns where the last one ends.
+        """Read lines as long as they are known; return the end of the last one.
 
-        What it does for a line is written out: two calls would take as long as all the rest.
+        The work for a line is written inline, since two calls would double the time.
         """
         source, scope = self.source, self.scope
         template_of, value_of = templates.get, scope.__getitem__
         names, place, offset = lines.names, lines.place, lines.number - lines.line
         ahead = template_of(lines.keys[lines.line])
         line = lines.number
+        # A line is an op only if the op ends with it. A known line that follows proves that;
+        # otherwise the text after it is inspected.
         for following in islice(lines.keys, lines.line + 1, None):
             template = ahead
             location: Location = UNKNOWN
@@ -173,6 +177,8 @@ class LineParser(OperationParser):
                     operands = tuple(map(value_of, pick(names[place : place + holes])))
                     fits = False
             except KeyError:  # not defined
+                # A second definition of a name, or an operand of another type, is an error or a new
+                # template: both are the full parser's.
                 break
             if result in scope or (not fits and tuple(map(_type_of, operands)) != needed):
                 break
@@ -206,21 +212,21 @@ class LineParser(OperationParser):
         return lines.begin - 1
 
     def _ends_op(self, lines: Lines, number: int) -> bool:
-        """Does an op that ends in a line end with it?"""
+        """Does an op that ends in a line end with that line?"""
         end = lines.begin + lines.length(number - lines.number + 1) - 1
         return _NEXT.match(self.text, end) is not None
 
     def _located(self, line: str, templates: dict[str, Fields]) -> tuple[Fields | None, Location]:
-        """The template of a line that has a location or other types than known ones."""
+        """Return the template of a line with a location or with other types, and the location."""
         key, location = self._key(line)
         return templates.get(key) or self._retyped(key, templates), location
 
     def next_operation(self) -> Operation | None:
-        """Read an operation; `None` if it is wrong and was left out."""
+        """Read an operation; `None` if it is invalid and was skipped."""
         return self.operation()
 
     def _key(self, key: str) -> tuple[str, Location]:
-        """The text of a line without names and without location; the location."""
+        """Return the text of a line without names and location, and the location."""
         found = _LOCATION.search(key)
         if found is None:
             return key, UNKNOWN
@@ -231,7 +237,9 @@ class LineParser(OperationParser):
         return key[: found.start()], location
 
     def _retyped(self, key: str, templates: dict[str, Fields]) -> Fields | None:
-        """The template of a line that differs from one known in the types at its end at most."""
+        """Return the template of a line that equals a known one, except for types at its end."""
+        # Nothing before the last ` : ` depends on the types there (`Form.typed_last`), so the known
+        # op is valid with other types, as long as those have been read before.
         body, _, type = key.rpartition(_TYPED)
         known = self._bodies.get((self.default_dialect, body))
         if known is None:
@@ -255,7 +263,7 @@ class LineParser(OperationParser):
     def _learn(
         self, operation: Operation, templates: dict[str, Fields], at: int, first: int
     ) -> None:
-        """Keep what the line after `at` says of others like it, if the op at `first` fills it."""
+        """Add a template of the line after `at`, if the op at `first` fills that line."""
         text, used = self.text, self.used
         begin = at + 1
         end = text.find("\n", begin, begin + LONG)
@@ -269,12 +277,16 @@ class LineParser(OperationParser):
             return  # its location is part of the key, but not of a template
         if operation.successors or self.forward or not all(map(is_simple, operation.regions)):
             return
+        # A template needs every name of the line to be the result or an operand, each resolved by
+        # this op: other names would be uses that the template cannot see.
         written = [found.start() for found in NAME.finditer(text, first, end)]
         if operation.results and written[:1] != [first]:
             return
         named = int(bool(operation.results))
         if len(used) != len(operation.operands) or set(used) != set(written[named:]):
             return
+        # The name of the result may have another length in another line, so positions behind it are
+        # stored as if it were empty.
         result = len(parts[1]) if named else 0
         operation.alike = alike = Alike(
             operation.start,
@@ -302,7 +314,7 @@ class LineParser(OperationParser):
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Takes the names at these places."""
+    """Return a function that selects the names at these indices."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0

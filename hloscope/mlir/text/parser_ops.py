@@ -1,4 +1,4 @@
-"""Reads operations, blocks and regions, and gives pretty forms what they ask for.
+"""Parser of operations, blocks and regions, with the methods that pretty forms use.
 
 Source: MLIR language reference, "Operations", "Blocks", "Regions".
 """
@@ -27,7 +27,7 @@ from hloscope.mlir.text.parser_forms import FormParser
 from hloscope.source import Source
 
 NAME_SCOPES: Final = frozenset({"builtin.module", "func.func"})
-"""Ops whose regions see no values from around them."""
+"""Ops whose regions cannot use values from outside."""
 
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _TEXT: Final = pattern(rf"{STRING}|//[^\n]*|\bloc\(|[()\[\]{{}}]|\n|\Z", re.ASCII)
@@ -37,22 +37,23 @@ _PLACE: Final = pattern(
 _INDENT: Final = pattern(r"\n([ \t]*)")
 
 MOST_REGIONS: Final = 500
-"""How deep regions may be nested in one another."""
+"""Maximum nesting of regions."""
 LEVELS_A_STACK: Final = 16
-"""Nested regions that are read on one stack: 12 calls each, at most, of the 1000 of Python."""
+"""Nested regions that are read on one stack; each takes at most 12 of Python's 1000 calls.
+"""
 _MOST_HINTS: Final = 10
 _MOST_NAMES: Final = 500
 DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
-"""Dialects whose name may be left out in the regions of an op."""
+"""Dialects whose name may be omitted in the regions of an op."""
 
 
 class OperationParser(FormParser):
-    """Reads operations; implements `AsmParser`.
+    """Parser of operations; implements `AsmParser`.
 
     Attributes:
-        allow_unregistered: Are ops of unknown dialects fine?
-        default_dialect: The dialect whose name may be left out.
-        level: How many regions the current token stands in.
+        allow_unregistered: Are ops of unknown dialects allowed?
+        default_dialect: The dialect whose name may be omitted.
+        level: Number of regions around the current token.
         stacks: Threads that read deeply nested regions.
     """
 
@@ -111,7 +112,7 @@ class OperationParser(FormParser):
     def _bind(
         self, operation: Operation, types: Sequence[Type], names: list[tuple[str, int, int]]
     ) -> None:
-        """Make results of these types and give them their names."""
+        """Make results of these types, with the names in the text."""
         if not names:
             operation.results = tuple(
                 Value(type, operation, number) for number, type in enumerate(types)
@@ -275,10 +276,10 @@ class OperationParser(FormParser):
         return operation, state.types
 
     def _text_end(self, name: str) -> int:
-        """Where the op of an unknown dialect ends that begins here; -1 if it is not kept as text.
+        """Return the end of an op of an unknown dialect that is kept as text; -1 for another op.
 
-        Such an op stands in a module, begins a line, defines nothing, and ends with the line in
-        which all its brackets are closed.
+        Such an op is in a module, begins a line, defines no values, and ends with the line in which
+        all its brackets are closed.
         """
         text, at = self.text, self.start
         dialect, dot, _ = name.partition(".")
@@ -304,7 +305,7 @@ class OperationParser(FormParser):
         return -1
 
     def _kept_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
-        """An op of an unknown dialect, which has nothing but its text."""
+        """Return an op of an unknown dialect that has only its text."""
         at, end = self.start, self.end
         self.remarks.setdefault(f"`{name}` is kept as text: its dialect is not known", at)
         text = self.rewritten(at, stop, lines=True).rstrip()
@@ -352,7 +353,7 @@ class OperationParser(FormParser):
 
     @contextmanager
     def _names_of(self, op: str, *, pretty: bool = True) -> Iterator[None]:
-        """What names mean in the regions of an op."""
+        """Set the scope of names for the regions of an op."""
         outer = self.scope, self.forward
         blocks, undefined = self.blocks, self.undefined_blocks
         default, depth, name = self.default_dialect, self.depth, self.op

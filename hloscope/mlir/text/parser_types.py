@@ -41,19 +41,19 @@ _LIMIT: Final = 1 << 63
 KNOWN_TYPES: Final[dict[str, Type]] = {}
 """Plain types that were read before, by their text."""
 _MOST_KNOWN: Final = 1 << 12
-"""The table of types is emptied when it holds more."""
+"""Maximum entries of the table of types, which is then emptied."""
 
 
 class TypeParser(Lexer):
-    """Reads types.
+    """Parser of types.
 
     Attributes:
-        dialects: What is known of each dialect.
-        depth: How deep the current token is nested in types and attributes of its op.
-        mnemonic_at: Where the last type or attribute of a dialect begins.
+        dialects: The known dialects.
+        depth: Nesting of the current token in types and attributes of its op.
+        mnemonic_at: Position of the last type or attribute of a dialect.
         type_aliases: Types by the name `!name`.
         deepest: The greatest depth since the definition of an alias began.
-        expanded: Characters that the aliases met so far stand for.
+        expanded: Expanded characters of all aliases used so far.
     """
 
     __slots__ = ("deepest", "depth", "dialects", "expanded", "mnemonic_at", "type_aliases")
@@ -66,7 +66,11 @@ class TypeParser(Lexer):
         self.type_aliases: dict[str, Type] = {}
 
     def nest(self) -> None:
-        """Go one level deeper; whoever does sets `depth` back."""
+        """Increase the nesting depth by one; the caller restores it.
+
+        Raises:
+            ParseError: The nesting is too deep.
+        """
         self.depth += 1
         if self.depth > self.deepest:
             self.deepest = self.depth
@@ -92,7 +96,7 @@ class TypeParser(Lexer):
         return self._type()
 
     def try_type(self) -> Type | None:
-        """Read a type if one begins here."""
+        """Read a type; `None` if none begins here."""
         token = self.tok
         if token == "(" or self.kind == "type":
             return self.type()
@@ -142,7 +146,7 @@ class TypeParser(Lexer):
         return type
 
     def try_function_type(self) -> FunctionType | None:
-        """Read `(a, b) -> c`."""
+        """Read `(a, b) -> c`; `None` if the current token is not `(`."""
         return self.function_type() if self.tok == "(" else None
 
     def _function(self) -> FunctionType:
@@ -188,7 +192,7 @@ class TypeParser(Lexer):
         return type
 
     def sizes(self) -> tuple[int | None, ...]:
-        """Read `2x?x`; the current token is the one after it then."""
+        """Read sizes `2x?x`, up to the token after them."""
         found = _SIZES.match(self.text, self.start)
         assert found is not None
         sizes = tuple(None if s == "?" else int(s[:40]) for s in _SIZE.findall(found[1]))
@@ -232,11 +236,11 @@ class TypeParser(Lexer):
         return self._encoded(TensorType(kind, sizes, bounds=bounds), encoding)
 
     def fail_plainly(self, message: str, at: int, end: int | None = None) -> NoReturn:
-        """Raise an error without the name of the op."""
+        """Raise an error without the op's name in its message."""
         self._raise(message, self._span(at, end))
 
     def _encoding(self) -> str:
-        """Read an encoding; its text, aliases written out."""
+        """Read an encoding and return its text, with aliases expanded."""
         raise NotImplementedError
 
     def _encoded(self, type: TensorType, encoding: str) -> Type:
@@ -269,7 +273,7 @@ class TypeParser(Lexer):
         return TensorType(type.element, type.sizes, bounds=bounds)
 
     def element(self, type: Type) -> ElementType | None:
-        """The element type a tensor of such elements has; `None` if there are no such tensors."""
+        """Return a type as the element type of a tensor; `None` if no tensor has such elements."""
         match type:
             case ElementType():
                 return None if type.name == "none" else type
@@ -350,7 +354,7 @@ class TypeParser(Lexer):
         return DialectType(self.verbatim(start))
 
     def verbatim(self, start: int) -> str:
-        """The text from there to the end of the last token, in one line."""
+        """Return the text from `start` to the end of the last token, in one line."""
         return _SPACE.sub(lambda found: found[1] or " ", self.text[start : self.before])
 
     # ----------------------------------------------------------------------------- of dialects
@@ -382,7 +386,7 @@ class TypeParser(Lexer):
         return DialectType(self.verbatim(start))
 
     def _mnemonic(self, mnemonic: str, opaque: bool) -> str:
-        """The name in a dialect, past which it reads; `<name …>` is opened if it is opaque."""
+        """Read and return the name after `dialect.`; for an opaque type, open `<name …>`."""
         self.mnemonic_at = self.start
         self.next()
         if self.tok == "<" and self.start == self.before:

@@ -1,4 +1,4 @@
-"""Names of values and blocks: where they are defined, and what uses of them mean.
+"""Names of values and blocks: their definitions and uses.
 
 Source: MLIR language reference, "Value scoping".
 """
@@ -23,17 +23,17 @@ _LISTED: Final = pattern(rf" ?%({NAME})(?:#(\d{{1,9}}))?,(?= %)", re.ASCII)
 
 
 class ValueParser(AttributeParser):
-    """Knows the values and blocks that names stand for.
+    """Parser with the values and blocks that names refer to.
 
     Attributes:
-        scope: Values by name, in the order of their definition; of several results (`%0:2`) each
-            by `0#1`, the first also by `0`.
-        forward: Values that are used but not defined yet, with where they were first used.
+        scope: Values by name, in the order of their definition; several results (`%0:2`) are named
+            `0#1`, the first one also `0`.
+        forward: Values that are used but not defined yet, each with its first use.
         blocks: Blocks of the region being read, by label.
-        undefined_blocks: Where the labels of blocks not defined yet were first named.
-        undeclared: Where values are used that are not defined anywhere, and names like theirs.
-        unread: Names of the results of ops that could not be read.
-        used: Positions of the uses the op being read has resolved so far.
+        undefined_blocks: First uses of labels of blocks that are not defined yet.
+        undeclared: Uses of undefined values, with similar names.
+        unread: Names of the results of skipped ops.
+        used: Positions of the uses that the current op has resolved.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class ValueParser(AttributeParser):
     # ----------------------------------------------------------------------------------- uses
 
     def try_use(self) -> Use | None:
-        """Read `%name`."""
+        """Read `%name`; `None` if none begins here."""
         if self.kind != "value":
             return None
         name, _, number = self.tok[1:].partition("#")
@@ -77,7 +77,7 @@ class ValueParser(AttributeParser):
         return use
 
     def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; none at all is fine."""
+        """Read uses separated by commas; the list may be empty."""
         uses, at = [], self.start
         while (found := _LISTED.match(self.text, at)) is not None:
             uses.append(Use(found[1], int(found[2] or 0), found.start(1) - 1))
@@ -98,7 +98,11 @@ class ValueParser(AttributeParser):
         return uses
 
     def value(self, use: Use, type: Type) -> Value:
-        """The value a use means, which must have this type."""
+        """Return the value of a use.
+
+        Raises:
+            ParseError: The value has another type.
+        """
         key = f"{use.name}#{use.number}" if use.number else use.name
         self.used.append(use.at)
         value = self.scope.get(key)
@@ -141,7 +145,7 @@ class ValueParser(AttributeParser):
     # ---------------------------------------------------------------------------- definitions
 
     def define(self, name: str, values: tuple[Value, ...], at: int) -> None:
-        """Give values a name."""
+        """Name values."""
         scope = self.scope
         if name in scope or self.forward:
             self._define_slowly(name, values, at)
@@ -165,7 +169,7 @@ class ValueParser(AttributeParser):
                 self._noted(message, at, note, self._span(pending[1], None))
 
     def adopt(self, name: str, number: int, value: Value) -> Value:
-        """The value to define: that of earlier uses if there were any, else `value`."""
+        """Return the value to define: that of earlier uses if there were any, else `value`."""
         if not self.forward:
             return value
         pending = self.forward.pop(f"{name}#{number}" if number else name, None)
@@ -178,7 +182,7 @@ class ValueParser(AttributeParser):
     # --------------------------------------------------------------------------------- blocks
 
     def block_named(self, label: str, at: int) -> Block:
-        """The block of that label, which may come later."""
+        """Return the block of a label, which may be defined later."""
         block = self.blocks.get(label)
         if block is None:
             block = self.blocks[label] = Block(label=label)
@@ -186,7 +190,7 @@ class ValueParser(AttributeParser):
         return block
 
     def leave(self, size: int) -> None:
-        """Forget the values defined since the scope had that size."""
+        """Remove the values that were defined after the scope had `size` entries."""
         scope = self.scope
         while len(scope) > size:
             scope.popitem()

@@ -1,7 +1,7 @@
-"""Modules that no text was read into, with the names and places of the text printed of them.
+"""Modules read from bytecode, with the names and positions that their printed text has.
 
-Printing a module of bytecode and parsing its text again takes longer than reading the bytecode.
-The names of the text are given without printing it.  It is printed when a place is asked for.
+Printing a module and parsing its text takes longer than reading the bytecode. So names are set
+without printing, and positions are found by printing on first use.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from hloscope.mlir.text.printer_functions import REREAD, WRITERS
 _PLACING: Final = shared_lock()
 _PLACE: Final = "source", "start", "end"
 _KNOWN: Final = frozenset({"builtin", "func", "stablehlo", "chlo", "sdy"})
-"""Dialects whose ops say the same in bytecode as in text."""
+"""Dialects whose ops are equal in bytecode and text."""
 
 
 class PrintedText:
-    """The text of a module of bytecode, printed when a place in it is asked for."""
+    """Printed text of a module from bytecode, made when a position in it is first used."""
 
     def __init__(self, module: Operation, dialects: Dialects, name: str) -> None:
-        """Take the module, what is known of dialects, and the name for messages."""
+        """Set the module, its dialects, and the name in messages."""
         self._module: Final = module
         self._dialects: Final = dialects
         self._name: Final = name
         self._placed = False
 
     def place(self) -> None:
-        """Print the module, and give all its ops the places that they have in the text."""
+        """Print the module, and set the positions of its ops in that text."""
         with _PLACING:  # other threads wait until all ops have theirs
             if self._placed:
                 return
             locations: Locations = "given" if has_locations(self._module) else False
             text = print_mlir(self._module, dialects=self._dialects, locations=locations)
             read = parse_mlir(text, self._name, dialects=self._dialects)
+            # `name_as_printed` has made the module equal to its parsed text, so both have equal ops
+            # in equal order.
             for own, other in zip(self._module.walk(), read.walk(), strict=True):
                 own.source, own.start, own.end = other.source, other.start, other.end
                 for mine, others in zip(own.blocks, other.blocks, strict=True):
@@ -50,11 +52,11 @@ class PrintedText:
 
 
 class BytecodeOperation(Operation):
-    """An op that was read from bytecode.
+    """An op from bytecode.
 
     Attributes:
-        printed: The text in which `source`, `start` and `end` are looked up when they are asked
-            for, if they are not set.
+        printed: The text for `source`, `start` and `end`, which are looked up on first
+            use if they are not set.
     """
 
     __slots__ = ("printed",)
@@ -62,19 +64,19 @@ class BytecodeOperation(Operation):
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """`source`, `start` or `end`, asked for the first time."""
+        """Look up `source`, `start` or `end` on first use."""
         return _looked_up(self, name)
 
 
 class BytecodeModule(SourceModule):
-    """A module that was read from bytecode; `printed` is as in a `BytecodeOperation`."""
+    """A module from bytecode; `printed` is as in `BytecodeOperation`."""
 
     __slots__ = ("printed",)
 
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """`source`, `start` or `end`, asked for the first time."""
+        """Look up `source`, `start` or `end` on first use."""
         return _looked_up(self, name)
 
 
@@ -86,21 +88,21 @@ def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
 
 
 def has_locations(module: Operation) -> bool:
-    """Does any op of a module say where it comes from?"""
+    """Does any op of a module have a location?"""
     return any(op.location != UNKNOWN for op in module.walk())
 
 
 def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
-    """Make a module of bytecode equal to the one that is read from the text printed of it.
+    """Make a module from bytecode equal to the parse of its printed text, without printing.
 
     Args:
-        module: The module.  It is changed: no other code may use it.
-        dialects: What is known of each dialect.
-        name: What messages call the text.
+        module: The module.  It is changed, so no other code may use it.
+        dialects: The known dialects.
+        name: Name of the text in messages.
 
     Returns:
-        True if it is equal now.  False, and the module unchanged, if only reading the text shows
-        what that is: there are ops of other dialects, regions of several blocks, resources,
+        True if it is equal now. False, and the module unchanged, if only parsing the text shows
+        the result: it has ops of other dialects, regions of several blocks, resources,
         or values that no op defines.
     """
     ops = [*module.walk()]
@@ -115,6 +117,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
     for op in ops:
         assert isinstance(op, BytecodeOperation | BytecodeModule)
         op.printed = printed
+        # A missing attribute calls `__getattr__`, which finds positions on first use.
         del op.source, op.start, op.end
         form = dialects.forms.get(op.name)
         reread = REREAD.get(op.name) if form is None else form.reread
@@ -126,7 +129,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
 
 
 def _is_plain(op: Operation, dialects: Dialects) -> bool:
-    """Is the text printed of an op read as the same op?"""
+    """Does parsing the printed op give an equal op?"""
     return (
         isinstance(op, BytecodeOperation | BytecodeModule)
         and op.name.partition(".")[0] in _KNOWN

@@ -1,4 +1,4 @@
-"""The tree as MLIR prints it, in pretty or generic form.
+"""Printer of the tree as MLIR prints it, in pretty or generic form.
 
 Source: MLIR `AsmPrinter.cpp` (`OperationPrinter`).
 """
@@ -22,13 +22,13 @@ from hloscope.mlir.text.printer_places import Places
 from hloscope.mlir.types import type_text
 
 Locations: TypeAlias = Literal["given"] | bool
-"""Which locations are printed, see `print_mlir`."""
+"""Locations to print, see `print_mlir`."""
 
 STEP: Final = "  "
-"""What each level of regions is indented by."""
+"""Indentation of each level of regions."""
 
 LONG_TUPLE: Final = 16
-"""Tuples of more elements get an alias."""
+"""Tuples with more elements get an alias."""
 
 _ALIASES: Final = {"affine_map<": "#map", "affine_set<": "#set"}
 _ENCODINGS: Final = {"#sparse_tensor.encoding<": "#sparse"}
@@ -43,19 +43,19 @@ def print_mlir(
     aliases: bool = True,
     names: Literal["mlir", "source"] = "mlir",
 ) -> str:
-    """The text of an op, usually a module.
+    """Print an op, usually a module.
 
-    An op that is in another one is printed as it stands there, without a line feed at the end.
+    An op inside another one is printed as in its context, without a line feed at the end.
 
     Args:
-        operation: It and everything in it.
-        dialects: They say the pretty forms, and what values would like to be called.
+        operation: The op, printed with its regions.
+        dialects: The dialects, with pretty forms and suggested names.
         generic: Print all ops in generic form.
-        locations: Print where ops and arguments come from: what the text said, else its lines;
-            `given`: only what the text or bytecode said.
-        aliases: Give locations and long attributes and types a name, `#loc1`, and say above or
-            below the module what it stands for.
-        names: Number values as MLIR does, or call them what the source calls them.
+        locations: Print locations of ops and arguments: those of the text, else its lines.
+            `given`: only those in the text or bytecode.
+        aliases: Print locations and long attributes and types as aliases, `#loc1`, defined
+            above or below the module.
+        names: Number values as MLIR does, or use the names in the source.
     """
     root = _outermost(operation)
     if names == "source":
@@ -68,9 +68,9 @@ def print_mlir(
 
 
 def source_printer(dialects: Dialects) -> Callable[[Operation], str]:
-    """What prints many ops as `print_mlir` does one with the names of the source.
+    """Return a function that prints ops as `print_mlir` does, with the names of the source.
 
-    Names are looked for once for each tree that the ops are in.
+    Names are computed once for each tree.
     """
     known: dict[Operation, Names] = {}
 
@@ -85,7 +85,7 @@ def source_printer(dialects: Dialects) -> Callable[[Operation], str]:
 
 
 def _outermost(operation: Operation) -> Operation:
-    """The op that all others are in."""
+    """Return the outermost op around an op."""
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
         operation = block.parent.parent
@@ -113,20 +113,20 @@ class _Ops(NamedTuple):
 
 
 _REPEATED: Final = "stablehlo."
-"""The dialect of which a text has many ops that are alike."""
+"""The dialect with many equal ops in a text."""
 _SEEN: Final = "%s%s"
-"""Instead of a template: one such op was printed."""
+"""Entry of a line of which one op was printed, in place of a template."""
 _OPERAND: Final = "\ud802"
-"""Stands around the number of an operand, see `Printer._learn`; no text from a file can have it."""
+"""Marks the number of an operand in `Printer._learn`; text from files cannot have it."""
 
 _Part: TypeAlias = str | _Body | _Ops
 
 
 class Printer:
-    """Writes ops.  Pretty forms call it as the `asm.AsmPrinter` they are given.
+    """Printer of ops; pretty forms use it as their `asm.AsmPrinter`.
 
-    Regions are not printed where a form says so but when the form is done, so that nesting is not
-    a matter of Python's stack.
+    A region is printed after the form that contains it is done, so nesting does not use Python's
+    stack.
     """
 
     def __init__(
@@ -149,20 +149,20 @@ class Printer:
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
-        """What is alike in what is printed of ops that are alike, see `_learn`."""
+        """Templates of the text of equal ops, see `_learn`."""
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?
 
     def print(self, operation: Operation) -> str:
-        """The whole text, aliases included."""
+        """Return the whole text, aliases included."""
         self._run(_Ops(iter([operation]), "", "builtin."))
         text = self._aliases.finished("".join(self._parts))  # type: ignore[arg-type]
         resources = operation.resources if isinstance(operation, SourceModule) else ""
         return f"{text}\n{resources}\n" if resources else text
 
     def _run(self, work: _Part) -> None:
-        """Print the work, and what turns up meanwhile before what comes after it."""
+        """Print `work`, with nested parts in place."""
         done = self._parts
         stack: list[Iterator[_Part]] = [iter([work])]
         while stack:
@@ -177,6 +177,8 @@ class Printer:
                 for op in part.operations:
                     start = len(done)
                     self._operation(op, part)
+                    # The op printed a region: its parts go onto the stack, so that the region is
+                    # expanded before the text after it, and then the rest of the block.
                     if self._waiting:
                         self._waiting = False
                         stack += [iter([part]), iter(done[start:])]
@@ -184,7 +186,7 @@ class Printer:
                         break
 
     def _operation(self, op: Operation, where: _Ops) -> None:
-        """One line, or several with regions."""
+        """Print one op, in one line or, with regions, in several."""
         self._indent = where.indent
         self._default = where.inside
         parts = self._parts
@@ -204,6 +206,8 @@ class Printer:
         elif op.regions or op.name[: len(_REPEATED)] != _REPEATED:
             self._pretty(op, writer)
         else:
+            # An op's text without operands depends on `likeness` and on the dialect prefix around
+            # it. A template is made at the second such op, since many ops occur once.
             key = (where.inside, likeness(op))
             template = self._lines.get(key)
             if template is None:  # perhaps there is but one
@@ -217,14 +221,15 @@ class Printer:
         parts.append(f" loc({place})\n" if place else "\n")
 
     def _learn(self, op: Operation, writer: Write) -> str:
-        """What is printed of all ops like this one, `%s` for each operand in order.
+        """Return the text of all ops like this one, with `%s` for each operand in order.
 
-        Nothing where operands stand in another order or not each once.
+        Empty if the operands are printed in another order, or not once each.
         """
         names, parts = self.names.values, self._parts
         kept = {value: names[value] for value in op.operands if value in names}
         if len(kept) != len(op.operands):
             return ""
+        # The op is printed once with marks as operand names; the marks show where they end up.
         self._parts = []
         names.update((value, f"{_OPERAND}{i}{_OPERAND}") for i, value in enumerate(op.operands))
         try:
@@ -254,7 +259,7 @@ class Printer:
             self.generic(op)
 
     def _body(self, body: _Body) -> Iterator[_Part]:
-        """The parts of a region from its brace to its brace."""
+        """Yield the parts of a region, from brace to brace."""
         blocks = body.region.blocks
         yield "{\n"
         comments = _predecessors(body.region) if len(blocks) > 1 else {}
@@ -293,7 +298,7 @@ class Printer:
     # What pretty forms call: see `asm.AsmPrinter`.
 
     def write(self, text: str) -> None:
-        """Write as is."""
+        """Write text unchanged."""
         self._parts.append(text)
 
     def value(self, value: Value) -> None:
@@ -306,7 +311,7 @@ class Printer:
         self._parts.append(", ".join([names[value] for value in values]))
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
-        """Write `%a: t {…}` of a region's argument, with its location where they are written."""
+        """Write `%a: t {…}` of a region's argument, with its location if locations are printed."""
         self._parts.append(self._argument_text(argument, attributes))
 
     def newline(self) -> None:
@@ -330,11 +335,11 @@ class Printer:
         self._parts.append(f"({left}) -> {right}")
 
     def attribute(self, attribute: Attribute, *, type: bool = True) -> None:
-        """Write an attribute, with its `: type` unless asked not to."""
+        """Write an attribute, with its `: type` unless `type` is false."""
         self._parts.append(self.attribute_text(attribute, typed=type))
 
     def symbol(self, name: str) -> None:
-        """Write `@name`, with quotes where it needs them."""
+        """Write `@name`, with quotes if the name needs them."""
         self._parts.append(symbol(name))
 
     def string(self, value: bytes | str) -> None:
@@ -348,7 +353,7 @@ class Printer:
     def dictionary(
         self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
     ) -> None:
-        """Write ` {…}` of properties and attributes not left out, nothing if none remains."""
+        """Write ` {…}` of properties and attributes; nothing if all are omitted."""
         if not op.properties and not op.attributes:
             return
         merged = {**op.properties, **op.attributes}
@@ -357,7 +362,7 @@ class Printer:
             self._parts.append(f"{' attributes' if keyword else ''} {{{self._entries(shown)}}}")
 
     def generic(self, op: Operation) -> None:
-        """Write what follows the name in the generic form."""
+        """Write the generic form after the op's name."""
         names = self.names
         parts = self._parts
         parts.append(f"({', '.join([names.values[value] for value in op.operands])})")
@@ -395,7 +400,7 @@ class Printer:
         return ", ".join([entry(name, attributes[name], text) for name in sorted(attributes)])
 
     def attribute_text(self, attribute: Attribute, *, typed: bool = True) -> str:
-        """The attribute as it is printed, aliases as marks."""
+        """Return an attribute as text, with marks for aliases."""
         known = self._attributes.get((id(attribute), typed))
         if known is not None:
             return known[1]
@@ -410,7 +415,7 @@ class Printer:
         return text
 
     def _by_dialect(self, attribute: Attribute) -> str | None:
-        """What the attribute's own dialect writes, if it does."""
+        """Return the text that the attribute's dialect writes; `None` if it does not write it."""
         name = getattr(attribute, "dialect", None)
         dialect = self._dialects.named.get(name) if name is not None else None
         if dialect is None or dialect.write_attribute is None:
@@ -423,7 +428,7 @@ class Printer:
             self._parts = outer
 
     def type_text(self, type: Type) -> str:
-        """The type as it is printed, aliases as marks."""
+        """Return a type as text, with marks for aliases."""
         known = self._types.get(id(type))
         if known is not None:
             return known[1]
@@ -456,13 +461,13 @@ class Printer:
 
 
 def _writer(dialects: Dialects, name: str) -> Write | None:
-    """What writes the pretty form of an op, if it has one."""
+    """Return the function that writes an op's pretty form; `None` if there is none."""
     form = dialects.forms.get(name)
     return WRITERS.get(name) if form is None else form.write
 
 
 def _predecessors(region: Region) -> dict[Block, list[Block]]:
-    """Of each block those that may go to it, as often as they say so."""
+    """Return the predecessors of each block, one entry for each edge."""
     found: dict[Block, list[Block]] = {}
     for block in region.blocks:
         for op in block.operations[-1:]:

@@ -1,7 +1,7 @@
-"""Aliases of locations, attributes and types: which there are, their numbers, where they stand.
+"""Aliases of locations, attributes and types: their numbers and positions.
 
-While an op is printed nobody knows the number of an alias, because those of what an alias is made
-of come first.  A mark stands for it in the text until all of the text is there.
+The number of an alias is known only after printing, since aliases inside it come first. Until then
+a mark represents the alias in the text.
 
 Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
 """
@@ -25,7 +25,7 @@ from hloscope.mlir.locations import (
 from hloscope.mlir.text.escape import quoted
 
 _MARK: Final = pattern("\ud800(\\d+)\ud801")
-"""Marks are between characters that no text read from a file can have."""
+"""Marks are between characters that text from files cannot have."""
 
 
 def _mark(index: int) -> str:
@@ -33,7 +33,7 @@ def _mark(index: int) -> str:
 
 
 class _Alias:
-    """One alias; `text` is what it stands for, with the marks of those in it."""
+    """An alias; `text` is its value, with marks for aliases in it."""
 
     __slots__ = ("depth", "later", "name", "parts", "text")
 
@@ -42,7 +42,7 @@ class _Alias:
         self.text = text
         self.parts = parts
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
-        self.later = True  # may stand below the module
+        self.later = True  # may be defined below the module
 
 
 class Aliases:
@@ -54,17 +54,17 @@ class Aliases:
         self._by_location: dict[int, tuple[Location, int]] = {}
 
     def mark(self, name: str, text: str, *, later: bool = False) -> str:
-        """The mark of the alias for this text, which may have marks in it.
+        """Return the mark of the alias of a text, which may have marks in it.
 
         Args:
-            name: Its name before the number, with `#` or `!`.
-            text: What it stands for.
-            later: May it stand below the module?
+            name: Name before the number, with `#` or `!`.
+            text: Value of the alias.
+            later: May the alias be defined below the module?
         """
         return _mark(self._index(name, text, later=later))
 
     def location(self, location: Location, *, later: bool = True) -> str:
-        """The mark of a location's alias."""
+        """Return the mark of a location's alias."""
         known = self._by_location.get(id(location))
         index = self._location(location) if known is None else known[1]
         if not later:
@@ -72,14 +72,16 @@ class Aliases:
         return _mark(index)
 
     def location_text(self, location: Location) -> str:
-        """The location written out, those in it as marks; it does not stand below the module."""
+        """Return a location's text with marks inside; its aliases are defined above the module."""
         self.location(location, later=False)
         return self._all[self._by_location[id(location)][1]].text
 
     def finished(self, text: str) -> str:
-        """The text with aliases instead of marks, and the aliases above and below."""
+        """Return the text with aliases in place of marks, and definitions above and below."""
         if not self._all:
             return text
+        # MLIR numbers aliases by depth, so that one is defined after those inside it, then types
+        # before attributes, then by name. The sort is stable: ties are in the order of first use.
         order = sorted(
             range(len(self._all)),
             key=lambda i: (self._all[i].depth, self._all[i].name[0] == "#", self._all[i].name),
@@ -110,6 +112,7 @@ class Aliases:
 
     def _not_later(self, alias: _Alias) -> None:
         stack = [alias]
+        # An alias above the module may use only aliases above it, so those inside follow it.
         while stack:
             alias = stack.pop()
             if alias.later:
@@ -117,7 +120,7 @@ class Aliases:
                 stack += alias.parts
 
     def _location(self, location: Location) -> int:
-        """The number of a location not met before, those in it first."""
+        """Return the index of a new location; locations inside it come first."""
         stack = [location]
         while stack:
             top = stack[-1]
@@ -137,23 +140,23 @@ class Aliases:
 
 
 class NoAliases(Aliases):
-    """Everything is written out."""
+    """Writes everything in full, without aliases."""
 
     def mark(self, name: str, text: str, *, later: bool = False) -> str:
-        """The text itself."""
+        """Return `text` itself."""
         return text
 
     def location(self, location: Location, *, later: bool = True) -> str:
-        """The location written out."""
+        """Return the location as text."""
         return location_text(location)
 
     def location_text(self, location: Location) -> str:
-        """The location written out."""
+        """Return the location as text."""
         return location_text(location)
 
 
 def location_text(location: Location) -> str:
-    """What stands in `loc(…)`, all of it written out.
+    """Return the text inside `loc(…)`, with nothing abbreviated.
 
     >>> location_text(NameLoc("add", FileLoc("a.py", 1, 2)))
     '"add"("a.py":1:2)'
@@ -173,7 +176,7 @@ def location_text(location: Location) -> str:
 
 
 def _parts(location: Location) -> tuple[Location, ...]:
-    """The locations that the text of this one contains."""
+    """Return the locations directly inside a location."""
     match location:
         case NameLoc(_, child):
             return () if isinstance(child, UnknownLoc) else (child,)

@@ -1,4 +1,4 @@
-"""Pretty forms of modules and functions, to write.  Source: MLIR `builtin` and `func` dialects."""
+"""Pretty forms of modules and functions, to write. Source: MLIR `builtin` and `func` dialects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.text.asm import AsmPrinter, UnfitError, Write
 
 INSIDE: Final = {"builtin.module": "builtin", "func.func": "func"}
-"""The dialect whose prefix is left out in the regions of an op."""
+"""The dialect whose prefix is omitted in the regions of an op."""
 
 SUGGESTIONS: Final = {"func.constant": Suggestion(results=lambda op: ("f",))}
-"""What values would like to be called."""
+"""Suggested names of values."""
 
 _SIGNATURE: Final = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
 
@@ -97,7 +97,7 @@ def _write_types(printer: AsmPrinter, types: tuple[Type, ...], attributes: list[
 
 
 def _dictionaries(op: Operation, name: str, count: int) -> list[DictAttr]:
-    """Attributes of each argument or result; empty ones if there are none."""
+    """Return the attributes of each argument or result; empty ones if the op has none."""
     found: Attribute | None = op.get(name)
     entries = found.elements if isinstance(found, ArrayAttr) else ()
     if len(entries) != count:
@@ -180,11 +180,11 @@ WRITERS: Final[dict[str, Write]] = {
     "func.call_indirect": write_indirect_call,
     "func.constant": write_constant,
 }
-"""How each op is written after its name."""
+"""Writers of each op's form after its name."""
 
 
 def reread_function(op: Operation) -> None:
-    """The form leaves out attributes of arguments or results if none has any."""
+    """Remove attribute lists of arguments or results that are all empty, as the form omits them."""
     empty = [name for name in _GIVEN if _says_nothing(op.properties.get(name))]
     if empty:
         op.properties = {key: op.properties[key] for key in op.properties if key not in empty}
@@ -200,4 +200,4 @@ def _says_nothing(given: Attribute | None) -> bool:
 
 
 REREAD: Final = {"func.func": reread_function}
-"""What reading the written form changes in an op, as `Form.reread`."""
+"""Changes that reading the written form makes to an op, as `Form.reread`."""

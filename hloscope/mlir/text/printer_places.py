@@ -1,4 +1,4 @@
-"""Where ops and arguments come from: as the source says it, else where they stand in the source.
+"""Locations of ops and arguments: as given, else their position in the source.
 
 Source: MLIR `Parser.cpp` (`getEncodedSourceLocation`); columns count bytes.
 """
@@ -18,11 +18,11 @@ _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 
 
 class Places:
-    """Locations of ops and arguments; remembers where the lines of a source begin.
+    """Locations of ops and arguments, with the line starts of their source.
 
     Args:
-        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
-        given_only: Do not ask where an op without a location stands in its source.
+        behind: Ops whose location MLIR sets after their name, not at it.
+        given_only: Do not use the source position of an op without a location.
     """
 
     def __init__(self, behind: frozenset[str] = frozenset(), *, given_only: bool = False) -> None:
@@ -32,13 +32,13 @@ class Places:
         self._lines: list[int] = []
 
     def of_op(self, op: Operation) -> Location:
-        """What it says, else the position of its name, or of the op whose form stands for it."""
+        """Return the given location, else the position of the op's name or of its implying op."""
         if op.location is not UNKNOWN or self._given_only:
             return resolve_location(op.location)
         if op.source is None:
             around = _around(op.parent)
             return op.location if around is None else self.of_op(around)
-        if op.start == op.end:  # a module that nobody wrote
+        if op.start == op.end:  # an implied module
             return FileLoc(op.source.name, 0, 0)
         at = op.start
         if op.name in self._behind and op.source.text[at] != '"':
@@ -46,7 +46,7 @@ class Places:
         return self._place(op.source, at)
 
     def of_argument(self, argument: Value) -> Location:
-        """What it says, else the position of its name, or of the op whose form stands for it."""
+        """Return the given location, else the position of the argument's name or of its op."""
         around = None if self._given_only else _around(argument.owner)
         if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
@@ -64,13 +64,13 @@ class Places:
 
 
 def _around(block: object) -> Operation | None:
-    """The op that the block is in, if it was read."""
+    """Return the op around a block, if it has a source."""
     region = block.parent if isinstance(block, Block) else None
     op = region.parent if region is not None else None
     return op if op is not None and op.source is not None else None
 
 
 def _next(text: str, at: int) -> int:
-    """Where the next token begins."""
+    """Return the start of the next token."""
     found = _SPACE.match(text, at)
     return at if found is None else found.end()

@@ -1,4 +1,4 @@
-"""Reads the types of MLIR's Quant dialect.  Source: MLIR's `quant` dialect, its types."""
+"""Parser of the types of MLIR's Quant dialect. Source: MLIR's `quant` dialect, its types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _int64(parser: AsmParser) -> int:
 
 
 class _Storage:
-    """`i8<-4:3>`: the integer type, its spelling and its limits."""
+    """A storage type `i8<-4:3>`: the integer type, its spelling and its limits."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.type, self.text = _storage_type(parser)
@@ -66,7 +66,7 @@ class _Storage:
             self.limits = low, high
 
     def check(self, parser: AsmParser, at: int) -> None:
-        """Are the limits in order?"""
+        """Check that the limits are in order."""
         low, high = self.limits
         if high <= low:
             parser.fail(f"illegal storage min and storage max: ({low}:{high})", at)
@@ -112,7 +112,7 @@ def _expressed(parser: AsmParser) -> ElementType:
 
 
 class _Uniform:
-    """Reads a uniform quantized type."""
+    """Parser of a uniform quantized type."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.parser = parser
@@ -176,7 +176,7 @@ class _Uniform:
         parser.token("}")
 
     def _list(self) -> tuple[int, ...]:
-        """Read what follows `{`, perhaps lists in a list; the sizes of it."""
+        """Read the list after `{`, which may be nested, and return its sizes."""
         parser = self.parser
         shapes: list[tuple[int, ...] | None] = [None]
         counts = [0]
@@ -214,9 +214,10 @@ class _Uniform:
         self.zero_points.append(_int64(parser) if parser.try_token(":") else 0)
 
 
+# Asked for each scale of a type; expressed types are few.
 @cache
 def scale_range(expressed: ElementType) -> tuple[float, float]:
-    """The smallest positive and the largest finite number of a type.
+    """Return the smallest positive and the largest finite number of a type.
 
     >>> scale_range(ELEMENTS["f16"])
     (5.960464477539063e-08, 65504.0)

@@ -1,4 +1,4 @@
-"""Is a text MLIR?  Told from its beginning, before anything else of MLIR is loaded."""
+"""Detection of MLIR text by its beginning, without loading other modules of MLIR."""
 
 from __future__ import annotations
 

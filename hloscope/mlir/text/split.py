@@ -1,4 +1,4 @@
-"""Cuts a text into the pieces `// -----` separates, as MLIR's tools do on request."""
+"""Splitting of a text at `// -----`, as MLIR's tools do on request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ MARKER: Final = "// -----"
 
 
 def split_input(text: str) -> list[tuple[int, str]]:
-    r"""The pieces with the number of the line each begins on, counted from 1.
+    r"""Return the pieces, each with the number of its first line, counted from 1.
 
-    A piece begins right after the marker, so the rest of the marker's line belongs to it.
+    A piece begins directly after the marker, so the rest of the marker's line belongs to it.
 
     >>> split_input("a\n// -----\nb\n")
     [(1, 'a\n'), (2, '\nb\n')]
