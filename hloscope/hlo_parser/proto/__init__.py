@@ -1,1 +1,1 @@
-"""HLO in protobuf's binary form (`HloProto`, `HloModuleProto`, `HloSnapshot`) → HLO text."""
+"""Conversion of binary HLO protos (`HloProto`, `HloModuleProto`, `HloSnapshot`) to HLO text."""

@@ -1,7 +1,7 @@
-"""Fields of an `HloInstructionProto` → the attributes that its opcode has in HLO text.
+"""Attributes of an opcode in HLO text, from the fields of an `HloInstructionProto`.
 
-Which attributes an opcode has is what the table in `opcodes` says; here is one function for each
-attribute, `None` where nothing is to be written.
+The table in `opcodes` has the attributes of each opcode. Here each attribute has one function; it
+returns `None` if nothing is to be written.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _domain(ins: Message) -> str:
 
 
 def frontend_text(attributes: Message) -> str | None:
-    """Return `{a="b"}`, `None` without any."""
+    """Return `{a="b"}`; `None` without attributes."""
     pairs = sorted((entry["key"], entry["value"]) for entry in attributes["map"])
     texts = (f"{key}={value if value[:1] == '{' else quote(value)}" for key, value in pairs)
     return f"{{{','.join(texts)}}}" if pairs else None
@@ -241,7 +241,7 @@ def _origin_leaf(element: Message) -> str:
 
 
 def _origin_tree(value: Message) -> str:
-    """Nested parentheses by the indices of the elements, which come in order."""
+    """Return nested parentheses by the elements' indices, which are in order."""
     out = ""
     before: Dims = ()
     for element in value["elements"]:
@@ -267,7 +267,7 @@ _GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
 
 
 def _numbered(name: str, *, always: bool = True) -> Writer:
-    """Of a gather or a scatter."""
+    """Return the writer of a field of a gather or scatter."""
 
     def write(ins: Message) -> str | None:
         group = ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]
@@ -400,4 +400,4 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "metadata": lambda ins: source_text(ins) or None,
     "backend_config": _config,
 }
-"""The text of each attribute but those that name computations and instructions."""
+"""Writers of all attributes that do not name computations or instructions."""

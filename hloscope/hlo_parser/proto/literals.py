@@ -1,4 +1,4 @@
-"""`LiteralProto` → the text of a constant."""
+"""Text of constants, from `LiteralProto`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LISTED: Final = {"pred": "preds"} | {
 }
 """Element types whose values are lists of numbers; others are bytes."""
 _LARGEST: Final = 16
-"""Bytes of an element at most."""
+"""Maximum bytes of an element."""
 
 
 def literal_text(literal: Message) -> str:
-    """Return the text of a literal; `{...}` where the values are left out.
+    """Return the text of a literal; `{...}` if its values are omitted.
 
-    They are left out too once the file's literals have too many: XLA leaves out long ones itself
-    where it prints text.
+    Values are also omitted after the file's literals have too many elements, as XLA omits long ones
+    when it prints text.
 
     Raises:
         ParseError: The values do not fill the shape.
-        UnsupportedError: It has a part that text does not have.
+        UnsupportedError: The literal has a part without a textual form.
     """
     type_ = parse_type(shape_text(literal["shape"]))
     if literal["dynamic_sizes"]:
@@ -39,17 +39,17 @@ def literal_text(literal: Message) -> str:
 
 
 def literal_arrays(literal: Message) -> Value | None:
-    """The arrays of a literal, in tuples as its shape is; `None` where values are left out.
+    """Return the arrays of a literal, in tuples by its shape; `None` if values are omitted.
 
     Raises:
         ParseError: The values do not fill the shape.
-        UnsupportedError: It has a shape that is not read.
+        UnsupportedError: The shape is not supported.
     """
     return _value(literal, parse_type(shape_text(literal["shape"])))
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """The arrays; `None` where values are left out, or are too many."""
+    """Return the arrays; `None` if values are omitted or too many."""
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
         if len(parts) != len(type_.elements):
@@ -97,7 +97,7 @@ def _array(literal: Message, type_: TensorType) -> Any:
 
 
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
-    """Little-endian elements; one smaller than a byte stands in the low bits of its byte."""
+    """Return the array of little-endian elements; a narrow one has the low bits of its byte."""
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)
     if bits >= 8:

@@ -1,6 +1,7 @@
-"""`HloModuleProto` → HLO text, which the reader of texts reads.
+"""Conversion of an `HloModuleProto` to HLO text, which the text parser reads.
 
-So a program from a proto is what the same program's text is, errors and places included.
+So a program from a proto equals the program of its text, errors and positions included.
+
 Source: XLA's `HloModule::CreateFromProto`, `HloPrintOptions`.
 """
 
@@ -25,43 +26,45 @@ from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 
 _LOCAL: Final = (1 << 32) - 1
-"""Bits of an instruction's id that name it within its computation."""
+"""Bits of an instruction's id that identify it within its computation."""
 _IDENTIFIER: Final = pattern(NAME)
 _OPCODE: Final = pattern(r"[a-z][a-z0-9-]*")
 _PRED: Final = 1
 _SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
-"""Asynchronous opcodes with the attributes of the opcode that they begin."""
+"""Asynchronous opcodes, with the attributes of the opcode that they start."""
 _ALIASES: Final = {1: "may-alias", 2: "must-alias"}
 _LEAST, _TIMES = 1 << 20, 32
-"""A text may have so many characters, and so many for each byte of the proto: no program that is
-written by a compiler comes near, but a long name that every line repeats does."""
+"""Maximum characters of a text: a constant, and a multiple of the proto's bytes.
+
+Programs of compilers are far below it. A long name that every line repeats is above it.
+"""
 _FIELDS: Final = {"origin": ("original_value",), "statistics": ("statistics_viz",)} | {
     "backend_config": ("backend_config", "backend_config_payload")
 }
-"""The fields of attributes that every instruction may have, where they are called differently."""
+"""Fields of attributes of every instruction whose attribute has another name."""
 _ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in COMMON)
 _PREDECESSORS: Final = COMMON.index("control-predecessors")
 _SOURCE: Final = COMMON.index("metadata")
 _BEFORE, _BETWEEN = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 : _SOURCE]
 _AFTER: Final = _ROWS[_SOURCE + 1 :]
 _OWN_FIELDS: Final = frozenset(("name", "id", "operand_ids", "control_predecessor_ids", "metadata"))
-"""Fields that say what only one instruction is; what the others say comes again and again."""
+"""Fields that identify one instruction; the values of all other fields repeat."""
 _BY_OPERANDS: Final = frozenset(("compare", "conditional"))
-"""Opcodes whose attributes are written differently for operands of different types."""
+"""Opcodes whose attributes depend on operand types."""
 _MOST_REMEMBERED: Final = 1 << 12
-"""Bytes of the fields of an instruction whose text is kept for others with the same fields."""
+"""Maximum bytes of an instruction whose text is shared by others with equal fields."""
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 _Shared: TypeAlias = tuple[str, str, str, str]
-"""Parts of a line: up to the operands, up to control predecessors, up to metadata, and the rest."""
+"""Parts of a line: up to the operands, to control predecessors, to metadata, and the rest."""
 
 
 def proto_text(data: bytes, name: str) -> str:
     """Return the HLO text of an `HloModuleProto`, `HloProto` or `HloSnapshot`.
 
     Raises:
-        ParseError: The bytes are damaged, or say what no program says.
-        UnsupportedError: They have a field that is not known, or not read.
+        ParseError: The bytes are damaged or invalid.
+        UnsupportedError: They have an unknown or unsupported field.
         InputError: The text would be too long.
     """
     kind = form(data) or "HloModuleProto"
@@ -93,11 +96,11 @@ def allocated_bytes(data: bytes, name: str) -> int | None:
 
 
 def recorded_arguments(data: bytes, name: str) -> list[Any]:
-    """The arguments that an `HloSnapshot` records; none of other files.
+    """Return the arguments that an `HloSnapshot` records; an empty list for other files.
 
     Raises:
         ParseError: The bytes are damaged.
-        UnsupportedError: An argument has a shape that is not read, or its values are left out.
+        UnsupportedError: An argument has an unsupported shape, or its values are omitted.
     """
     if form(data) != "HloSnapshot":
         return []
@@ -112,30 +115,30 @@ def recorded_arguments(data: bytes, name: str) -> list[Any]:
 
 
 class _Ids:
-    """The ids of the instructions of a computation, as far as they name them within it."""
+    """Ids of a computation's instructions, reduced to the bits that identify them in it."""
 
     def __init__(self) -> None:
         self._as_written: dict[bytes, int] = {}
-        """By their bytes, of which there is one notation that is usual."""
+        """Ids by their bytes in the usual encoding."""
 
     def add(self, ins: Message) -> int:
-        """The id of an instruction, which other messages may refer to."""
+        """Add the id of an instruction, and return it."""
         number: int = ins["id"] & _LOCAL
         if (written := ins.piece("id")) is not None:
             self._as_written[written] = number
         return number
 
     def of(self, message: Message, field: str) -> list[int]:
-        """The ids that a field lists."""
+        """Return the ids in a field."""
         known = self._as_written
         try:
             return [known[written] for written in message.varints(field)]
-        except KeyError:  # it may be written in another way
+        except KeyError:  # it may have another encoding
             return [number & _LOCAL for number in message[field]]
 
 
 class _Text:
-    """One module's text in the making."""
+    """Text of one module, under construction."""
 
     def __init__(self, module: Message) -> None:
         self.module = module
@@ -157,7 +160,7 @@ class _Text:
         return "".join(parts)
 
     def refuse_long(self, length: int) -> None:
-        """Refuse a text, or a part of it, that is too long."""
+        """Raise an error if a text, or a part of it, is too long."""
         if length > self.most:
             file = self.module.file
             size = f"{len(file.data):,} bytes stand for more than {self.most:,} characters"
@@ -215,7 +218,9 @@ class _Text:
             yield "frontend_attributes", attributes
 
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
-        """The lines of the instructions, in the order of the schedule where there is one."""
+        """Yield the lines of the instructions, in the order of the schedule if there is one."""
+        # All ids are known before the first line is written, since a scheduled order need not be
+        # the file's, and each id that an instruction lists must be one of them.
         known: dict[int, Message] = {}
         ids, names = _Ids(), dict[int, str]()
         for ins in computation.each("instructions"):
@@ -245,7 +250,10 @@ class _Text:
             ins.forget()
 
     def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:
-        """The names of the instructions that a field lists, no long one without end."""
+        """Return the names of the instructions that a field lists.
+
+        The length is checked, since a list may repeat a long name.
+        """
         if field not in ins:
             return ""
         try:
@@ -257,7 +265,9 @@ class _Text:
         return ", ".join(found)
 
     def shared(self, ins: Message, known: dict[int, Message]) -> _Shared:
-        """What the line of an instruction has in common with those of equal fields."""
+        """Return the parts of an instruction's line that it shares with those of equal fields."""
+        # A dump repeats a few hundred combinations of fields. The key excludes fields of a single
+        # instruction, and opcodes whose text depends on operands are not shared.
         key = ins.values_but(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
         found = self._shared.get(key) if key else None
         if found is None:
@@ -268,7 +278,7 @@ class _Text:
         return found
 
     def attributes(self, ins: Message, known: dict[int, Message]) -> str:
-        """`, name=value` of each attribute of its opcode."""
+        """Return `, name=value` for each attribute of the opcode."""
         found = []
         spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
@@ -289,7 +299,7 @@ class _Text:
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
     ) -> Iterator[tuple[str, str]]:
-        """Names and values of the attributes that name computations."""
+        """Yield names and values of the attributes that name computations."""
         if "called_computation_ids" not in ins:
             return
         names = []
@@ -304,7 +314,7 @@ class _Text:
         single = [row.name for row in rows if row.kind == "call"]
         match ins["opcode"]:
             case "while" if len(names) == 2:
-                names.reverse()  # the body is first
+                names.reverse()  # the proto has the body first, the text the condition
             case "conditional":
                 operands = ins["operand_ids"]
                 selector = known.get(operands[0] & _LOCAL) if operands else None
@@ -322,7 +332,7 @@ class _Text:
 
 
 def _head(ins: Message) -> str:
-    """Type and opcode, and what a parameter or a constant has for operands."""
+    """Return type and opcode, with the text in the parentheses of parameters and constants."""
     opcode = ins["opcode"]
     if not _OPCODE.fullmatch(opcode):
         ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
@@ -346,7 +356,7 @@ def _name(message: Message) -> str:
 
 
 def _usual_comparison(ins: Message, known: dict[int, Message]) -> str:
-    """The type of a comparison that text does not name."""
+    """Return the type of a comparison that the text omits."""
     first = known.get(ins["operand_ids"][0] & _LOCAL) if ins["operand_ids"] else None
     element = ELEMENTS.get(first["shape"]["element_type"], "") if first else ""
     kind = ELEMENT_TYPES[element].kind if element in ELEMENT_TYPES else ""
@@ -358,13 +368,13 @@ def _is_other(thread: str) -> bool:
 
 
 def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
-    """`, name=value` of those attributes of which a field is given."""
+    """Return `, name=value` of the attributes whose field is present."""
     texts = ((name, ATTRIBUTES[name](ins)) for name, fields in rows if not ins.lacks(fields))
     return "".join(f", {name}={text}" for name, text in texts if text)
 
 
 def _tables(index: Message) -> Iterator[str]:
-    """The tables of files, functions and stack frames."""
+    """Yield the tables of files, functions and stack frames."""
     if not index["stack_frames"]:
         return
     for title, field in (("FileNames", "file_names"), ("FunctionNames", "function_names")):

@@ -1,8 +1,8 @@
-"""The messages and fields of an HLO proto that are read.
+"""Messages and fields of HLO protos that are read.
 
-A row reads `message source number field kind`; a kind is a scalar of protobuf or the name of a
-message, with `*` where the field is repeated; an `enum` is read as its number.  Sources: `hlo` is
-XLA's `xla/service/hlo.proto`, `data` its `xla/xla_data.proto`.
+A row: `message source number field kind`. A kind is a scalar of protobuf or the name of a message,
+with `*` for a repeated field; an `enum` is read as its number. Sources: `hlo` is XLA's
+`xla/service/hlo.proto`, `data` its `xla/xla_data.proto`.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ class Field(Struct, frozen=True):
     kind: str
     repeated: bool
     is_text: bool
-    """Is it one string?"""
+    """Is the field a single string?"""
 
 
 def _messages() -> dict[str, dict[int, Field]]:
@@ -383,10 +383,10 @@ def _messages() -> dict[str, dict[int, Field]]:
 
 
 MESSAGES: Final[dict[str, dict[int, Field]]] = _messages()
-"""The fields of each message by their numbers."""
+"""Fields of each message by number."""
 
 FIELDS: Final = {
     message: {field.name: field for field in fields.values()}
     for message, fields in MESSAGES.items()
 }
-"""The fields of each message by their names."""
+"""Fields of each message by name."""

@@ -1,4 +1,4 @@
-"""`ShapeProto` and `LayoutProto` → the text of types."""
+"""Text of types, from `ShapeProto` and `LayoutProto`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shape_text(shape: Message) -> str:
     """Return the text of a type.
 
     Raises:
-        ParseError, UnsupportedError: It stands for none.
+        ParseError, UnsupportedError: The message is not a type, or has an unsupported one.
     """
     known, data = shape.file.types, shape.data
     text = known.get(data)

@@ -1,4 +1,4 @@
-"""Devices in protos → text: shardings, meshes, replica groups, metadata and lists of names."""
+"""Text of shardings, meshes, replica groups, metadata and lists of names, from protos."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
     "size_of_memory_working_set_in_bytes": str,
     "stack_frame_id": str,
 }
-"""How each field of metadata is written, in the order of the text."""
+"""Writers of the fields of metadata, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
-"""Fields that hardly two instructions have in common."""
+"""Fields that usually differ between any two instructions."""
 _ORDER: Final = list(_METADATA)
 _PLACE: Final = _ORDER.index("scheduling_name")
 _BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])
@@ -53,9 +53,9 @@ def metadata_text(metadata: Message) -> str:
 
 
 def source_text(ins: Message) -> str:
-    """Return the metadata of an instruction, `""` if it says nothing.
+    """Return the text of an instruction's metadata; empty if it has none.
 
-    Most dumps end it with the instruction's own name; what stands before comes again and again.
+    Most dumps end it with the instruction's own name, and the text before that repeats.
     """
     name, data = ins.piece("name"), ins.piece("metadata")
     if not name or not data or len(name) > 127:
@@ -68,7 +68,7 @@ def source_text(ins: Message) -> str:
     if halves is None:
         try:
             halves = known[before] = _halves(ins["metadata"].cut(len(own)))
-        except ParseError:  # the name is the end of another field
+        except ParseError:  # those bytes are the end of another field
             return _said(ins)
     return f"{{{halves[0]}scheduling_name={quote(ins['name'])}{halves[1]}}}"
 
@@ -79,7 +79,7 @@ def _said(ins: Message) -> str:
 
 
 def _halves(metadata: Message) -> tuple[str, str]:
-    """What stands before and after the scheduling name, were there one."""
+    """Return the text before and after the position of a scheduling name."""
     parts = _parts(metadata)
     first = [text for name, text in parts if name in _BEFORE_NAME]
     last = [text for name, text in parts if name in _AFTER_NAME]
@@ -91,7 +91,7 @@ def _metadata_text(metadata: Message) -> str:
 
 
 def _parts(metadata: Message) -> list[tuple[str, str]]:
-    """Names and texts of the fields that are written, in order."""
+    """Return names and texts of the fields to write, in order."""
     parts, known = [], metadata.file.metadata_fields
     for name, write in _written(tuple(metadata.given)):
         key = name, metadata.piece(name)
@@ -106,9 +106,10 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
     return parts
 
 
+# Metadata of a module has few combinations of fields.
 @lru_cache(maxsize=1 << 10)
 def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Which of the fields given are written, and how, in the order of the text."""
+    """Return the fields to write and their writers, in the order of the text."""
     return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
@@ -116,7 +117,7 @@ def sharding_text(sharding: Message) -> str:
     """Return the text of a sharding with its braces.
 
     Raises:
-        UnsupportedError: Its kind is not known.
+        UnsupportedError: The sharding has an unknown kind.
     """
     if sharding["type"] == _TUPLE:
         return f"{{{', '.join(map(sharding_text, sharding['tuple_shardings']))}}}"
@@ -196,7 +197,7 @@ def _named(sharding: Message) -> str:
 
 
 def groups_text(ins: Message) -> str | None:
-    """Return the replica groups of a collective in the notation it has, `None` without any."""
+    """Return the replica groups of a collective in their own notation, or `None`."""
     if "mesh_axes_replica_group_list" in ins:
         groups = ins["mesh_axes_replica_group_list"]
         mesh = groups["mesh"]

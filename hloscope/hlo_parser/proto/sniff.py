@@ -1,4 +1,4 @@
-"""Are bytes an HLO proto?  Decided by the first fields, so that a damaged one is still known."""
+"""Detection of HLO protos by their first fields, so that damaged ones are detected, too."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 from hloscope.lazy import pattern
 
 FORMS: Final = ("HloModuleProto", "HloProto", "HloSnapshot")
-"""The message by how many messages lie around the module's name."""
+"""The message, by the number of messages around the module's name."""
 
 _LENGTH: Final = pattern(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _NAME: Final = pattern(rb"[\w.<>:/-]+")
 _CONTROL: Final = pattern(rb"[\x00-\x08\x0e-\x1f]")
 _FIRST: Final = 4096
-"""Bytes that are looked at."""
+"""Number of bytes that are inspected."""
 
 
 def form(data: bytes) -> str:
-    r"""Return the message that bytes are, `""` if they are no HLO proto.
+    r"""Return the name of the message in `data`; empty if it is not an HLO proto.
 
     >>> form(b"\n\x05jit_f\x12\x04main"), form(b"\n\x0d\n\x05jit_f\x12\x04main")
     ('HloModuleProto', 'HloProto')
@@ -44,7 +44,7 @@ def form(data: bytes) -> str:
 
 
 def is_proto(data: bytes) -> bool:
-    """Are these the first bytes of an HLO proto, whole or damaged?"""
+    """Are these the first bytes of an HLO proto, complete or damaged?"""
     return bool(form(data))
 
 

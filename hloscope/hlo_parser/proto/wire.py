@@ -1,8 +1,9 @@
-"""Protobuf's wire format: bytes → messages whose fields the schema names.
+"""Protobuf's wire format: bytes to messages, with the schema's names of fields.
 
-A message finds the places of its fields when one of them is first asked for, and reads a value when
-that is asked for; so what nobody asks for costs its place in the file, no more.  Everything is
-bounded: nesting, the number of fields, and lengths, which end within their message.
+A message finds the positions of its fields on the first access to one, and decodes a value on
+access. So an unused field costs no more than its bytes. Nesting, number of fields and lengths are
+limited, and lengths end within their message.
+
 Source: protobuf docs "Encoding".
 """
 
@@ -19,9 +20,9 @@ from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
 from hloscope.lazy import pattern
 
 MOST_FIELDS: Final = 3 << 20
-"""Fields in one file, and numbers in its lists but for those of literals."""
+"""Maximum number of fields in one file, and of numbers in its lists, without those of literals."""
 MOST_ELEMENTS: Final = 1 << 20
-"""Elements of all literals in one file that are turned into text."""
+"""Maximum number of elements of all literals in one file that become text."""
 _MOST_DEPTH: Final = 100
 _VARINT, _LENGTH = 0, 2
 _SIZES: Final = {1: 8, 5: 4}
@@ -30,21 +31,21 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool", "enum"), _VARINT),
     **{"double": 1, "float": 5},
 }
-"""The wire type of each kind of field."""
+"""Wire type of each kind of field."""
 Places: TypeAlias = "tuple[int, ...] | array[int]"
-"""Begin and end of each value of a field; only of several values in an array."""
+"""Begin and end of each value of a field; an array if there are several."""
 _ONE: Final = pattern(rb"[\x80-\xff]*+[\x00-\x7f]")
-"""A number of any length."""
+"""A varint of any length."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
 def _wires(field: Field) -> set[int]:
-    """The wire types that a field may have: a list of numbers may be packed or not."""
+    """Return the wire types of a field: a list of numbers may be packed or not."""
     return {_WIRE[field.kind], *([_LENGTH] if field.repeated else [])}
 
 
 def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
-    """Name, wire type, and whether it is repeated, by the one or two bytes that begin a field."""
+    """Return name, wire type and repetition of fields, by their first one or two bytes."""
     tags: dict[int, tuple[str, int, bool]] = {}
     for number, field in fields.items():
         for wire in _wires(field):
@@ -55,7 +56,7 @@ def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
 
 
 def tag_of(message: str, name: str) -> bytes:
-    r"""The bytes that begin a field, before its length or value.
+    r"""Return the first bytes of a field, before its length or value.
 
     >>> tag_of("HloModuleProto", "name"), tag_of("OpMetadata", "scheduling_name")
     (b'\n', b'\x82\x01')
@@ -65,7 +66,7 @@ def tag_of(message: str, name: str) -> bytes:
 
 
 _UNUSUAL: Final = "", -1, False
-"""Of a field that is not read, or whose beginning is written in another way."""
+"""Entry of a field that is not read, or whose tag has an unusual encoding."""
 
 
 def _default(field: Field) -> Any:
@@ -81,36 +82,36 @@ _ABSENT: Final = {
     }
     for message, fields in MESSAGES.items()
 }
-"""What fields of each message are where they are not given; one that is a message is empty."""
+"""Values of absent fields, by message; an absent message is empty."""
 
 
 class File:
-    """Bytes, what messages call them, and how much may still be read."""
+    """Bytes of a file, its name in messages, and the number of fields that may still be read."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self.data, self.left = name, data, MOST_FIELDS
         self.elements = MOST_ELEMENTS
         self.types: dict[bytes, str] = {}
-        """The texts of types by their bytes: a program has few, which come again and again."""
+        """Texts of types by their bytes: a program has few types, each many times."""
         self.metadata: dict[bytes, str] = {}
-        """The texts of metadata by their bytes."""
+        """Texts of metadata by their bytes."""
         self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
-        """The texts of fields of metadata by their names and bytes."""
+        """Texts of fields of metadata, by their names and bytes."""
         self.metadata_halves: dict[bytes, tuple[str, str]] = {}
-        """What stands before and after the scheduling name, by the bytes before that."""
+        """Text before and after the scheduling name, by the bytes before that name."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
         """Raise a `ParseError` about a message at an offset."""
         raise ParseError(f"{self.name}: {message} at byte {at}: {what}")
 
     def count(self, number: int, message: str, at: int) -> None:
-        """Refuse files of too many fields."""
+        """Count fields, and raise an error if the file has too many."""
         self.left -= number
         if self.left < 0:
             self.fail(message, at, f"more than {MOST_FIELDS:,} fields")
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
-        """Return the number at an offset, and where it ends."""
+        """Return the varint at an offset, and its end."""
         value = shift = 0
         for byte in self.data[at : min(end, at + 10)]:
             value |= (byte & 127) << shift
@@ -123,7 +124,7 @@ class File:
 
 
 class Message:
-    """One message: values of its fields, and where in the file it and they start."""
+    """One message: values of its fields, and their positions in the file."""
 
     __slots__ = ("_depth", "_end", "_places", "_values", "at", "file", "name")
 
@@ -136,7 +137,7 @@ class Message:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a field, its default where it is not given; several where it is repeated."""
+        """Return the value of a field, or its default; a tuple if the field is repeated."""
         values = self._values
         if values is None:
             values = self._values = {}
@@ -158,16 +159,16 @@ class Message:
 
     @property
     def data(self) -> bytes:
-        """Its bytes."""
+        """Bytes of the message."""
         return self.file.data[self.at : self._end]
 
     @property
     def length(self) -> int:
-        """How many bytes it is."""
+        """Number of bytes of the message."""
         return self._end - self.at
 
     def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
-        """The bytes of all values but those of some fields: equal for equal values."""
+        """Return the bytes of all values, without those of `names`: equal for equal values."""
         data, found = self.file.data, self._places or self._found()
         try:
             values: list[Any] = [data[at:end] for k, (at, end) in found.items() if k not in names]
@@ -176,56 +177,56 @@ class Message:
         return tuple(found), *values
 
     def piece(self, name: str) -> bytes | None:
-        """The bytes of the value of a field that has one."""
+        """Return the bytes of the value of a field; `None` if it is absent."""
         places = (self._places or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
 
     def cut(self, size: int) -> Message:
-        """The message without its last bytes."""
+        """Return the message without its last `size` bytes."""
         return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
     def pieces(self, name: str) -> list[bytes]:
-        """The bytes of each value of a field."""
+        """Return the bytes of each value of a field."""
         places, data = (self._places or self._found()).get(name, _NONE), self.file.data
         if len(places) == 2:  # as of most
             return [data[places[0] : places[1]]]
         return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
 
     def varints(self, name: str) -> list[bytes]:
-        """The numbers of a repeated field, each as it is written."""
+        """Return the varints of a repeated field, undecoded."""
         pieces = self.pieces(name)
         if any([piece[-1:] > b"\x7f" for piece in pieces]):
-            self[name]  # which says what is wrong
+            self[name]  # raises the error
         found: list[bytes] = _ONE.findall(b"".join(pieces))
         self.file.count(len(found), self.name, self.at)
         return found
 
     @property
     def given(self) -> Iterable[str]:
-        """The names of the fields that are given, in the order in which they stand."""
+        """Names of the fields that are present, in order of position."""
         return self._places or self._found()
 
     def __contains__(self, name: str) -> bool:
-        """Is the field given?"""
+        """Is the field present?"""
         return name in (self._places or self._found())
 
     def says(self, name: str) -> bool:
-        """Is the field given, and not empty?"""
+        """Is the field present and not empty?"""
         places = (self._places or self._found()).get(name)
         return places is not None and places[-2] < places[-1]
 
     def lacks(self, names: frozenset[str]) -> bool:
-        """Is none of these fields given?"""
+        """Are all of these fields absent?"""
         return names.isdisjoint(self._places or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
-        """The messages of a repeated field, one after the other, none of them kept."""
+        """Iterate over the messages of a repeated field, without keeping them."""
         kind, places = FIELDS[self.name][name].kind, self._found().get(name, _NONE)
         for at, stop in zip(places[::2], places[1::2], strict=True):
             yield Message(self.file, kind, at, stop, self._depth + 1)
 
     def numbers(self, name: str) -> Any:
-        """The numbers of a repeated field, in a numpy array."""
+        """Return the numbers of a repeated field as a numpy array."""
         kind = FIELDS[self.name][name].kind
         places, wire = self._found().get(name, _NONE), _WIRE[kind]
         data = np.frombuffer(self.file.data, np.uint8)
@@ -241,16 +242,16 @@ class Message:
         return data.view(f"<f{_SIZES[wire]}")
 
     def size(self, name: str) -> int:
-        """How many bytes the values of a field are."""
+        """Return the number of bytes of the values of a field."""
         places = self._found().get(name, _NONE)
         return sum(places[1::2]) - sum(places[::2])
 
     def forget(self) -> None:
-        """Drop what was read; it is read again if somebody asks again."""
+        """Drop the decoded values; they are decoded again on the next access."""
         self._places = self._values = None
 
     def where(self, name: str) -> int:
-        """Return the offset of the last value of a field, of the message where it is not given."""
+        """Return the offset of the last value of a field, or of the message without one."""
         places = self._found().get(name)
         return places[-2] if places else self.at
 
@@ -264,10 +265,10 @@ class Message:
         raise UnsupportedError(f"{where}: {what}")
 
     def word(self, name: str, words: dict[int, str]) -> str:
-        """Return the word for the number of an enumeration.
+        """Return the word of a number of an enumeration.
 
         Raises:
-            UnsupportedError: It has none.
+            UnsupportedError: The number has no word.
         """
         word = words.get(self[name])
         if word is None:
@@ -275,7 +276,7 @@ class Message:
         return word
 
     def _found(self) -> dict[str, Places]:
-        """Begin and end of the values of each field that is given."""
+        """Begin and end of the values of each field that is present."""
         if self._places is None:
             self._places = self._scan()
         return self._places
@@ -284,6 +285,9 @@ class Message:
         file, at, end = self.file, self.at, self._end
         data, tags = file.data, _TAGS[self.name]
         found: dict[str, Places] = {}
+        # `left` counts the fields that the file may still have, so the limit costs no extra step.
+        # The branches are ordered by frequency: short lengths, small numbers, lengths of two bytes,
+        # long numbers; everything else, and every error, goes to `_unusual`.
         for left in range(file.left, -1, -1):
             if at >= end:
                 file.left = left
@@ -313,6 +317,8 @@ class Message:
                 file.fail(self.name, at, f"field {self._tag(begin)[0] >> 3} {what}")
             if not key:
                 pass
+            # Protobuf lets the last value of a field win, so only repeated fields keep earlier
+            # ones.
             elif not repeated or (before := found.get(key)) is None:
                 found[key] = at, stop
             else:
@@ -323,13 +329,13 @@ class Message:
         file.fail(self.name, at, f"more than {MOST_FIELDS:,} fields")
 
     def _tag(self, at: int) -> tuple[int, int]:
-        """The number and wire type of the field at a place, and where its value begins."""
+        """Return number and wire type of the field at an offset, and the start of its value."""
         if self.file.data[at] < 128:
             return self.file.data[at], at + 1
         return self.file.varint(at, self._end, self.name)
 
     def _unusual(self, begin: int) -> tuple[str, int, int, bool]:
-        """A field of any tag and length: its name if it is read, begin, end, is it repeated?"""
+        """Return name ("" if unread), begin, end and repetition of a field of any encoding."""
         tag, at = self._tag(begin)
         at, stop = self._extent(at, tag)
         if stop > self._end:
@@ -341,7 +347,7 @@ class Message:
         return field.name, at, stop, field.repeated
 
     def _extent(self, at: int, tag: int) -> tuple[int, int]:
-        """Where a value begins and ends."""
+        """Return begin and end of a value."""
         file, name, wire = self.file, self.name, tag & 7
         if not tag >> 3:
             file.fail(name, at, "field 0 does not exist")
@@ -356,7 +362,7 @@ class Message:
         return at, at + _SIZES[wire]
 
     def _pass_over(self, tag: int, begin: int) -> None:
-        """Refuse a field that is neither read nor known to say nothing."""
+        """Raise an error if an unread field is not known to be ignorable."""
         file, name, number = self.file, self.name, tag >> 3
         field, ignored = MESSAGES[name].get(number), IGNORED.get(name, ())
         if field is not None:
@@ -382,14 +388,14 @@ class Message:
         return tuple([value for a, b in pairs for value in self._values_at(field.kind, a, b)])
 
     def _values_at(self, kind: str, at: int, stop: int) -> list[Any]:
-        """A text or bytes, or the numbers that stand one after the other."""
+        """Return the text, bytes or consecutive numbers of a value."""
         if _WIRE[kind] != _LENGTH:
             return self._numbers(kind, at, stop)
         value = self.file.data[at:stop]
         return [value.decode("utf-8", "surrogateescape") if kind == "string" else value]
 
     def _number(self, kind: str, at: int) -> int:
-        """The number at a place."""
+        """Return the number at an offset."""
         file = self.file
         file.count(1, self.name, at)
         value = file.data[at]
@@ -400,7 +406,7 @@ class Message:
         return value if kind != "bool" else value > 0
 
     def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
-        """The numbers that stand one after the other."""
+        """Return the consecutive numbers of a value."""
         file, wire, data = self.file, _WIRE[kind], self.file.data
         if not wire and stop - at == 1 and data[at] < 128:  # as most are
             file.count(1, self.name, at)
@@ -428,7 +434,9 @@ class Message:
         return values
 
     def _varints(self, name: str, kind: str, data: Any) -> Any:
-        """The numbers of bytes that hold one after the other, as `_numbers` finds them."""
+        """Return consecutive varints as an array, equal to the result of `_numbers`."""
+        # The last byte of each varint is below 128, so all varints are found at once; then byte
+        # `place` of all of them is added in one step.
         ends = np.flatnonzero(data < 128) + 1
         if len(data) and (not len(ends) or ends[-1] != len(data)):
             self.fail(name, "the bytes end within a number")
