@@ -46,7 +46,10 @@ _LIKE: Final = {
 
 
 _SLT: Final = 2
-"""Number of the predicate `slt`."""
+"""Number of the predicate `slt`.
+
+Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`.
+"""
 
 
 class Reifier:
