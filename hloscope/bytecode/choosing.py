@@ -7,7 +7,6 @@ has no row for has its own dialect's encoding inside VHLO too, as in mixed artif
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -223,8 +222,6 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
 """Encodings of classes with several; an empty name means the one in `_CLASSES`."""
 
 
-# Asked for each new type in a module; programs have few element types.
-@cache
 def _element_key(type: ElementType) -> str:
     if isinstance(type, QuantizedType):
         return "blocks" if type.by_blocks else "quantized_axis" if type.axes else "quantized"

@@ -82,7 +82,7 @@ class Entries:
         """Return an attribute by its number.
 
         Raises:
-            BytecodeError: There is no such attribute, or it is a location.
+            BytecodeError: The number is too large, or the attribute is a location.
         """
         found = self._attribute(number)
         if isinstance(found, StructAttr) and found.dialect == "sdy" and not self._inside_sdy:
@@ -99,7 +99,7 @@ class Entries:
         """Return a location by its number.
 
         Raises:
-            BytecodeError: There is no such location.
+            BytecodeError: The number is not a location's.
         """
         known = self._locations.get(number)
         if known is not None:
@@ -133,7 +133,7 @@ class Entries:
         """Return a type by its number.
 
         Raises:
-            BytecodeError: There is no such type.
+            BytecodeError: The number is too large.
         """
         if not 0 <= number < len(self.values) - self.image.attributes:
             self._fail(f"type {number:,} of {len(self.values) - self.image.attributes:,}")

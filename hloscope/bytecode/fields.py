@@ -4,14 +4,14 @@ Reading has two steps, since an entry may refer to later ones by number: a field
 numbers, and resolved when the entries are known. A reference to a type is the complement of its
 number, so that one list holds references of both kinds.
 
-| kind | what stands there |
+| kind | content |
 |---|---|
 | `varint` `svarint` `byte` | a number |
 | `varints` `svarints` | numbers after their count |
 | `f64` `f64s` | bits of `f64` as signed numbers |
 | `bits` | the bits of a number whose type is the field before |
 | `string` `blob` | a string of the table; bytes |
-| `resource` | the number of a resource, whose name it stands for |
+| `resource` | the number of a resource, as its name |
 | `attr` `attrs` `pairs` | attributes; keys and values |
 | `attr?` `flagged` `flagged_byte` | an attribute that may be missing, after a bit or number |
 | `loc` `locs` | locations |

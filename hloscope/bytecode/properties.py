@@ -56,8 +56,6 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
     return tuple(sorted(found))
 
 
-# Asked for each op; op names are few.
-@cache
 def registered(op: str) -> bool:
     """Does an op name belong to a known dialect?
 

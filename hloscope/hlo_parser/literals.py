@@ -9,10 +9,10 @@ Source: XLA docs "Operation semantics", `Constant`; the number formats are those
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from math import ceil, log10, prod
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn
 
 from hloscope.arrays import ml_dtypes, np
 from hloscope.errors import UnsupportedError
@@ -45,8 +45,6 @@ _BOOLS: Final = {"true": True, "false": False}
 _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
 """Maximum bits of an array made from a literal that does not list its elements."""
-_SHORT: Final = 64
-"""Maximum characters of a literal whose array is cached."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
 """Element types whose NaNs have a payload."""
 
@@ -63,10 +61,7 @@ class HloLiteral(Literal):
 
     def array(self, type: Type) -> Value:
         """Return the value, as `literal_value` does."""
-        text: str = self.written
-        if len(text) <= _SHORT and isinstance(type, TensorType) and not type.bounds:
-            return _short_value(type.element, type.sizes, text).copy()
-        return literal_value(type, text)
+        return literal_value(type, self.written)
 
     def _integers(self, type: TensorType) -> tuple[int, ...] | None:
         text: str = self.written
@@ -75,13 +70,6 @@ class HloLiteral(Literal):
         if "{" not in text and type.num_elements != 1:  # the first element, the others are 0
             return None
         return tuple([int(_BOOLS.get(word, word)) for word in _INTEGER.findall(text)])
-
-
-# Programs repeat short constants such as `0` and `{1, 2}` many times.
-@lru_cache(maxsize=1 << 10)
-def _short_value(element: ElementType, sizes: Dims, text: str) -> Array:
-    """Return the array of a short literal; the caller must copy it."""
-    return cast(Array, literal_value(TensorType(element, sizes), text))
 
 
 def literal_text(literal: Literal, type_: Type) -> str:

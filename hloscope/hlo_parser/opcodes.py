@@ -1,24 +1,24 @@
-"""The table of HLO opcodes: which op each one is, what it takes and gives, and its attributes.
+"""Table of HLO opcodes: the op of each, its operands, its result and its attributes.
 
-A row reads `opcode | op | operands | result | attribute …`.  Kinds of operands and results are
+A row: `opcode | op | operands | result | attribute …`.  Kinds of operands and results are
 
 * `array`; `scalar`, an array of rank 0; `tuple`; `token`; `any`;
 * `arrays`, of results: an array, or a tuple of one or more of them.
 
-`kind*` stands for any number of operands, `kind+` for one or more, `kind?` for one or none.  After
-`:` stand kinds, or names, of the elements that HLO demands beyond what StableHLO does; of repeated
-operands the first one's.  `like` after the result's kind: where the text leaves the type out, its
-layout is the first operand's.
+`kind*` is any number of operands, `kind+` one or more, `kind?` one or none. Kinds or names of
+elements follow a `:` where HLO restricts elements more than StableHLO; of repeated operands the
+first one is restricted. `like` after the result's kind: if the text omits the type, its layout is
+the first operand's.
 
-An attribute is `name`, rule, `kind`, and `>field` where the op calls it differently.  Rules: `!`
-required; `+` optional, but always written; `?` optional, written where it differs from its default.
-Attributes stand in XLA's print order.  Their kinds are the grammars of `values`, or
+An attribute is `name`, rule, `kind`, and `>field` if the op's field has another name. Rules: `!`
+required; `+` optional, but always printed; `?` optional, printed if it differs from its default.
+Attributes are in XLA's print order. Their kinds are the grammars of `values`, or
 
-* `call`, `calls`: computations, kept on the instruction in this order;
-* `setting`: kept as written among the op's `settings`, as it means nothing for the data;
+* `call`, `calls`: computations, stored on the instruction in this order;
+* `setting`: stored as text in the op's `settings`, since it does not affect data;
   `setting/kind` is checked against a grammar.
 
-Field `a,b` receives a value of several parts; `group.field` belongs to the op's value `group`.
+Field `a,b` takes a value of several parts; `group.field` belongs to the op's value `group`.
 
 Source: XLA docs "Operation semantics" and the attribute names of HLO text; `hlo_parser.cc` (numbers
 of operands), `hlo_verifier.cc` (kinds), `shape_inference.cc` (elements: `InferUnaryOpShape`,

@@ -100,7 +100,7 @@ def explain(source: Source, at: int) -> None:
 
     Args:
         source: The text.
-        at: Its first character that is no space or comment.
+        at: Offset of the first character outside of spaces and comments.
     """
     text = source.text
     if at >= len(text):

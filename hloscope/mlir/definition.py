@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cache
 from typing import Final
 
 from msgspec import Struct, field
@@ -70,7 +70,7 @@ class RegionSlot(Struct, frozen=True):
     sized: bool = True
 
 
-class Definition(Struct, frozen=True, dict=True):
+class Definition(Struct, frozen=True):
     """The declarative part of an op's definition, without its verifier.
 
     Attributes:
@@ -105,7 +105,7 @@ class Definition(Struct, frozen=True, dict=True):
     suggested: tuple[str, ...] = ()
     pure: bool = True
 
-    @cached_property
+    @property
     def inherent(self) -> frozenset[str]:
         """Names of the attributes that are properties of the op, not discardable attributes."""
         names = [attribute.name for attribute in self.attributes]

@@ -114,12 +114,12 @@ def number(value: Attribute | None) -> int:
 
 
 class Kind(NamedTuple):
-    """How attributes of a kind go to VHLO and back.
+    """Conversion of the attributes of a kind to VHLO and back.
 
     Attributes:
-        to: Attributes of VHLO, of a name, a value and the op's name.
-        back: The value, of the attributes of VHLO and a name; `None` if StableHLO leaves it out.
-        names: Names of the attributes of VHLO, of a name and the op's name.
+        to: Returns VHLO's attributes, given a name, a value and the op's name.
+        back: Returns the value, given VHLO's attributes and a name; `None` if StableHLO omits it.
+        names: Returns the names of VHLO's attributes, given a name and the op's name.
     """
 
     to: Callable[[str, Any, str], Pairs]

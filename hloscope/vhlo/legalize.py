@@ -321,7 +321,7 @@ def _is_respelled(value: Attribute) -> bool:
 def _respelled(value: Attribute) -> Attribute:
     """Return an attribute with strings in place of symbols and tensors in place of arrays.
 
-    It recurses, since parsers bound the nesting of attributes.
+    The function may recurse, since parsers bound the nesting of attributes.
     """
     match value:
         case SymbolAttr() if _is_respelled(value):

@@ -256,8 +256,6 @@ class Needs:
             found.append(Need(need.version, f"{need.feature} of {where}"))
 
 
-# Asked for each op of a module; names are few.
-@cache
 def _looks_around(name: str) -> bool:
     """Do the needs of an op of that name depend on more than its properties and types?"""
     change = CHANGES.get(name.rpartition("_v")[0])

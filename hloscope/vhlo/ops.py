@@ -6,7 +6,6 @@ order of the definition | results | regions. `*` marks a variadic one. Rows are 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final, NamedTuple
 
 from hloscope.vhlo.versions import FOREVER, Version, version_of
@@ -259,8 +258,6 @@ OPS: Final = {
 """Every version of every op by its name without the dialect."""
 
 
-# Asked for each op that bytecode has; names are few.
-@cache
 def attributes_of(op: str) -> tuple[str, ...] | None:
     """Return the inherent attributes of an op, in byte order; `None` if VHLO does not have the op.
 
@@ -271,8 +268,6 @@ def attributes_of(op: str) -> tuple[str, ...] | None:
     return None if row is None else row.attributes
 
 
-# Asked for each op of a module; names are few.
-@cache
 def current(base: str, library: Version = FOREVER) -> str | None:
     """Return the version of an op that a library uses; `None` if the library does not have the op.
 

@@ -356,9 +356,11 @@ IGNORED: Final = {
     "ShapeProto": (1,),
     "LiteralProto": (14,),
 }
-"""Fields that are passed over, `None` for any that has no row: they are reserved, say the same as
-others, or nothing about the program.  A field that is neither here nor in a row is refused, since
-nobody knows what it changes."""
+"""Fields that are skipped, by message; `None` skips every field without a row.
+
+They are reserved, repeat other fields, or do not describe the program. A field that is neither here
+nor in a row is an error, since its effect is unknown.
+"""
 
 
 class Field(Struct, frozen=True):

@@ -1,18 +1,18 @@
-"""The language in which pretty forms are written: the text itself, with places in it.
+"""Language of pretty forms: the text of an op with placeholders.
 
-` %operand, dims = <dims broadcast_dimensions><attrs> : <function>` is what stands after the
-op's name.  It is written as it stands, spaces included; a reader looks at words and punctuation
-only.  The places:
+A form such as ` %operand, dims = <dims broadcast_dimensions><attrs> : <function>` is the text
+after the op's name. It is printed with its spaces; parsing looks at words and punctuation only.
+The placeholders:
 
     %name           one operand
     %name*          any number of operands, with commas between them
-    %name*,         the same with a comma after each
+    %name*,         any number of operands, with a comma after each
     <word …>        a directive: an attribute or types (`directives`)
-    (?…?)           there only if its attribute is set; begins with punctuation or a word
+    (?…?)           present only if its attribute is set; begins with punctuation or a word
 
-A row gives both directions and is compiled when its op is first met.
+A row describes both parsing and printing, and is compiled when its op is first used.
 
-Source of what the rows say: the forms of `StablehloOps.td` and the other dialects.
+Source of the rows: the forms of `StablehloOps.td` and the other dialects.
 """
 
 from __future__ import annotations

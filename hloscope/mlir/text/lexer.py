@@ -118,7 +118,7 @@ class Lexer:
         self.tok = found[number]
 
     def next(self) -> str:
-        """Move to the next token, and return the text of the one left behind."""
+        """Move to the next token, and return the text of the previous one."""
         token = self.tok
         self.move(self.end)
         return token

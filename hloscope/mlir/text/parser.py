@@ -142,7 +142,7 @@ def parse_mlir(
     errors: list[Diagnostic] | None = None,
     notes: list[Diagnostic] | None = None,
 ) -> SourceModule:
-    """Parse a text as a `builtin.module`; top-level ops without a module are put into one.
+    """Parse a text as a `builtin.module`; top-level ops are wrapped in a module.
 
     For a dialect without pretty forms, ops must be in generic form, and attributes and types are
     kept as text.
@@ -154,7 +154,7 @@ def parse_mlir(
         allow_unregistered: Are ops of unknown dialects allowed?
         errors: Collects errors, after which parsing continues; without it the first error is
             raised.
-        notes: Collects notes about text that is read differently from what it says.
+        notes: Collects notes about text that is read in another meaning.
 
     Raises:
         ParseError: The text is invalid.
@@ -231,7 +231,7 @@ class _ModuleParser(RecoveringParser):
         return module
 
     def notes(self) -> list[Diagnostic]:
-        """Notes about text that is read differently from what it says."""
+        """Notes about text that is read in another meaning."""
         remarks = sorted(self.remarks.items(), key=itemgetter(1))
         return [
             Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks

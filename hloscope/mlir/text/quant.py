@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Final
 
 from hloscope.ir import FORMATS, DialectType, ElementType, Type, decode
@@ -214,8 +213,6 @@ class _Uniform:
         self.zero_points.append(_int64(parser) if parser.try_token(":") else 0)
 
 
-# Asked for each scale of a type; expressed types are few.
-@cache
 def scale_range(expressed: ElementType) -> tuple[float, float]:
     """Return the smallest positive and the largest finite number of a type.
 
