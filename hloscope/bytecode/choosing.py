@@ -238,7 +238,7 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 
 
 _WITHOUT_CODE: Final = ("affine_map<", "affine_set<", "strided<")
-_OTHERWISE: Final = pattern(
+_UNPRINTED_SPACES: Final = pattern(
     r"\(\s|\[\s|\s[\]),]|\s>(?!=)|\s\s|,\S|\S->|->\S|\S[+*]|[+*]\S|[^\s>]>=|\S==|[>=]=\S|<\s"
     r"|[\t\n]"
 )
@@ -256,7 +256,7 @@ def _as_text(value: Any) -> Chosen:
     """
     if isinstance(value, VerbatimAttr | EnumAttr | StructAttr):
         text = attribute_text(value)
-        plain = text.startswith(_WITHOUT_CODE) and not _OTHERWISE.search(text)
+        plain = text.startswith(_WITHOUT_CODE) and not _UNPRINTED_SPACES.search(text)
         if text[0] != "#" and not plain:
             raise UnsupportedError(f"`{text[:100]}` cannot be written as bytecode")
     elif isinstance(value, Type):

@@ -270,10 +270,10 @@ class OpAttributes:
         key = op.name, id(op.properties)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = op.properties, self._listed(op)
+            known = self._known[key] = op.properties, self._in_order(op)
         return known[1]
 
-    def _listed(self, op: Operation) -> Properties:
+    def _in_order(self, op: Operation) -> Properties:
         properties = op.properties
         if not registered(op.name):
             # The attributes of an unregistered op are one dictionary.

@@ -363,10 +363,10 @@ class _Writer:
         key = op.name, id(op.properties)
         known = self.known.get(key)
         if known is None:
-            known = self.known[key] = varint(self._listed(op, properties))
+            known = self.known[key] = varint(self._properties_number(op, properties))
         return known
 
-    def _listed(self, op: Operation, properties: Any) -> int:
+    def _properties_number(self, op: Operation, properties: Any) -> int:
         out, vhlo = [], op.name.startswith("vhlo.")
         for slot, value in properties:
             if value is None and slot.name in APPENDED:

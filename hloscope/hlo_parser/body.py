@@ -72,7 +72,7 @@ class Texts:
         self.line: Final = _LINES["%" * self.marked, "\r" in text].match
 
 
-class _Doubt(Exception):  # noqa: N818  (never leaves this file)
+class _UnusualLine(Exception):  # noqa: N818  (never leaves this file)
     """The line is not in printed form; never leaves this file."""
 
 
@@ -113,8 +113,8 @@ class _BodyReader:
         calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
         # A line that matches is read by table look-ups. Whatever the tables cannot decide raises
-        # `_Doubt` or `KeyError`, and the careful reader starts again at the same line, so the fast
-        # path never has to report an error itself.
+        # `_UnusualLine` or `KeyError`, and the careful reader starts again at the same line, so the
+        # fast path never has to report an error itself.
         while True:
             line = match(text, at, end)
             if line is None:
@@ -133,7 +133,7 @@ class _BodyReader:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
                     if stop != len(tail) and not tails.accept(tail[stop:]):
-                        raise _Doubt
+                        raise _UnusualLine
                 else:
                     tail = ""
                 type_, variants, may_call, has_operands = heads[head]
@@ -174,8 +174,8 @@ class _BodyReader:
                 # `setdefault` finds a second definition of a name in the same look-up that adds the
                 # first.
                 if (root and scope.root) or by_name.setdefault(name, ins) is not ins:
-                    raise _Doubt
-            except (_Doubt, KeyError, ParseError):
+                    raise _UnusualLine
+            except (_UnusualLine, KeyError, ParseError):
                 at, before = self._read_carefully(at), -1
                 continue
             if root:
@@ -225,7 +225,7 @@ class _BodyReader:
         for call in calls:
             computation = self._callees.find(names[call] if isinstance(call, int) else call)
             if computation is None:
-                raise _Doubt
+                raise _UnusualLine
             found.append(computation)
         return tuple(found)
 
@@ -244,11 +244,11 @@ class _BodyReader:
         while operand := _OPERAND.match(inside, at):
             ins = lookup(operand.group(2))
             if not compatible(self._texts.types[operand.group(1)], ins.type):
-                raise _Doubt
+                raise _UnusualLine
             operands.append(ins)
             at = operand.end()
         if at != len(inside):
-            raise _Doubt
+            raise _UnusualLine
         return tuple(operands)
 
     def _check_result(self, place: tuple[int, int], root: Instruction) -> None:

@@ -38,7 +38,7 @@ _PARTS: Final = {
 """Blanks that may become a line break, and strings and comments to skip, by the mark of names."""
 
 
-class _Doubt(Exception):  # noqa: N818  (never leaves this file)
+class _UnsafeLineBreak(Exception):  # noqa: N818  (never leaves this file)
     """The text has something that a line break could change."""
 
 
@@ -58,12 +58,12 @@ def in_lines(source: Source) -> Source:
         return source
     try:
         return Source(source.name, _PARTS[first[1]].sub(_laid_out, text), text)
-    except _Doubt:
+    except _UnsafeLineBreak:
         return source
 
 
 def _laid_out(part: re.Match[str]) -> str:
-    kept, doubtful, blanks, others = part.groups()
-    if doubtful:
-        raise _Doubt
-    return kept or f"\n{blanks or others or ''}"
+    skipped, unsafe, blanks, others = part.groups()
+    if unsafe:
+        raise _UnsafeLineBreak
+    return skipped or f"\n{blanks or others or ''}"

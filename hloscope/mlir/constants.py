@@ -79,10 +79,10 @@ class MlirLiteral(Literal):
         if self is other or not super().__eq__(other):
             return self is other
         assert isinstance(other, MlirLiteral)
-        mine, others = self.written, other.written
-        if not isinstance(mine, VerbatimAttr) or mine.resources is others.resources:
+        left, right = self.written, other.written
+        if not isinstance(left, VerbatimAttr) or left.resources is right.resources:
             return True
-        return _blob(mine) == _blob(others)
+        return _blob(left) == _blob(right)
 
     __hash__ = Literal.__hash__
 

@@ -230,7 +230,7 @@ class _Function:
         # all its parameters, which is a safe answer.
         blocks = operation.regions[0].blocks if operation.regions else ()
         if len(blocks) == 1 and not _jumps(blocks[0]):
-            return self._straight(blocks[0])
+            return self._single_block_body(blocks[0])
         frame = _Frame(self.name, None, operation)
         signature = function_type(operation)
         inputs, results = (signature.inputs, signature.results) if signature else ((), ())
@@ -244,7 +244,7 @@ class _Function:
         self._add(frame, root)
         return Body(tuple(frame.by_name.values()), operands, root)
 
-    def _straight(self, block: Block) -> Body:
+    def _single_block_body(self, block: Block) -> Body:
         outer = _Frame(self.name, block, self.operation)
         self._parameters(outer, block.arguments)
         # The top of the stack is the block being read. `_read` stops at an op with regions; they
@@ -326,7 +326,7 @@ class _Function:
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
-            if operation.name not in CLASSES or not all(map(_is_straight, regions)):
+            if operation.name not in CLASSES or not all(map(_has_single_block, regions)):
                 self._opaque(frame, operation)
                 return False
             applied = self._applied(operation)
@@ -501,7 +501,7 @@ class _Function:
 _SIDES: Final = "lhs", "rhs"
 
 
-def _is_straight(region: Region) -> bool:
+def _has_single_block(region: Region) -> bool:
     return not region.blocks or (len(region.blocks) == 1 and not _jumps(region.blocks[0]))
 
 

@@ -318,12 +318,12 @@ class AttributeText(Written):
     @property
     def value(self) -> Any:
         """The value as `plain` gives it; of JSON text the parsed value, of Shardy its own value."""
-        return _said(self)
+        return _parsed_value(self)
 
 
 # Programs repeat a few attributes on many ops, and each use of `value` would parse the text.
 @lru_cache(maxsize=4096)
-def _said(text: str) -> Any:
+def _parsed_value(text: str) -> Any:
     if text.startswith("#sdy"):
         try:
             return shardy_value(text)

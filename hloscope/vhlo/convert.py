@@ -53,9 +53,9 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     Raises:
         DowngradeError: Some op needs a later version; the message names every such op.
     """
-    others = _others(module, target)
+    changing = _ops_of_other_form(module, target)
     # No op changes form, so no use moves either: the tree is returned without a copy.
-    if not others:
+    if not changing:
         return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
     replaced: set[Operation] = set()
 
@@ -65,7 +65,7 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
         results: tuple[Value, ...],
         regions: tuple[Region, ...],
     ) -> Operation:
-        if op.name not in others:
+        if op.name not in changing:
             return copied(op, operands, results, regions)
         name, properties = _changed(op)
         made = Operation(
@@ -97,20 +97,20 @@ def turn_into_current(module: Operation) -> None:
     Raises:
         DowngradeError: As `to_version`.
     """
-    others = _others(module, CURRENT)
-    if not others:
+    changing = _ops_of_other_form(module, CURRENT)
+    if not changing:
         return
     # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
     known: dict[tuple[str, int], tuple[Mapping[str, Attribute], str, Mapping[str, Attribute]]] = {}
     for op in every_op(module):
-        if op.name in others:
+        if op.name in changing:
             key = op.name, id(op.properties)
             if key not in known:
                 known[key] = op.properties, *_changed(op)
             _, op.name, op.properties = known[key]
 
 
-def _others(module: Operation, target: Version) -> set[str]:
+def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
     """Return the names of a module's ops that have another form in the target version.
 
     Raises:
@@ -121,10 +121,10 @@ def _others(module: Operation, target: Version) -> set[str]:
     found = obstacles(module, target) if plain < CURRENT else []
     if found:
         raise DowngradeError(plain, found)
-    return {name for name in {op.name for op in every_op(module)} if _is_other(name, plain)}
+    return {name for name in {op.name for op in every_op(module)} if _has_other_form(name, plain)}
 
 
-def _is_other(name: str, target: Version) -> bool:
+def _has_other_form(name: str, target: Version) -> bool:
     """Does the version have another form of the op of that name?"""
     row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last

@@ -204,7 +204,7 @@ class _Legalizer:
             return known[1], NO_ATTRIBUTES
         before = len(self.problems)
         try:
-            properties, attributes = self._divided(op)
+            properties, attributes = self._split_attributes(op)
         except MappingError as error:
             self._refuse(op, str(error))
             return {}, {}
@@ -221,7 +221,9 @@ class _Legalizer:
             where = f"{op.span.source.name}:{line}:{column}"
         self.problems.append(f"{where}: {illegal(op.name)}: {why}")
 
-    def _divided(self, op: Operation) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
+    def _split_attributes(
+        self, op: Operation
+    ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
         """Return the inherent attributes of an op in VHLO, and all others."""
         slots = slots_of(op.name, self.library)
         left = op.attributes
@@ -252,11 +254,11 @@ class _Legalizer:
         """Return an attribute in VHLO's form; an attribute without one is reported and returned."""
         known = self._attributes.get(id(value))
         if known is None:
-            made, unfit, strange = self._converted(value)
+            made, inexpressible, foreign = self._converted(value)
             known = self._attributes[id(value)] = (
                 value,
                 made,
-                unfit or ("" if self.mixed else strange),
+                inexpressible or ("" if self.mixed else foreign),
             )
         if known[2]:
             self._refuse(op, f"the attribute `{name}` has no form in VHLO: {known[2]}")
@@ -268,8 +270,8 @@ class _Legalizer:
         Either part is the text of the attribute, or empty. Symbols become strings and arrays of
         `i64` and `i1` become tensors, at any depth and under any name.
         """
-        unfit = strange = ""
-        respelled = False
+        inexpressible = foreign = ""
+        changed = False
         # A work list in place of recursion: only attributes that have a part to rewrite are
         # rebuilt.
         stack = [value]
@@ -282,19 +284,19 @@ class _Legalizer:
                     stack += [inner for _, inner in entries]
                 case IntegerAttr() | FloatAttr() | DenseAttr() | TypeAttr():
                     if not self._fits(part.type):
-                        unfit = attribute_text(part)[:100]
+                        inexpressible = attribute_text(part)[:100]
                 case StringAttr(_, type) if type is not None:
-                    unfit = attribute_text(part)[:100]
+                    inexpressible = attribute_text(part)[:100]
                 case StructAttr("stablehlo", name):
                     if name not in _STRUCTS:
-                        unfit = attribute_text(part)[:100]
-                case _ if _is_respelled(part):
-                    respelled = True
+                        inexpressible = attribute_text(part)[:100]
+                case _ if _has_vhlo_form(part):
+                    changed = True
                 case StringAttr() | BoolAttr() | EnumAttr("stablehlo" | "vhlo"):
                     pass
                 case _:
-                    strange = attribute_text(part)[:100]
-        return (_respelled(value) if respelled else value), unfit, strange
+                    foreign = attribute_text(part)[:100]
+        return (_in_vhlo_form(value) if changed else value), inexpressible, foreign
 
     def _check_type(self, op: Operation, type: Type) -> None:
         if not self._fits(type):
@@ -307,8 +309,8 @@ class _Legalizer:
         return known[1]
 
 
-def _is_respelled(value: Attribute) -> bool:
-    """Does `_respelled` replace this attribute?"""
+def _has_vhlo_form(value: Attribute) -> bool:
+    """Does `_in_vhlo_form` replace this attribute?"""
     match value:
         case SymbolAttr():
             return not value.nested
@@ -318,20 +320,20 @@ def _is_respelled(value: Attribute) -> bool:
             return False
 
 
-def _respelled(value: Attribute) -> Attribute:
+def _in_vhlo_form(value: Attribute) -> Attribute:
     """Return an attribute with strings in place of symbols and tensors in place of arrays.
 
     The function may recurse, since parsers bound the nesting of attributes.
     """
     match value:
-        case SymbolAttr() if _is_respelled(value):
+        case SymbolAttr() if _has_vhlo_form(value):
             return StringAttr.of(value.root)
-        case DenseArrayAttr(element, values) if _is_respelled(value):
+        case DenseArrayAttr(element, values) if _has_vhlo_form(value):
             return tensor(values, truths=element == I1)
         case ArrayAttr(parts):
-            return ArrayAttr(tuple(map(_respelled, parts)))
+            return ArrayAttr(tuple(map(_in_vhlo_form, parts)))
         case DictAttr(entries):
-            return DictAttr(tuple([(name, _respelled(part)) for name, part in entries]))
+            return DictAttr(tuple([(name, _in_vhlo_form(part)) for name, part in entries]))
         case _:
             return value
 

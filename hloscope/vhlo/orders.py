@@ -88,8 +88,8 @@ def _numbers(uses: list[int]) -> tuple[bool, tuple[int, ...]] | None:
     usual = sorted(uses, reverse=True)
     if usual == uses:
         return None
-    place = {use: index for index, use in enumerate(uses)}
-    order = [place[use] for use in usual]
+    position_of = {use: index for index, use in enumerate(uses)}
+    order = [position_of[use] for use in usual]
     # Bytecode has two encodings: the whole permutation, or pairs of moved positions. Pairs are
     # shorter if fewer than half of the uses move, which is MLIR's rule too.
     moved = [(at, index) for index, at in enumerate(order) if at != index]

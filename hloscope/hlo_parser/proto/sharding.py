@@ -59,21 +59,21 @@ def source_text(ins: Message) -> str:
     """
     name, data = ins.piece("name"), ins.piece("metadata")
     if not name or not data or len(name) > 127:
-        return _said(ins)
+        return _whole_metadata_text(ins)
     own = _SCHEDULING_NAME + bytes((len(name),)) + name
     if not data.endswith(own):
-        return _said(ins)
+        return _whole_metadata_text(ins)
     before, known = data[: -len(own)], ins.file.metadata_halves
     halves = known.get(before)
     if halves is None:
         try:
             halves = known[before] = _halves(ins["metadata"].cut(len(own)))
         except ParseError:  # those bytes are the end of another field
-            return _said(ins)
+            return _whole_metadata_text(ins)
     return f"{{{halves[0]}scheduling_name={quote(ins['name'])}{halves[1]}}}"
 
 
-def _said(ins: Message) -> str:
+def _whole_metadata_text(ins: Message) -> str:
     text = metadata_text(ins["metadata"]) if ins.says("metadata") else ""
     return text if text != "{}" else ""
 

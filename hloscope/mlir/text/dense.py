@@ -66,7 +66,7 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
         and _in_range(literal, element)
     ):
         return
-    _Slow(literal, type, sizes).check()
+    _PiecewiseCheck(literal, type, sizes).check()
 
 
 def check_brackets(literal: str) -> int:
@@ -75,7 +75,7 @@ def check_brackets(literal: str) -> int:
     Raises:
         LiteralError: The literal has another structure.
     """
-    slow = _Slow(literal, TensorType(_ANY, ()), ())
+    slow = _PiecewiseCheck(literal, TensorType(_ANY, ()), ())
     if slow.kind != "end":
         slow.shape()
     if slow.kind != "end":
@@ -135,7 +135,7 @@ def limits(element: ElementType) -> tuple[int, int]:
     return -(1 << bits - 1), (1 << (bits - 1 if signed else bits)) - 1
 
 
-class _Slow:
+class _PiecewiseCheck:
     """Checks a literal piece by piece."""
 
     def __init__(self, literal: str, type: TensorType | VectorType, sizes: tuple[int, ...]) -> None:

@@ -114,7 +114,7 @@ class _Ops(NamedTuple):
 
 _REPEATED: Final = "stablehlo."
 """The dialect with many equal ops in a text."""
-_SEEN: Final = "%s%s"
+_PRINTED_ONCE: Final = "%s%s"
 """Entry of a line of which one op was printed, in place of a template."""
 _OPERAND: Final = "\ud802"
 """Marks the number of an operand in `Printer._learn`; text from files cannot have it."""
@@ -211,8 +211,8 @@ class Printer:
             key = (where.inside, likeness(op))
             template = self._lines.get(key)
             if template is None:  # perhaps there is but one
-                self._lines[key] = _SEEN
-            elif template == _SEEN:
+                self._lines[key] = _PRINTED_ONCE
+            elif template == _PRINTED_ONCE:
                 template = self._lines[key] = self._learn(op, writer)
             if template:
                 parts.append(template % tuple(map(self.names.values.__getitem__, op.operands)))
