@@ -66,6 +66,8 @@ class Tables:
         self._equal: tuple[dict[Any, Numbered], ...] = ({}, {}, {}, {})
         # The values themselves, so that no `id` is reused while the tables are in use.
         self._alive: list[Any] = []
+        # Entries of the properties that ops share, so that each is counted without a look-up by
+        # value.
         self._lists: dict[tuple[str, int], list[Numbered]] = {}
 
     def dialect(self, name: str) -> int:
@@ -240,6 +242,7 @@ class OpAttributes:
 
     def __init__(self, version: int) -> None:
         self.version = version
+        # By `id` of the op: numbering and writing must use one object for its dictionary.
         self._dictionaries: dict[int, DictAttr | Outer] = {}
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}

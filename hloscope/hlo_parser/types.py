@@ -39,6 +39,7 @@ _DEEPEST_BRIEF: Final = 16
 _BRIEF_IN_ALL: Final = 4
 """Maximum number of types in all nested tuples, for each element that a tuple may show."""
 
+# Asked for each instruction; equal texts give one object, so that comparison is by identity first.
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 12
 """Maximum entries of the cache, which is then emptied; 11 MB of HLO have 400 types."""

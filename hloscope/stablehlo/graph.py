@@ -218,6 +218,7 @@ class _Function:
         self.modules, self.name, self.prefix = modules, name, prefix
         self.operation, self.regions = operation, regions
         self.values: Final[dict[Value, Instruction]] = {}
+        # Combiner regions by op and types: each reduction of a program asks for one of a few.
         self.applied: Final[dict[object, Computation]] = {}
         self.known: Final[dict[object, tuple[Op, tuple[Computation, ...]]]] = {}
         """Op and called computations of single-result ops, by the reader's key of equal ops."""

@@ -33,6 +33,8 @@ class OpMaker:
     __slots__ = ("_alike", "_known")
 
     def __init__(self) -> None:
+        # By name and `id` of the attribute mappings, then by the reader's key of equal ops: asked
+        # for each op, of which most repeat.
         self._known: dict[tuple[str, int, int], tuple[Op, object, object]] = {}
         self._alike: dict[object, Op] = {}
 

@@ -144,6 +144,7 @@ class _Text:
         self.module = module
         self.most: Final = min(MOST_INPUT, _LEAST + _TIMES * len(module.file.data))
         self.computations: dict[int, str] = {}
+        # Texts of instructions with equal fields, which most instructions of a dump share.
         self._shared: dict[tuple[Any, ...], _Shared] = {}
         for computation in module.each("computations"):
             name = _name(computation)

@@ -92,6 +92,7 @@ class AttributeParser(ElementParser):
         self.locations: Final = LocationTable()
         self.resources: Final = ResourceTable()
         self.named_locations: Final[dict[str, int]] = {}
+        # Asked for each op; ops of one source line share the text of their location.
         self._lazy: dict[str, LazyLoc] = {}
 
     # -------------------------------------------------------------------------------- choices

@@ -146,6 +146,8 @@ class Printer:
         self._locations = bool(locations)
         self._aliases = Aliases() if aliases else NoAliases()
         self._places = Places(dialects.behind, given_only=locations == "given")
+        # Texts by `id`, asked for each operand and attribute, which ops share; an entry holds its
+        # key's object, so the `id` is not reused.
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
