@@ -242,7 +242,7 @@ class OpAttributes:
 
     def __init__(self, version: int) -> None:
         self.version = version
-        # By `id` of the op: numbering and writing must use one object for its dictionary.
+        # By `id` of the op: numbering and writing both ask for its dictionary.
         self._dictionaries: dict[int, DictAttr | Outer] = {}
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}

@@ -287,7 +287,7 @@ def _floats(element: ElementType, words: list[str]) -> Array:
 def _limit(element: ElementType) -> float:
     """Return an upper bound of the numbers that round to a finite value.
 
-    It is the largest finite value plus half a unit of its last mantissa bit.
+    It is about the largest finite value plus half a unit of its last mantissa bit.
     """
     most = float(ml_dtypes.finfo(numpy_dtype(element)).max)
     return most * (1 + 2.0 ** -(_mantissa(element) + 2))

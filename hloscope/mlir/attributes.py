@@ -20,13 +20,13 @@ class UnitAttr(Struct, frozen=True):
 
 
 class BoolAttr(Struct, frozen=True):
-    """`true` or `false`, an `i1`."""
+    """A Boolean attribute of type `i1`."""
 
     value: bool
 
 
 class IntegerAttr(Struct, frozen=True):
-    """`value : type`; the type is an integer type or `index`."""
+    """An integer, `value : type`, of an integer type or `index`."""
 
     value: int
     type: Type
@@ -70,7 +70,7 @@ def string_of(attribute: object) -> str:
 
 
 class ArrayAttr(Nested, Struct, frozen=True):
-    """`[a, b]`."""
+    """An array of attributes, `[a, b]`."""
 
     elements: tuple[Attribute, ...]
 
@@ -101,7 +101,7 @@ class DenseAttr(Struct, frozen=True):
 
 
 class SymbolAttr(Struct, frozen=True):
-    """`@root::@nested`."""
+    """A reference to a symbol, `@root::@nested`."""
 
     root: str
     nested: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class TypeAttr(Struct, frozen=True):
 
 
 class EnumAttr(Struct, frozen=True):
-    """`#stablehlo<comparison_direction EQ>`: dialect, name of the enum, value."""
+    """A value of an enum, `#stablehlo<comparison_direction EQ>`: dialect, enum, value."""
 
     dialect: str
     name: str

@@ -23,7 +23,7 @@ class UnknownLoc(Struct, frozen=True):
 
 
 class FileLoc(Struct, frozen=True):
-    """`"file":line:column`, or a range `"file":line:column to end_line:end_column`."""
+    """A position `"file":line:column`, or a range with `to end_line:end_column`."""
 
     file: str
     line: int
@@ -33,14 +33,14 @@ class FileLoc(Struct, frozen=True):
 
 
 class NameLoc(Nested, Struct, frozen=True):
-    """`"name"(child)`."""
+    """A named location, `"name"(child)`."""
 
     name: str
     child: Location = UnknownLoc()
 
 
 class CallSiteLoc(Nested, Struct, frozen=True):
-    """`callsite(callee at caller)`."""
+    """A call site, `callsite(callee at caller)`."""
 
     callee: Location
     caller: Location

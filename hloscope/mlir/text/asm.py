@@ -84,7 +84,7 @@ class AsmParser(Protocol):
         """Record an error that was raised already, before another is raised."""
 
     def peek(self) -> str:
-        """The text of the current token."""
+        """Return the text of the current token."""
 
     def try_token(self, token: str) -> bool:
         """Read punctuation (`(`, `->`, `<`, `x` …); false if the token is another."""

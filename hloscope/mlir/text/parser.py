@@ -231,7 +231,7 @@ class _ModuleParser(RecoveringParser):
         return module
 
     def notes(self) -> list[Diagnostic]:
-        """Notes about text that is read in another meaning."""
+        """Return notes about text that is read in another meaning."""
         remarks = sorted(self.remarks.items(), key=itemgetter(1))
         return [
             Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks

@@ -127,7 +127,7 @@ class FormParser(ValueParser):
         return value
 
     def peek(self) -> str:
-        """The text of the current token."""
+        """Return the text of the current token."""
         return self.tok
 
     def bracketed(self) -> str:

@@ -38,8 +38,8 @@ _BOUNDS: Final = pattern(
 _INTEGER: Final = pattern(r"[su]?i\d+", re.ASCII)
 _BOUND: Final = pattern(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _LIMIT: Final = 1 << 63
-# Asked for each type in a text; equal texts give one object, so that equality is identity in
-# `parser_lines`.
+# Asked for each type in a text; equal texts give one object, which `parser_lines` compares by
+# identity first.
 KNOWN_TYPES: Final[dict[str, Type]] = {}
 """Plain types that were read before, by their text."""
 _MOST_KNOWN: Final = 1 << 12

@@ -28,7 +28,7 @@ _SIGNATURE: Final = ("sym_name", "sym_visibility", "function_type", "arg_attrs",
 
 
 def write_module(printer: AsmPrinter, op: Operation) -> None:
-    """`module @name attributes {…} {…}`."""
+    """Write `module @name attributes {…} {…}`."""
     (body,) = op.regions if len(op.regions) == 1 else _unfit(op)
     name = op.get("sym_name")
     if isinstance(name, StringAttr):
@@ -40,7 +40,7 @@ def write_module(printer: AsmPrinter, op: Operation) -> None:
 
 
 def write_function(printer: AsmPrinter, op: Operation) -> None:
-    """`func.func private @name(%a: t) -> t attributes {…} {…}`."""
+    """Write `func.func private @name(%a: t) -> t attributes {…} {…}`."""
     name, signature = op.get("sym_name"), op.get("function_type")
     if (
         not isinstance(name, StringAttr)
@@ -106,7 +106,7 @@ def _dictionaries(op: Operation, name: str, count: int) -> list[DictAttr]:
 
 
 def write_return(printer: AsmPrinter, op: Operation) -> None:
-    """`return %a, %b : t, t`."""
+    """Write `return %a, %b : t, t`."""
     printer.dictionary(op)
     if op.operands:
         printer.write(" ")
@@ -116,7 +116,7 @@ def write_return(printer: AsmPrinter, op: Operation) -> None:
 
 
 def write_call(printer: AsmPrinter, op: Operation) -> None:
-    """`call @f(%a) : (t) -> t`."""
+    """Write `call @f(%a) : (t) -> t`."""
     callee = op.get("callee")
     if not isinstance(callee, SymbolAttr):
         _unfit(op)
@@ -126,7 +126,7 @@ def write_call(printer: AsmPrinter, op: Operation) -> None:
 
 
 def write_indirect_call(printer: AsmPrinter, op: Operation) -> None:
-    """`call_indirect %f(%a) : (t) -> t`."""
+    """Write `call_indirect %f(%a) : (t) -> t`."""
     if not op.operands:
         _unfit(op)
     printer.write(" ")
@@ -144,7 +144,7 @@ def _write_called(printer: AsmPrinter, op: Operation, arguments: Sequence[Value]
 
 
 def write_constant(printer: AsmPrinter, op: Operation) -> None:
-    """`constant @f : (t) -> t`."""
+    """Write `constant @f : (t) -> t`."""
     value = op.get("value")
     if not isinstance(value, SymbolAttr) or len(op.results) != 1:
         _unfit(op)
@@ -156,7 +156,7 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 
 
 def write_cast(printer: AsmPrinter, op: Operation) -> None:
-    """`unrealized_conversion_cast %a : t to t`."""
+    """Write `unrealized_conversion_cast %a : t to t`."""
     if op.operands:
         printer.write(" ")
         printer.values(op.operands)
