@@ -259,6 +259,8 @@ class Entries:
             self.values[number] = way.make(
                 row.value[1] if len(row.value) > 1 else row.name, *values
             )
+        # Errors of the text parser or of a constructor have no position in the file; they get the
+        # entry's.
         except BytecodeError:
             raise
         except HloscopeError as error:

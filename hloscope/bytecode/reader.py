@@ -335,6 +335,7 @@ class _Reader:
         outer = self.frames[-2] if len(self.frames) > 1 and not frame.isolated else None
         frame.base = frame.next = outer.base + outer.count if outer else 0
         frame.count = cursor.count() if frame.blocks_left else 0
+        # Sibling regions reuse the same numbers, so values of the previous one are removed.
         del self.values[frame.base :]
         self.values += [None] * frame.count
         self._next_block(frame)
@@ -344,6 +345,8 @@ class _Reader:
         if frame.operations or frame.arguments or frame.blocks_left < 0:
             self._end_block(frame)
         if frame.blocks_left <= 0:
+            # Every number of the region must have been defined: a value that was only used has no
+            # type.
             if frame.next != frame.base + frame.count:
                 self.cursor.fail(f"a region defines fewer than the {frame.count:,} values it has")
             frame.regions.append(Region(tuple(frame.blocks)))

@@ -91,6 +91,8 @@ class _Spelling:
         results: tuple[Value, ...],
         regions: tuple[Region, ...],
     ) -> Operation:
+        # Result types are replaced on the new values only: casts outside of VHLO keep the types of
+        # their other side.
         for old, new in zip(op.results, results, strict=True):
             if self._flavours.of(old):
                 new.type = self._type(old.type)

@@ -130,6 +130,7 @@ def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
     if found is None or not found["prefix"].strip() or len(found["prefix"]) > _LONGEST_PREFIX:
         return None
     shown = found["prefix"].rstrip(" ") + " "
+    # Numbers in the prefix become `\d+`; everything else must repeat exactly.
     parts = map(re.escape, _NUMBERS.split(found["prefix"].rstrip()))
     alike = r"\d+".join(parts)
     same = re.compile(rf"[ \t]*{alike} ?", re.ASCII)

@@ -300,6 +300,8 @@ class _ModuleReader:
         end = closing(self._source, at)
         if self._inline_depth >= _INLINE_DEEPEST:
             fail("computations are nested too deeply", self._source, at)
+        # The nested computation is read before its name is chosen, since nested ones in it take
+        # names first.
         self._inline_depth += 1
         section = Section("", False, at, at + 1, end - 1, end)
         body = _Callees(self, section, number)()

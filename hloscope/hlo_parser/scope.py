@@ -109,6 +109,8 @@ class Scope:
         message = f"operand `{name}` is not defined"
         text = source.text
         below = re.compile(rf"^\s*(?:ROOT\s+)?%?{re.escape(name)}\s*=\s", re.MULTILINE)
+        # The message names the most likely mistake: the instruction itself, a later definition, or
+        # a similar name.
         own = re.compile(rf"\s*(?:ROOT\s+)?%?{re.escape(name)}\s*=\s").match(text, start)
         later = below.search(text, end, _body_end(text, end))
         if own:

@@ -182,6 +182,7 @@ def _build(opcode: str, parts: list[Part], text: str, inside: str) -> Built:
         fail(f"unknown opcode `{opcode}`{also}", opcode, 0, len(opcode))
     base, step = sugared
     spelling = SPELLINGS[base]
+    # An attribute that the wrapped op has, too, belongs to that op.
     names = [name for name in _ASYNC[step] if name not in spelling.attributes]
     settings = tuple((name, value) for name, value, _ in parts if name in names)
     rest = [part for part in parts if part[0] not in names]

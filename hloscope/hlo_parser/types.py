@@ -155,6 +155,7 @@ def _read_leaf(text: str, start: int) -> tuple[Type, int]:
         fail(f"expected a type, found `{shortened(text[start:])}`", text, start)
     layout = _LAYOUT.match(text, array.end())
     end = layout.end() if layout else array.end()
+    # Leaves of tuples are cached by themselves, since tuples of a program share them.
     key = text[start:end]
     found = _CACHE.get(key)
     if found is None:

@@ -228,6 +228,8 @@ def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
     for d, (low, high, interior) in enumerate(amounts):
         size = at.dimension(operands[0], d)
         if interior:
+            # Upstream computes static interior padding without a test for empty dimensions; `gaps`
+            # below has the test.
             gaps = at.subtract(size, at.constant(1))
             size = at.add(size, at.multiply(gaps, at.constant(interior)))
         sizes.append(at.add(at.add(size, at.constant(low)), at.constant(high)))

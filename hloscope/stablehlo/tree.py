@@ -59,6 +59,8 @@ def to_mlir(module: Module) -> Operation:
     Raises:
         UnsupportedError: StableHLO does not have an op, or not in this form.
     """
+    # A computation is a region if any op other than a call uses it; then it must not become a
+    # function, too.
     regions = {
         callee
         for computation in module

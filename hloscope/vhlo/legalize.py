@@ -140,6 +140,8 @@ class _Legalizer:
         self._attributes: dict[int, tuple[Attribute, Attribute, str]] = {}
 
     def run(self, module: Operation) -> Operation:
+        # The whole module is converted before any error is raised, so that one message has all
+        # problems.
         made = Rebuild(self._make).run(module)
         if self.problems:
             lines = "".join(f"\n  {problem}" for problem in dict.fromkeys(self.problems))

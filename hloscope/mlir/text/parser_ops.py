@@ -133,6 +133,8 @@ class OperationParser(FormParser):
                 values.append(value)
                 group.append(value)
             self.define(name, tuple(group), at)
+            # A use before the definition has made a value, which other ops hold: it is the result,
+            # in place of the new one.
             if self.forward:
                 start = len(values) - count
                 values[start:] = [self.adopt(name, n, v) for n, v in enumerate(group)]
@@ -170,6 +172,8 @@ class OperationParser(FormParser):
         regions = self._generic_regions(name) if self.tok == "(" else ()
         attributes: dict[str, Attribute] = {}
         if self.tok == "{":
+            # Older texts have inherent attributes in the attribute dictionary, so each entry is
+            # sorted by its name.
             for key, value in self.entries().items():
                 inside = inherent is not None and key in inherent
                 (properties if inside else attributes)[key] = value
@@ -251,6 +255,7 @@ class OperationParser(FormParser):
             self._unknown(written, name)
         self.next()
         state = State(name)
+        # Regions inside the form read ops of their own, which overwrite both fields.
         outer, self.op = self.op, name
         used = self.used
         read(self, state)
@@ -309,6 +314,8 @@ class OperationParser(FormParser):
         at, end = self.start, self.end
         self.remarks.setdefault(f"`{name}` is kept as text: its dialect is not known", at)
         text = self.rewritten(at, stop, lines=True).rstrip()
+        # Further lines are stored relative to the op's own column, so that the op can be printed at
+        # another indentation.
         column = at - self.text.rfind("\n", 0, at) - 1
         text = _INDENT.sub(lambda found: "\n" + found[1][column:], _PLACE.sub(r"\1", text))
         self.move(stop)

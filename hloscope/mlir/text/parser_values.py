@@ -116,8 +116,11 @@ class ValueParser(AttributeParser):
         first = self.scope.get(use.name)
         if first is not None:
             self.fail_plainly("reference to invalid result number", use.at)
+        # The op that defines it was skipped after an error, which is enough of a message.
         if use.name in self.unread:
             return Value(type, name=use.name, index=use.number)
+        # MLIR allows a use before the definition. Its value is made now, and `adopt` makes it the
+        # result of the definition.
         pending = self.forward.get(key)
         if pending is None:
             pending = self.forward[key] = Value(type, name=use.name, index=use.number), use.at
@@ -147,6 +150,7 @@ class ValueParser(AttributeParser):
     def define(self, name: str, values: tuple[Value, ...], at: int) -> None:
         """Name values."""
         scope = self.scope
+        # The common case, a new name without earlier uses, needs no check.
         if name in scope or self.forward:
             self._define_slowly(name, values, at)
         if len(values) > 1:
