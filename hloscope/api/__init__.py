@@ -1,4 +1,4 @@
-"""What `import hloscope` gives: read a program, ask about its instructions.
+"""The public names of `import hloscope`: read a program, query its instructions.
 
 >>> import hloscope
 >>> program = hloscope.read('''

@@ -35,7 +35,7 @@ from hloscope.ops import Fusion
 
 
 class Advised(Protocol):
-    """A program, as far as advice about it needs it."""
+    """The properties of a program that advice about it needs."""
 
     @property
     def module(self) -> Module: ...
@@ -78,7 +78,7 @@ def _advice(
 
 
 def by_worth(found: Iterable[Advice]) -> list[Advice]:
-    """Advice in order: bytes that are moved before those that are held, the largest share first."""
+    """Sort advice: first what saves bytes moved, then bytes held; largest share first."""
     return sorted(found, key=lambda one: (one.level is Level.HELD, -one.share, -one.bytes_saved))
 
 
@@ -87,7 +87,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """The name of the first instruction, and how many there are beside it."""
+    """The name of the first instruction, and the number of the others."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 
@@ -96,19 +96,22 @@ def _and_more(ordered: list[Change]) -> str:
 
 
 def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
-    """Movement that need not be done, by proved rewritings: all of them can be done together."""
+    """Advice on data movement that proved rewritings remove; all of it can be applied together."""
     module, whole = program.module, sum([kernel.bytes for kernel in model.kernels])
     figures = [found for found in movement_of(module).savings.figures if found.saved > 0]
     if not figures:
         return []
     homes = {ins: computation for computation in module for ins in computation}
     fusions = {i.calls[0]: i for i in homes if isinstance(i.op, Fusion) and i.calls}
+    # A computation with no runs costs nothing, so a rewriting inside it saves nothing.
     idle = {k.computation for k in model.kernels} - {k.computation for k in model.kernels if k.runs}
     groups: dict[Hashable, list[_Place]] = defaultdict(list)
     for found in figures:
         kernel = fusions.get(homes[found.value], found.value)
         if homes[kernel] in idle:
             continue
+        # Unrolled or inlined copies share their source position: one row for one cause. Without a
+        # position, a value that repeats another is grouped under that one.
         origin = provenance_of(found.value, module).place or provenance_of(kernel, module).place
         groups[found.how, origin or found.like or found.value].append(
             _Place(found, kernel, homes[kernel], homes[found.value])
@@ -117,7 +120,7 @@ def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
 
 
 class _Place(NamedTuple):
-    """Movement that need not be done.
+    """Data movement that can be removed.
 
     Attributes:
         figures: Its bytes.
@@ -170,6 +173,8 @@ def tile_advice(
     uses: dict[int, TritonUse] = {}
     for kernel in model.kernels:
         arrays = kernel.coalescing.arrays if kernel.coalescing is not None else ()
+        # Where the transactions of an array are unknown, the footprint is a lower bound of what the
+        # kernel transfers, so the share that the advice states is not too small.
         known = bool(arrays) and all(a.moved is not None or not a.touches for a in arrays)
         each = sum([a.moved or 0 for a in arrays]) if known else kernel.footprint.bytes
         whole += each * kernel.runs
@@ -179,6 +184,8 @@ def tile_advice(
             change = Change(
                 kernel.instruction, kernel.computation, kernel.runs, use.saved * kernel.runs
             )
+            # Equal kernels share one rating object, whose identity is the group; `uses` keeps it
+            # alive.
             groups[id(use)].append(change)
     name = model.device.name
     device = "" if name == DEFAULT else f" --device {shlex.quote(name)}"
@@ -216,7 +223,7 @@ def is_tiled_by_triton(model: ProgramCost) -> bool:
 
 
 def padding_advice(program: Advised) -> list[Advice]:
-    """Orders of dimensions of which the same tiles leave less memory empty."""
+    """Orders of dimensions with less padding than the program's under the same tiles."""
     subject = Subject(program.module, program.file)
     groups, sizes, total = padded_arrays(program.module, subject.places())
     found = []
@@ -249,7 +256,7 @@ def padding_advice(program: Advised) -> list[Advice]:
 def donation_advice(program: Advised) -> list[Advice]:
     """Arguments whose memory a result of the same type and layout can take: `Donations.offers`.
 
-    The text must be in the order of the schedule.
+    The list is empty if the text is not in the order of a schedule.
     """
     module = program.module
     memory = ProgramMemory(module)

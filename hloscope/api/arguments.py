@@ -1,4 +1,4 @@
-"""The arguments a program is run on: literals, arrays of files, random numbers."""
+"""The arguments a program is run on: literals, arrays from files, or random numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 
 class Given(Struct, frozen=True):
-    """Where arguments come from, one of three; without any a program takes none.
+    """The source of arguments: one of the fields. With none of them, a program has no arguments.
 
     Attributes:
         literals: `[dense<1> : tensor<2xi32>, …]`.
@@ -111,6 +111,7 @@ def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[
     for i, type_ in enumerate(types):
         if byte_size(type_) > max_bytes:
             raise EvaluationError(f"argument {i} needs {byte_size(type_):,} bytes")
+    # The sizes were checked above: the generator would otherwise allocate without limit.
     generator = np.random.default_rng(seed)
     try:
         return [_random(type_, generator) for type_ in types]
@@ -120,7 +121,7 @@ def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[
 
 
 def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:
-    """The values given, and tokens, as arguments."""
+    """Convert the given values to the parameters' types, and insert a token for each token type."""
     rest = list(given)
     needed = [type_ for type_ in types if isinstance(type_, TensorType | TupleType)]
     if len(rest) != len(needed):
@@ -160,7 +161,8 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]
     counts = [_elements(type_) for type_ in types]
-    # Elements may be stored in a wider type; an array too many is told of when all are there.
+    # Elements may be stored in a wider type. The spare bytes let one array too many load, so that
+    # `arranged` can report the count instead of a size limit.
     most = MOST_BYTES if None in counts else _SPARE + WIDEST * sum(filter(None, counts))
     loaded = [load(path, most_bytes=min(most, MOST_BYTES)) for path in paths]
     if processes > 1 and len(loaded) == processes:
@@ -172,7 +174,7 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
 
 
 def _elements(type_: Type) -> int | None:
-    """How many elements a value has at most; `None` if nobody knows."""
+    """Upper bound of the number of elements of a value; `None` if a size has no bound."""
     if isinstance(type_, TupleType):
         counts = [_elements(inner) for inner in type_.elements]
         return None if None in counts else sum(filter(None, counts))
@@ -182,7 +184,7 @@ def _elements(type_: Type) -> int | None:
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:
-    """Numbers of no special kind: floats about 0, small integers."""
+    """Random values: floats from a standard normal distribution, integers from 0 to 9."""
     if isinstance(type_, TupleType | FutureType):
         return tuple([_random(inner, generator) for inner in type_.elements])
     if not isinstance(type_, TensorType):

@@ -1,4 +1,4 @@
-"""Portable artifacts, MLIR bytecode, and what `jax.export` writes: read and written."""
+"""Read and write portable artifacts, MLIR bytecode and the files of `jax.export`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def serialize(
 
 
 def _expanded(tree: Operation, target: str, library: str) -> Operation:
-    """The program in ops that a version has, as far as there are such."""
+    """Rewrite ops that the target version lacks into ops that it has, where possible."""
     of = version_of(library) if library else CURRENT
     wanted = (*version_of(target_of(target, of))[:2], 0)
     expander = passes.find_pass("stablehlo-compatibility-expander")
@@ -157,6 +157,8 @@ def artifact_tree(data: bytes, name: str) -> Operation:
 def artifact_module(data: bytes, name: str) -> TreeModule:
     """The program graph of an artifact."""
     tree = artifact_tree(data, name)
+    # Names that the bytecode lacks are given by the printer. If they cannot be set on the tree
+    # directly, print and parse it: the graph then has the names that its text shows.
     if name_as_printed(tree, DIALECTS, name):
         return stablehlo.to_graph(tree)
     return stablehlo.parse_stablehlo(text_of_tree(tree), name=name)
@@ -170,7 +172,7 @@ def _bytecode(data: bytes, name: str) -> bytes:
 def artifact_text(
     data: bytes, name: str, *, vhlo: bool = False, generic: bool = False, locations: bool = True
 ) -> str:
-    """The text of the program of an artifact, with its locations if it has any.
+    """The text of the program in an artifact, with its locations if it has any.
 
     Args:
         data: The artifact.
@@ -186,7 +188,7 @@ def artifact_text(
 
 
 def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
-    """The text of a program in StableHLO, with its locations if it has any and they are wanted."""
+    """The text of a StableHLO program, with its locations if `locations` and it has any."""
     locations = locations and has_locations(tree)
     return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
 
@@ -200,7 +202,7 @@ def vhlo_text(
     expand: bool = False,
     generic: bool = False,
 ) -> str:
-    """The text of what `serialize` writes with the same arguments: VHLO of that version.
+    """The VHLO text of the artifact that `serialize` writes for the same arguments.
 
     Raises:
         UnknownNameError: There is no such version.
@@ -222,7 +224,7 @@ def vhlo_text(
 
 
 def stablehlo_text(text: str, name: str) -> str:
-    """The text of VHLO, of any version, in StableHLO; another text as it is.
+    """Translate the text of VHLO, of any version, to StableHLO; return any other text unchanged.
 
     Raises:
         ParseError: It looks like VHLO but is wrong.

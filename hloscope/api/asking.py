@@ -1,4 +1,4 @@
-"""A question to every instruction of a program, and its answers as lines of JSON."""
+"""One query for every instruction of a program, with results as lines of JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hloscope.fusion import Convention
 
 
 class IndexQuestion(NamedTuple):
-    """What is asked of each instruction; as the arguments of `InstructionView.indexing`."""
+    """A query for each instruction; its fields are the arguments of `InstructionView.indexing`."""
 
     output: int | None = None
     operand: int | None = None
@@ -49,7 +49,7 @@ def index_lines(
     answer: Callable[[InstructionView], dict[str, Any]],
     refused: Callable[[VerifyError], None],
 ) -> Iterator[str]:
-    """A line of JSON for each instruction; none where the output or operand asked about is not.
+    """Yield a line of JSON for each instruction that has the requested output or operand.
 
     Args:
         views: The instructions.
@@ -70,6 +70,7 @@ def index_lines(
         except UnknownNameError:
             continue
         except VerifyError as error:
+            # Many instructions can meet one invalid instruction; it is reported once.
             key = error.span and error.span.start, error.message
             if key not in reported:
                 reported.add(key)

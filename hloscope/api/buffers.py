@@ -86,7 +86,7 @@ COLUMNS: Final[Columns] = {
 
 
 class Held(Protocol):
-    """A program, as far as its memory depends on it."""
+    """The properties of a program that its memory depends on."""
 
     @property
     def module(self) -> Module: ...
@@ -122,7 +122,7 @@ class MemoryAnswer(Tabular):
     """
 
     def __init__(self, program: Held) -> None:
-        """Take a program; its buffers are found when they are asked for."""
+        """Take a program; its buffers are computed at the first access."""
         self.program: Final = program
         self.model: Final = ProgramMemory(program.module)
 
@@ -147,7 +147,9 @@ class MemoryAnswer(Tabular):
 
     @property
     def lower(self) -> int:
-        """L: bytes that are live at once, at least: no assignment of memory takes fewer.
+        """L: the largest number of bytes live at one moment.
+
+        Every assignment of memory needs at least that.
 
         Raises:
             NoMomentsError: No moments are known.
@@ -156,7 +158,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def estimate(self) -> int:
-        """E: bytes that XLA will hold, about: parameters, outputs and the most of temporaries.
+        """E: estimated bytes that XLA holds: parameters, outputs and the peak of temporaries.
 
         Raises:
             NoMomentsError: No moments are known.
@@ -165,7 +167,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def peak(self) -> Moment:
-        """The first moment at which most bytes are live.
+        """The first moment with the most live bytes.
 
         Raises:
             NoMomentsError: No moments are known.
@@ -174,7 +176,9 @@ class MemoryAnswer(Tabular):
 
     @property
     def moments(self) -> int:
-        """Number of instructions in the schedule; the moment of that number is the end.
+        """Number of instructions in the schedule.
+
+        This number is also the moment after the last one.
 
         Raises:
             NoMomentsError: No moments are known.
@@ -240,7 +244,7 @@ class MemoryAnswer(Tabular):
         return self.peak.by(grouping)
 
     def difference(self, after: MemoryAnswer) -> MemoryDifferenceAnswer:
-        """Of which buffers XLA holds more or fewer for another program than for this one.
+        """Compare the buffers that XLA holds for this program with those of another one.
 
         Args:
             after: The memory of the other program.
@@ -258,7 +262,7 @@ class MemoryAnswer(Tabular):
 
     @cached_property
     def donations(self) -> list[Donation]:
-        """Each array that the caller gives, and whether a result takes its memory."""
+        """Each array argument, with the status of its donation: does a result take its memory?"""
         return Donations(self.model, self._uses).parameters()
 
     @cached_property
@@ -273,17 +277,17 @@ class MemoryAnswer(Tabular):
 
     @cached_property
     def padding(self) -> list[PaddedType]:
-        """Types of buffers at the peak that tiles pad, those that waste most first."""
+        """Types of buffers at the peak with padding, largest waste first."""
         return padded_types(self.model, self.peak.live)
 
     @cached_property
     def recomputations(self) -> list[Recomputation]:
-        """Temporaries that stand unused around the peak, most bytes times moments first."""
+        """Temporaries that are live but unused around the peak, largest bytes × moments first."""
         return recomputations(self.model, self._uses, self.model.peak)
 
     @cached_property
     def recomputed_lines(self) -> list[RecomputedLine]:
-        """`recomputations` by source line, with the peak if all of a line are recomputed."""
+        """`recomputations` by source line, with the peak after all of a line are recomputed."""
         return recomputed_lines(self.model, self.recomputations)
 
     @cached_property
@@ -293,7 +297,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def first_step(self) -> str:
-        """The one change that saves most, in words."""
+        """The change that saves most bytes, as a sentence."""
         steps = [
             donation_step(self.model, self.offers),
             padding_step(self.padding),
@@ -303,7 +307,7 @@ class MemoryAnswer(Tabular):
         return first_step(steps, self.model)
 
     def fits(self, device: str | Device) -> str:
-        """Whether a device holds the program, in words.
+        """A sentence: does the device hold the program?
 
         Args:
             device: A device, its name, or a file in TOML.
@@ -316,11 +320,16 @@ class MemoryAnswer(Tabular):
         return fit_text(self.model, _known_device(device))
 
     def device(self, name: str | None) -> str | None:
-        """Name of the device that is to hold the program: an H100 for one of GPUs if not given."""
+        """Name of the device that should hold the program.
+
+        The default is an H100 if it was compiled for a GPU, else none.
+        """
         return DEFAULT if name is None and self.model.target.kind == "gpu" else name
 
     def first_lines(self, device: str | None = None) -> list[str]:
-        """The bounds, the peak with its line, one thing to do, and whether a device holds it.
+        """The bounds, the peak with its source line, and one change to make.
+
+        The last lines state whether a device holds the program, and what was rematerialised.
 
         Args:
             device: Name of a device or a file in TOML; an H100 for programs of GPUs if not given.
@@ -338,7 +347,10 @@ class MemoryAnswer(Tabular):
         return lines
 
     def answers(self) -> Iterator[str]:
-        """What lowers the memory, line by line: donation, padding, copies, recomputation."""
+        """Yield lines about what lowers the memory.
+
+        Their subjects are recomputation, transient arrays, donation, copies and padding.
+        """
         if not self.has_moments:
             return
         yield from recompute_lines(self.model, self.recomputed_lines)
@@ -350,7 +362,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def about(self) -> str:
-        """What the program was compiled for, and how many instructions and buffers it has."""
+        """The compiler's target, and the numbers of instructions and buffers."""
         target = self.model.target
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         if not self.has_moments:
@@ -362,7 +374,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """What the figures leave out or assume."""
+        """Assumptions of the figures, and what they leave out."""
         return self.model.notes if self.has_moments else []
 
     def to_json(self, by: str = "group", *, at: int | str | None = None) -> dict[str, Any]:
@@ -413,11 +425,11 @@ class MemoryAnswer(Tabular):
 
     @property
     def name(self) -> str:
-        """What the program is called in pictures: its file, or else its module."""
+        """The title of pictures: the file name, or the name of the module if there is no file."""
         return self.program.file.rpartition("/")[2] or self.model.module.name
 
     def picture(self, device: str | Device | None = None) -> Picture:
-        """The areas of `to_svg` with the legend as data, for a page that draws them itself.
+        """The areas and the legend of `to_svg` as data, for a page that draws them itself.
 
         Args:
             device: A device whose size is a line, its name, or a file in TOML.
@@ -520,7 +532,7 @@ class MemoryDifferenceAnswer(Shown):
 
     Attributes:
         before: The memory of the first program.
-        after: That of the second.
+        after: The memory of the second program.
         found: The buffers of which XLA holds more in one of them.
     """
 
@@ -540,16 +552,16 @@ class MemoryDifferenceAnswer(Shown):
 
     @property
     def bytes(self) -> int:
-        """Bytes that XLA holds more for the second program, about."""
+        """Estimated bytes that XLA holds for the second program minus those for the first."""
         return self.found.bytes
 
     @property
     def changes(self) -> tuple[MemoryChange, ...]:
-        """What differs, in the direction of the whole difference first."""
+        """The buffers that differ; first those that change the total in its own direction."""
         return self.found.changes
 
     def lines(self, top: int = TOP) -> list[str]:
-        """The bounds of both, and a line for each change."""
+        """The bounds of the two programs, and a line for each change."""
         return memory_difference_lines(self.found, top)
 
     def to_json(self) -> dict[str, Any]:
@@ -562,7 +574,7 @@ class MemoryDifferenceAnswer(Shown):
         }
 
     def to_svg(self, device: str | Device | None = None) -> str:
-        """Both pictures, one below the other, on one scale and with the same colours.
+        """The pictures of the two programs, one above the other, with equal scales and colours.
 
         Args:
             device: As of `MemoryAnswer.to_svg`.

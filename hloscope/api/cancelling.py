@@ -1,4 +1,4 @@
-"""What cancels: chains of data movement, each with its verdict, proof and rewriting."""
+"""Chains of data movement, each with its verdict, proof and rewriting."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Cancellation(Shown):
     """
 
     def __init__(self, chain: Chain, module: Module, movement: Callable[[], Movement]) -> None:
-        """Take a chain of a module, and what finds all movement of the module."""
+        """Take a chain of a module, and a function that finds all data movement of the module."""
         self.chain: Final = chain
         self.module: Final = module
         self._movement: Final = movement
@@ -67,7 +67,10 @@ class Cancellation(Shown):
 
     @cached_property
     def figures(self) -> Figures:
-        """Bytes of the chain, among all chains of the program: they may share instructions."""
+        """Bytes of the chain.
+
+        Chains may share instructions, so all chains of the program are searched.
+        """
         return self._movement().by_sink[self.chain.sink]
 
     @property
@@ -87,7 +90,7 @@ class Cancellation(Shown):
 
     @property
     def bytes_saved(self) -> int:
-        """Bytes of these that a proved rewriting need not move, in all runs."""
+        """Bytes of `bytes_moved` that a proved rewriting removes, in all runs."""
         return self.figures.saved
 
     @property
@@ -97,13 +100,13 @@ class Cancellation(Shown):
 
     @property
     def blocking(self) -> str | None:
-        """The name of the op from which on the bytes have moved, if they have."""
+        """The name of the first op after which the bytes are rearranged; `None` if none is."""
         blocking = self.chain.blocking
         return None if blocking is None else blocking.name
 
     @cached_property
     def rewriting(self) -> Rewriting:
-        """A shorter program that does the same, parsed and run beside the chain as it stands."""
+        """A shorter program with the same result, parsed and run against the original chain."""
         return rewrite(self.chain)
 
     def to_json(self) -> dict[str, Any]:
@@ -150,12 +153,15 @@ class Movement:
             invalid: What is wrong with it; the whole program is taken as valid if not given.
             structure_ids: The numbers of its computations' structures, where they are known.
         """
+        # The chains end at invalid instructions, whose maps mean nothing.
         without = {} if invalid is None else invalid.reasons
         flow, places = Flow(module, structure_ids, without), list(running(module))
         notes = [note for place in places for note in place.notes]
         if invalid is not None and without:
             places = [place for place in places if place.computation not in invalid.hidden]
             notes.append(invalid.note)
+        # Savings count all runs, so the computations whose run count is unknown must be gone by
+        # now.
         runs = {place.computation: place.times for place in places}
         self.module: Final = module
         self.places: Final = tuple(places)
@@ -176,7 +182,7 @@ class Movement:
 def movement_of(
     module: Module, invalid: Invalid | None = None, structure_ids: StructureIds | None = None
 ) -> Movement:
-    """All data movement of a module, and what of it can be saved.
+    """All data movement of a module, with the bytes that can be saved.
 
     Args:
         module: The program.
@@ -187,7 +193,7 @@ def movement_of(
 
 
 def cancellations(module: Module) -> list[Cancellation]:
-    """All chains of a module, those that save most bytes first, then those that move most."""
+    """All chains of a module: largest saving first, then largest movement."""
     movement = movement_of(module)
     found = [Cancellation(chain, module, lambda: movement) for chain in movement.chains]
     found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_moved, not c.kind.is_free))
@@ -195,7 +201,9 @@ def cancellations(module: Module) -> list[Cancellation]:
 
 
 def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
-    """The chains through some instructions: that end there, or else that pass there.
+    """The chains that end at the given instructions.
+
+    For an instruction where no chain ends, they are the chains that pass it.
 
     Raises:
         UnknownNameError: No chain of data movement leads through any of them.
@@ -215,5 +223,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         raise UnknownNameError(f"no chain of data movement leads through {names}")
     for chain in found.values():
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
-    movement = cache(lambda: movement_of(module))  # all of the program is read for bytes only
+    # Only the byte figures need the whole program: it is searched once for all chains, and only
+    # if a caller asks for bytes.
+    movement = cache(lambda: movement_of(module))
     return [Cancellation(chain, module, movement) for chain in found.values()]

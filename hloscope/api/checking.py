@@ -43,7 +43,7 @@ UNLIMITED: Final = NO_LIMIT
 
 
 class Checked:
-    """What a check found; prints itself.
+    """The findings of a check; its text is the report.
 
     Attributes:
         report: The findings.
@@ -56,9 +56,9 @@ class Checked:
         """The report as `text`, `json`, `junit`, `sarif`, `github` or `markdown`.
 
         Args:
-            form: Which.
-            version: Of this package, which SARIF names.
-            top: How many findings are shown where people read them.
+            form: One of these names.
+            version: Version of this package, which SARIF states.
+            top: Most findings in `text`, `github` and `markdown`.
         """
         match form:
             case "json":
@@ -84,7 +84,7 @@ class Checked:
 
 
 def check_settings(rules: Sequence[str] = (), config: str | None = None) -> list[Setting]:
-    """The settings of rules as the command line has them, and of a file.
+    """The settings of rules from command-line options and from a file.
 
     Args:
         rules: `copies`, `collectives:all-reduce=2`.
@@ -106,15 +106,15 @@ def check_files(
     *,
     baseline: str | None = None,
 ) -> Checked:
-    """What breaks the rules in some programs, and which of them cannot be read.
+    """Check programs by rules; a program that cannot be read is a finding.
 
     Args:
-        files: Paths, or what programs are called with their bytes.
+        files: Paths, or names with the bytes of the program.
         settings: The rules.
-        baseline: A report as JSON; only what is new or worse is told.
+        baseline: A report as JSON; only findings that are new or worse are reported.
 
     Raises:
-        InputError: There is no such file, or the baseline is none.
+        InputError: There is no such file, or the baseline is not a report.
         UnsupportedError: A program has what cannot be read yet.
     """
     report = merged(_checked(file, data, settings) for file, data in files)
@@ -128,6 +128,8 @@ def _checked(file: str, data: bytes | None, settings: Sequence[Setting]) -> Repo
         program = read(FilePath(file)) if data is None else read(data, name=file)
         return _report(program, file, settings)
     except HloscopeError as error:
+        # A file that exists but cannot be parsed is a finding about that file, so that one bad file
+        # does not hide the findings of the others. A missing file is a wrong argument.
         if error.exit_code != InputError.exit_code or (data is None and not exists(file)):
             raise
         line = error.span.line_col[0] if error.span else 0
@@ -141,7 +143,7 @@ def _report(program: Program, file: str, settings: Sequence[Setting]) -> Report:
 
 
 def check_one(program: Program, rule: str, **values: object) -> Checked:
-    """What in a program breaks one rule.
+    """Check one rule on a program.
 
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }")

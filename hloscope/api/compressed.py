@@ -1,6 +1,6 @@
-"""Bytes of files and streams: decompressed, and never more than a limit of them.
+"""Bytes of files and streams, decompressed, up to a limit.
 
-A stream may have no end, and few compressed bytes may stand for very many: both stop at the limit.
+A stream may be endless, and few compressed bytes may expand to very many: both stop at the limit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def read_file(path: str | PathLike[str]) -> bytes:
 
 
 def _artifact(stream: BinaryIO, name: str) -> bytes:
-    """The bytes of a file of MLIR bytecode, which is read once and not put together of parts."""
+    """The bytes of a file of MLIR bytecode.
+
+    It is read at once, because joining blocks would need twice the memory.
+    """
     size = stream.seek(0, SEEK_END)
     if size > MOST_ARTIFACT:
         raise InputError(f"{name} has {size:,} bytes, more than {MOST_ARTIFACT >> 30} GiB")
@@ -89,7 +92,7 @@ def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
 
 
 def _gunzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The content of gzip members, one after the other."""
+    """Yield the decompressed content of consecutive gzip members."""
     return _decompressed(blocks, name, lambda: zlib.decompressobj(31), zlib.error, "gzip")
 
 
@@ -103,9 +106,12 @@ def _decompressed(
     member = start()
     waiting = b""
     for block in blocks:
+        # `waiting` has the compressed bytes that no member has consumed. Each pass makes at most
+        # one block of output, so that `_joined` can stop an expansion at its limit.
         waiting += block
         while waiting:
             if member.eof:
+                # gzip files may end with zero bytes; anything else starts the next member.
                 if not waiting.strip(b"\0"):  # padding
                     waiting = b""
                     break
@@ -121,7 +127,7 @@ def _decompressed(
 
 
 def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The content of zstd frames; needs the package `zstandard`."""
+    """Yield the decompressed content of zstd frames; needs the package `zstandard`."""
     try:
         begin = zstandard.ZstdDecompressor
     except ImportError:
@@ -132,7 +138,10 @@ def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 class _Frame:
-    """A zstd frame as zlib has its members; it cannot stop at a size, so a piece must be small."""
+    """A zstd frame with the interface of `zlib.decompressobj`.
+
+    It ignores the size limit of `decompress`, so its input must come in small pieces.
+    """
 
     unconsumed_tail: Final = b""
 
@@ -140,7 +149,7 @@ class _Frame:
         self._made = decompressor.decompressobj()
 
     def decompress(self, data: bytes, _: int) -> bytes:
-        """All that these bytes stand for."""
+        """Return all decompressed bytes of `data`."""
         made: bytes = self._made.decompress(data)
         return made
 
@@ -152,6 +161,6 @@ class _Frame:
 
     @property
     def unused_data(self) -> bytes:
-        """What comes after its end."""
+        """The bytes after the end of the frame."""
         rest: bytes = self._made.unused_data
         return rest

@@ -1,7 +1,7 @@
-"""Indexing of many programs: a question to every instruction, by processes, with answers kept.
+"""Indexing of many programs by processes, with a cache of results.
 
-The answers of a file are written to a file of their own, where the process that asked takes them
-up in the order of the programs: a worker that dies, or an interrupt, leaves no half of a line.
+The results of each program go to a separate file, which the calling process reads in the order
+of the programs: a worker that dies, or an interrupt, never leaves half a line.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from hloscope.indexing import Precision
 from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
 
 KEPT: Final = 1 << 30
-"""Bytes that the answers kept in a folder may take, if it is not said otherwise."""
+"""Default limit of the bytes of cached results in a folder."""
 _AHEAD: Final = 4
-"""Programs for each worker that are given out at once."""
+"""Programs that wait for each worker."""
 _BLOCK: Final = 1 << 20
 _OUR_BUG: Final = 5
 
 
 class KeptAnswers(NamedTuple):
-    """Where answers are kept, and how many.
+    """The folder of cached results, and their limit.
 
     Attributes:
         folder: The folder.
-        most: Bytes that they may take.
+        most: Most bytes of the results.
     """
 
     folder: Path
@@ -49,14 +49,15 @@ class KeptAnswers(NamedTuple):
 
 
 class FileAnswers(Struct, frozen=True):
-    """The answers about one program.
+    """The results for one program.
 
     Attributes:
-        file: What the program is called.
-        path: Where the answers are, a JSON object a line, until the next is asked for.
-        message: Why there are no more of them; empty if they are all.
-        code: The exit code of that.
-        trouble: Why they could not be kept.
+        file: Name of the program.
+        path: A file with one JSON object a line; it is deleted when the next program's results are
+            requested.
+        message: Why results are missing; empty if they are complete.
+        code: The exit code of that failure.
+        trouble: Why they could not be cached; empty if they were.
     """
 
     file: str
@@ -82,15 +83,17 @@ def answer_files(
     jobs: int | None = None,
     kept: KeptAnswers | None = None,
 ) -> Generator[FileAnswers, None, None]:
-    """Ask every instruction of many programs that has operands; in the order of the programs.
+    """Query every instruction with operands; yield results in the order of the programs.
 
-    To be closed where not all is taken.
+    Close the generator if it is not exhausted: it holds processes and a temporary folder.
+
+    Close the generator if it is not exhausted: it holds processes and a temporary folder.
 
     Args:
-        files: Paths or URLs, or what programs are called with their bytes.
-        question: What is asked.
-        jobs: Processes; as many as there are processors if not given.
-        kept: Where answers are kept, if they are.
+        files: Paths or URLs, or names with the bytes of the program.
+        question: The query.
+        jobs: Number of processes; by default the number of processors.
+        kept: The cache, if results are cached.
     """
     if kept is not None:
         kept = kept._replace(folder=kept.folder.absolute())
@@ -111,7 +114,7 @@ def answer_files(
 
 
 def _guarded(task: _Task) -> FileAnswers:
-    """The answers about a program whose processes died: by one that may die as well."""
+    """Results for a program that killed its worker: run it in a child process that may die, too."""
     found, why = alone(partial(_told, task), Limits())
     if found is None:
         return FileAnswers(task.file, task.path, _internal(task.file, why.text), _OUR_BUG)
@@ -150,6 +153,7 @@ def _answer(task: _Task) -> FileAnswers:
 def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
     """Write the answers about one program; return the findings that forbid some of them."""
     data = content_of(task.file) if task.data is None else task.data
+    # The key has the name of the file as well, because the lines state it.
     digest = blake2b(data, digest_size=20).hexdigest()
     key = store.key("index", INDEX_SCHEMA, task.file, digest, repr(task.question))
     packed = store.get_bytes(key)
@@ -169,15 +173,17 @@ def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
     except HloscopeError:
         raise
     except Exception:
-        check(program.module)  # whose words are better, where the program is wrong
+        # A crash on an invalid program becomes the verifier's finding, which names the cause.
+        check(program.module)
         raise
+    # A result with findings is incomplete: it must not be read back as the whole.
     if store.folder is not None and not wrong:
         store.put_bytes(key, b"".join([*parts, packer.flush()]))
     return wrong
 
 
 def _unpack(packed: bytes, out: BinaryIO) -> bool:
-    """Write what was packed; were it all?"""
+    """Write the decompressed results. Return `True` if they were complete, else truncate `out`."""
     unpacker = zlib.decompressobj()
     try:
         left = packed
@@ -202,7 +208,7 @@ def _put(out: BinaryIO, text: bytes) -> None:
 
 
 class _Known:
-    """Answers by structure: those in which nothing is called by a name but the operands."""
+    """Results by structure, for results that contain no names except those of the operands."""
 
     def __init__(self, question: IndexQuestion, store: Store) -> None:
         self._question: Final = question
@@ -211,7 +217,10 @@ class _Known:
         self._parts: Final[dict[str, dict[str, Any] | None]] = {}
 
     def of(self, view: InstructionView) -> dict[str, Any]:
-        """The answer about an instruction, as JSON."""
+        """The result for an instruction, as JSON.
+
+        Instructions of equal structure are computed once.
+        """
         digest = self._digest(view)
         if not digest:
             return self.plain(view)
@@ -231,11 +240,16 @@ class _Known:
         return self.plain(view) if part is None else _named(view, part)
 
     def plain(self, view: InstructionView) -> dict[str, Any]:
-        """The answer about an instruction, as JSON, which is not looked for."""
+        """Compute the result for an instruction, as JSON, without the cache."""
         return self._question.ask(view).to_json()
 
     def _digest(self, view: InstructionView) -> str:
-        """The digest of what an answer depends on; empty where that is not known."""
+        """The digest of everything that the result depends on.
+
+        It is empty if the structure does not determine the result.
+        """
+        # Through a fusion's parameters the result depends on the callers, and at unknown sizes on
+        # named sizes of the program: neither is in the digest of the instruction.
         is_told_by_structure = not self._question.to_parameters and not view.has_unknown_sizes
         if not is_told_by_structure or len(view.values_read) != len(view.ir.operands):
             return ""
@@ -246,7 +260,7 @@ class _Known:
 
 
 def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
-    """What an answer is apart from names; nothing of one whose reasons and values have names."""
+    """The result without names; `None` if it has reasons or runtime values, which contain names."""
     every = [a for o in found.answer.outputs for operand in o.touched for a in operand]
     if any(a.precision is not Precision.EXACT or a.reason or a.via for a in every):
         return None
@@ -258,7 +272,7 @@ def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_whole(kept: Any, view: InstructionView) -> bool:
-    """Is it what `_nameless` gave for an instruction of as many operands?"""
+    """Is the cached value a result of `_nameless` for an instruction with as many operands?"""
     count = len(view.ir.operands)
     try:
         numbers = [operand["operand"] for operand in kept["operands"]]
@@ -271,7 +285,7 @@ def _is_whole(kept: Any, view: InstructionView) -> bool:
 
 
 def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
-    """The answer about an instruction, from that about another of its structure."""
+    """The result for an instruction, from the nameless result of one of equal structure."""
     way: Direction = "output_to_input" if part["unreached"] is None else "input_to_output"
     told = to_json(view.unanswered(way), view.program.file)
     if part["unreached"] is not None:

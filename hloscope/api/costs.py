@@ -97,7 +97,7 @@ _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
 
 
 class Costed(Protocol):
-    """A program, as far as its cost depends on it."""
+    """The properties of a program that its cost depends on."""
 
     @property
     def module(self) -> Module: ...
@@ -138,12 +138,12 @@ class Cost(Tabular):
         is_whole: bool = True,
         invalid: Invalid | None = None,
     ) -> None:
-        """Take the costs of kernels of a program, and the model of what they transfer.
+        """Take the costs of kernels of a program, and the model of their transfers.
 
         Args:
             program: The program.
             model: The kernels.
-            memory: The model of what threads and tiles transfer.
+            memory: The model of the transfers of threads and tiles.
             is_whole: Are the kernels all of the program?
             invalid: What is wrong with the program: its invalid kernels are missing.
         """
@@ -174,7 +174,7 @@ class Cost(Tabular):
 
     @property
     def bytes(self) -> int:
-        """Bytes that all kernels read and write at least, in all runs."""
+        """Least bytes that all kernels read and write, in all runs."""
         return sum([kernel.bytes for kernel in self.kernels])
 
     @property
@@ -189,7 +189,7 @@ class Cost(Tabular):
 
     @cached_property
     def ratings(self) -> dict[Instruction, TritonUse]:
-        """The rating of each Triton fusion, if the program is judged by a GPU's kernels."""
+        """The rating of each Triton fusion; empty if no GPU's thread maps judge the program."""
         if not self.model.is_judged:
             return {}
         memory = self._memory
@@ -207,7 +207,10 @@ class Cost(Tabular):
         return [t for t in every if invalid.is_answered(t.computation, t.overlap.start)]
 
     def advice(self, *, with_movement: bool = True) -> list[Advice]:
-        """Changes that are proved to save bytes, the largest share first; see `Advice`.
+        """Changes that are proved to save bytes, largest share first; see `Advice`.
+
+        Savings of bytes moved come before savings of bytes held. If `cost` covers only some kernels
+        of the program, only their tiles are judged.
 
         Bytes that are moved come before bytes that are held.  Of some kernels of a program, only
         their tiles are judged.
@@ -255,13 +258,13 @@ class Cost(Tabular):
         return cost_table(self.groups(by, sort=sort), grouping, sort, top)
 
     def footprint_table(self, by: str = "group", top: int | None = None) -> Table:
-        """The groups that read and write most bytes."""
+        """The groups with the largest footprints, as rows of text."""
         return footprint_table(
             self.groups(by, sort="bytes"), Grouping(by, self.program.module), top
         )
 
     def accesses(self, by: str = "group") -> list[Group[AccessCost]]:
-        """The accesses that transfer bytes nobody asked for, in groups."""
+        """The accesses that transfer unused bytes, in groups."""
         grouping = Grouping(by, self.program.module)
         wasteful = [access for access in self.model.accesses if access.wasted]
         return grouped(
@@ -271,7 +274,7 @@ class Cost(Tabular):
         )
 
     def access_table(self, by: str = "group", top: int | None = None) -> Table:
-        """The accesses that transfer most bytes nobody asked for."""
+        """The groups of accesses with the most unused bytes, as rows of text."""
         return access_table(self.accesses(by), Grouping(by, self.program.module), top)
 
     def groups_json(self, by: str = "group", *, sort: str = "bound") -> list[dict[str, Any]]:
@@ -287,7 +290,7 @@ class Cost(Tabular):
         return groups_json(self.accesses(by), lambda group: accesses_json(group, grouping))
 
     def measured(self, profile: str | os.PathLike[str]) -> measuring.Measured:
-        """The costs beside a profile of the program.
+        """The costs joined with a profile of the program.
 
         Args:
             profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
@@ -339,7 +342,7 @@ class Cost(Tabular):
 
     @property
     def about(self) -> str:
-        """What the program was compiled for, its size, and the device of the bounds."""
+        """The target that the program was compiled for, its size, and the device of the bounds."""
         totals, target = self.totals, self.model.target
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         device = self.model.device
@@ -370,14 +373,14 @@ class Cost(Tabular):
 
     @property
     def assumed(self) -> list[str]:
-        """What was assumed about how often kernels run, each note once; what is left out first."""
+        """Assumptions about how often kernels run, each once, after a note on left-out kernels."""
         invalid = self._invalid
         notes = [] if invalid is None else [invalid.note]
         return list(dict.fromkeys([*notes, *[n for kernel in self.kernels for n in kernel.notes]]))
 
     @property
     def findings(self) -> list[str]:
-        """Where the dump folder states something else than the model, kernel by kernel."""
+        """Differences between the dump folder and the model, kernel by kernel."""
         return [
             f"`{kernel.instruction.name}`: {finding}"
             for kernel in self.kernels
@@ -387,7 +390,7 @@ class Cost(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """What the figures leave out or assume, each note once."""
+        """Assumptions of the figures, and what they leave out, each once."""
         found = dict.fromkeys(self.assumed)
         unknown = {name for kernel in self.kernels for name in kernel.footprint.work.unknown}
         if unknown:
@@ -461,12 +464,12 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(kernel: KernelCost) -> Hashable:
-    """What kernels of one row have in common: who makes them, and the bytes of one run."""
+    """The key of a row of equal kernels: their maker, and the bytes of one run."""
     return kernel.maker, kernel.footprint.bytes
 
 
 def _equal_access(access: AccessCost) -> Hashable:
-    """What accesses of one row have in common: their kernels, unused bytes and cause."""
+    """The key of a row of equal accesses: their kernels, unused bytes and cause."""
     array = access.array
     each = access.wasted // access.runs if access.runs else 0
     return _equal(access.kernel), array.is_output, each, access_cause(array)
@@ -486,7 +489,7 @@ def cost_of(
 
     Args:
         program: The program.
-        memory: The model of what threads transfer.
+        memory: The model of the transfers of threads.
         only: The instructions to count with their computations; all kernels if not given.
         device: The device that bounds are for; the model's if not given.
         transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
@@ -500,6 +503,7 @@ def cost_of(
     if invalid is not None and not invalid.reasons:
         invalid = None
     if only is None and invalid is not None:
+        # The costs of an invalid instruction, or of what calls it, would be a guess.
         only = invalid.kernels()
     model = program_cost(
         program.module, memory, device or memory.device, only, transfers=transfers, shown=shown
@@ -508,7 +512,7 @@ def cost_of(
 
 
 def device_of_dump(dump: DumpedModule | None) -> str:
-    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is not known."""
+    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is unknown."""
     target = None if dump is None else dump.target
     if target is None:
         return DEFAULT
@@ -549,9 +553,12 @@ def cost_on(
             program, memory, only, device=where, transfers=True, invalid=invalid, shown=shown
         )
     if device is None:
+        # Bounds of a GPU say nothing of a program that was compiled for a CPU or TPU.
         kind = target_of(program.module).kind
         device = device_of_dump(program.dump) if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
+    # The memory model needs a GPU with warps. With another device it is a stand-in: `cost_of`
+    # decides by the program's target whether its transfers count.
     gpu = where if where.has_warps else gpu_of(DEFAULT)
     memory = Memory(program.analysis, gpu, dump=program.dump)
     return cost_of(program, memory, only, device=where, invalid=invalid, shown=shown)

@@ -1,4 +1,4 @@
-"""What the indexing rules, the rules for tiles and the interpreter cover."""
+"""Coverage of ops by the indexing rules, the tile rules and the interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hloscope.tiling import tile_coverage
 
 
 def coverage() -> list[OpCoverage]:
-    """One row for each op, in order of their names.
+    """One row for each op, sorted by name.
 
     >>> next(row for row in coverage() if row.op == "transpose")
     OpCoverage(op='transpose', output_to_input='exact', input_to_output='exact', ...)

@@ -1,4 +1,4 @@
-"""What is different between two programs, by structure."""
+"""Structural differences between two programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CHANGES: Final = 100
 
 
 class Comparison(Shown, Differences, frozen=True):
-    """What is different between two programs; prints itself as `hloscope diff` does."""
+    """Structural differences between two programs; its text is that of `hloscope diff`."""
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.diff/1`."""
@@ -30,7 +30,7 @@ class Comparison(Shown, Differences, frozen=True):
 
 
 def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comparison:
-    """What is different between two programs of HLO or StableHLO, by structure.
+    """The structural differences between two programs of HLO or StableHLO.
 
     Names, the order of instructions, metadata and places in the source do not count; types with
     their layouts, attributes, shardings, configurations and the values of constants do.

@@ -1,4 +1,4 @@
-"""What is to be known of an artifact, of a file or of bytes."""
+"""Compatibility of an artifact: a file or bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from hloscope.visible import visible
 
 
 class Diagnosis(Shown, Health, frozen=True):
-    """What an artifact is and who can read it; prints itself as `hloscope doctor` does."""
+    """The contents of an artifact, and the versions that can read it.
+
+    Its text is that of `hloscope doctor`.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.doctor/1`."""
@@ -25,14 +28,14 @@ class Diagnosis(Shown, Health, frozen=True):
 
 
 def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
-    """What is to be known of an artifact.
+    """Examine an artifact: its versions, contents, and which StableHLO versions can read it.
 
     Args:
         data: The bytes, or a file.
-        name: What messages call them.
+        name: Name of the artifact in messages.
 
     Raises:
-        InputError: It is no artifact.
+        InputError: It is not an artifact.
         BytecodeError: It is damaged.
 
     >>> from hloscope.api.artifacts import serialize

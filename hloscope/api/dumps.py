@@ -1,4 +1,4 @@
-"""The modules and stages of what `--xla_dump_to` wrote into a directory."""
+"""The modules and stages in a directory that `--xla_dump_to` wrote."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def dumps_in(folder: Path) -> list[Dump]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """The files in and below a directory; what is in others that cannot be read does not count."""
+    """The files in and below a directory; subdirectories that cannot be read are skipped."""
 
     def unless_first(error: OSError) -> None:
         if error.filename == fspath(folder):
@@ -74,7 +74,7 @@ def _size(path: Path) -> int:
 
 
 def is_dump(name: str) -> bool:
-    """Is a file of this name a program, as far as its name says?
+    """Does the name look like a program's file?
 
     >>> [is_dump(name) for name in ("a.hlo", "a.hlo.txt.gz", "a.mlir", "a.ptx", "a.thunk.txt")]
     [True, True, True, False, False]
@@ -87,6 +87,8 @@ def is_dump(name: str) -> bool:
     if program is None:
         return False
     module, _, about = program["stem"].rpartition(".")
+    # XLA also writes reports as `.txt`. They are recognised by the part after the module's name; a
+    # name without such a part is the user's own.
     return program["form"] != "txt" or not module or not _OTHERS.search(about)
 
 
@@ -104,6 +106,7 @@ def _dump(path: Path, stem: str) -> Dump:
 
 
 def _order(parts: re.Match[str]) -> tuple[int, int]:
+    # Single passes come between the stages before and after optimization.
     if parts["pass"]:
         return 1, int(parts["pass"])
     ends = [i for i, end in enumerate(_STAGES) if parts["stage"].endswith(end)]

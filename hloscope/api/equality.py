@@ -1,4 +1,4 @@
-"""Do two maps, instructions or programs mean the same?  Proved, or an index that tells."""
+"""Equality of maps, instructions and programs: proved, or refuted by an index."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def _comparable(given: Comparable | Readable) -> Comparable:
 def comparisons(
     a: Comparable | Readable, b: Comparable | Readable, *, seconds: float = SECONDS_EQUAL
 ) -> Iterator[Compared]:
-    """Do two maps, instructions or programs touch the same elements?  Part by part.
+    """Yield verdicts, part by part: do two maps, instructions or programs access the same elements?
+
+    Types of parameters, operands and results must be equal, except for layouts. Computed values are
+    not compared; `value_runs` compares them.
 
     Types of parameters, operands and results have to be the same, layouts left out.  Values that
     are computed of the elements are not compared; `value_runs` compares them.
@@ -84,7 +87,10 @@ def movements(
     by_name: bool = False,
     seconds: float = SECONDS_EQUAL,
 ) -> Iterator[Compared]:
-    """Do two maps, instructions or programs move the same data?  Part by part.
+    """Yield verdicts, part by part: do two maps, instructions or programs move the same data?
+
+    For instructions and programs, each address of the outputs is compared by the addresses of the
+    parameters that its element is computed from: shapes may differ, layouts count.
 
     Of instructions and programs is compared from which places in memory of which parameters the
     element at each place in memory of the outputs is made: shapes may differ, layouts count.
@@ -93,12 +99,12 @@ def movements(
         a: A map, an instruction, or a computation or program, whose root is compared; or whatever
             `read` takes, which is a program.
         b: Another one; of an instruction and a program, the program's root.
-        by_name: Parameters of the same name belong together, instead of those of the same number.
+        by_name: Pair parameters by name instead of by number.
         seconds: Processor time for programs; what takes longer is undecided.
 
     Raises:
         TypeError: One is a map, the other is not.
-        UnknownNameError: `by_name` is asked, and the names are not the same.
+        UnknownNameError: `by_name` is set, and the names differ.
         HloscopeError: A source cannot be read.
 
     >>> text = "ENTRY e { p = f32[4,8] parameter(0) ROOT r = SHAPE reshape(p) }"
@@ -114,6 +120,8 @@ def movements(
         not by_name
         and not isinstance(a, InstructionView)
         and not isinstance(b, InstructionView)
+        # With equal sizes and layouts an index and an address correspond, so the comparison of
+        # indices decides, which is cheaper and compares callees structurally.
         and _same_places(_computation(a), _computation(b))
     ):
         yield from _compared(a, b, seconds)
@@ -126,7 +134,7 @@ def movements(
 def _moved(
     a: InstructionView, b: InstructionView, order: Sequence[int] | None, seconds: float
 ) -> Iterator[Compared]:
-    """Output by output, as long as there is time."""
+    """Compare data movement output by output, while there is time."""
     if len(a.outputs) != len(b.outputs):
         yield _different("outputs", f"{len(a.outputs)} outputs, and {len(b.outputs)}")
         return
@@ -141,7 +149,7 @@ def _moved(
 
 
 def _headers(*views: Program | ComputationView | InstructionView) -> list[Header]:
-    """Attributes of the modules."""
+    """The attributes of the views' modules."""
     programs = [view if isinstance(view, Program) else view.program for view in views]
     return [program.module.extras for program in programs]
 
@@ -165,7 +173,7 @@ def _compared(
 def _operand_types(
     a: Sequence[Instruction], b: Sequence[Instruction], what: str
 ) -> Iterator[Compared]:
-    """What differs between the types of two programs' parameters, or instructions' operands."""
+    """Yield the differences between the types of parameters or operands."""
     if len(a) != len(b):
         yield _different(f"{what}s", f"{len(a)} {what}s, and {len(b)}")
         return
@@ -174,7 +182,7 @@ def _operand_types(
 
 
 def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
-    """What differs between two types, layouts left out, leaf by leaf."""
+    """Yield the differences between two types, tensor by tensor, ignoring layouts."""
     ours, theirs = leaf_types(a), leaf_types(b)
     if len(ours) != len(theirs):
         said = "outputs" if what == "output" else "tensors"
@@ -188,7 +196,7 @@ def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
 
 
 def _plain(type: Type) -> object:
-    """What has to be the same of a type: sizes, bounds and elements, not the layout."""
+    """The type without its layout, for comparison."""
     if isinstance(type, TensorType):
         return replace(type, layout=None)
     return type
@@ -200,7 +208,10 @@ def _type_text(type: Type) -> str:
 
 
 def _same_places(a: Computation, b: Computation) -> bool:
-    """Have parameters and outputs the same sizes and layouts: is an index a place in memory?"""
+    """Are the sizes and layouts of parameters and outputs equal and static?
+
+    Then equal indices are equal addresses.
+    """
     ours, theirs = ([*x.parameters, x.root] for x in (a, b))
     return len(ours) == len(theirs) and all(
         _placing(mine.type) == _placing(other.type)
@@ -220,7 +231,7 @@ def _placing(type: Type) -> object:
 
 
 def _by_name(a: InstructionView, b: InstructionView) -> list[int]:
-    """For each parameter of `a` the number of that of `b` that has its name."""
+    """Return, for each parameter of `a`, the number of the parameter of `b` with the same name."""
     ours, theirs = ([p.name for p in _parameters(x)] for x in (a, b))
     if sorted(ours) != sorted(theirs) or len(set(ours)) < len(ours):
         both = ", ".join(ours[:4]) or "none", ", ".join(theirs[:4]) or "none"
@@ -235,7 +246,10 @@ def _parameters(view: InstructionView) -> tuple[Instruction, ...]:
 def _answers(
     a: Indexing, b: Indexing, headers: Sequence[Header], order: Sequence[int] | None = None
 ) -> Iterator[Compared]:
-    """Each output and operand of two answers; `order`: the operand of `b` for each of `a`."""
+    """Compare each output and operand of two results.
+
+    `order[k]` is the operand of `b` for operand `k` of `a`; the same number if not given.
+    """
     sides = [
         tuple(x.answer.instruction.calls)
         if x.answer.computation is None
@@ -243,6 +257,8 @@ def _answers(
         for x in (a, b)
     ]
     itself = [(x.answer.instruction,) if x.answer.computation is None else () for x in (a, b)]
+    # Collectives read other devices: the two sides can be compared only if their device groups are
+    # known.
     participants = Participants(sides, headers, itself)
     if participants.reason:
         proof = Proof(Verdict.UNDECIDED, reason=participants.reason)
@@ -254,6 +270,8 @@ def _answers(
         return
     known = _counterparts(a.answer, b.answer, order)
     for one, other in zip(outputs, others, strict=True):
+        # The checks go from the coarse to the fine: the first difference is the reported one, and
+        # each later step may rely on what the earlier ones found equal.
         sizes = a.answer.sizes(one.type), b.answer.sizes(other.type)
         if sizes[0] != sizes[1]:
             said = " and ".join(str(list(size)) for size in sizes)
@@ -268,6 +286,8 @@ def _answers(
             said = f"{len(one.operands)} {a.answer.what}s, and {len(other.operands)}"
             yield _different(f"output {one.number}", said)
             continue
+        # A tensor that either side reads is compared: one without accesses must be unread on both
+        # sides.
         mine = {(o.number, x.leaf): None for o in one.touched for x in o.accesses}
         ours = (
             range(len(other.operands)) if order is None else [*map(order.index, range(len(order)))]
@@ -297,9 +317,10 @@ def _answers(
 def _counterparts(
     a: Answer, b: Answer, order: Sequence[int] | None = None
 ) -> dict[Instruction, Instruction]:
-    """For what `b` is about what `a` is about: the operands or parameters of the same numbers.
+    """Map operands or parameters of `b` to those of `a` with the same number.
 
-    What stands for two of them is left out.  Inside of equal computations, everything has one.
+    Pairs in which one instruction would have two partners are left out. In calls of structurally
+    equal computations every instruction is mapped.
     """
     ours, theirs = (
         x.instruction.operands if x.computation is None else x.computation.parameters
@@ -316,6 +337,7 @@ def _counterparts(
         pairs |= {*zip(other.parameters, mine.parameters, strict=False)}
         if number(mine) == number(other):
             pairs |= {*counterparts(other, mine).items()}
+    # A pair is kept only if both of its members occur in no other pair.
     count: Counter[object] = Counter([y for y, _ in pairs])
     count.update(("other", x) for _, x in pairs)
     return {y: x for y, x in pairs if count[y] == count["other", x] == 1}
@@ -326,7 +348,7 @@ def _different(what: str, reason: str) -> Compared:
 
 
 def verdict_of(found: list[Compared]) -> Verdict:
-    """Different if anything is; equal if all is proved."""
+    """Refuted if any part is refuted, else undecided if any part is, else proved."""
     verdicts = {c.proof.verdict for c in found}
     for verdict in (Verdict.REFUTED, Verdict.UNDECIDED):
         if verdict in verdicts:

@@ -1,4 +1,4 @@
-"""Programs run: arguments in, numpy arrays out."""
+"""Run programs: arguments in, numpy arrays out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def evaluate(
     max_bytes: int = MAX_BYTES,
     custom_calls: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Any:
-    """What a program returns: an array, or a tuple of several results.
+    """Run a program and return its result: an array, or a tuple if there are several.
 
     Args:
         program: Whatever `read` takes, or what it gave; a module.
@@ -30,8 +30,8 @@ def evaluate(
         entry: Name of another function or computation than the entry.
         max_steps: Most instructions to evaluate, loops counted as often as they run.
         max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls they stand for; they get
-            the operands as arrays.
+        custom_calls: Python functions by the target of the custom calls that they implement; they
+            get the operands as arrays.
 
     Raises:
         EvaluationError: An argument does not fit, a limit is reached, an assertion fails.
@@ -60,17 +60,17 @@ def evaluate_grid(
     max_bytes: int = MAX_BYTES,
     custom_calls: Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[Any]:
-    """What every process of a grid of replicas × partitions returns, replicas one after another.
+    """Run a program on replicas × partitions; return each process's result, replica by replica.
 
     Args:
-        program: What all run; as for `evaluate`, and so are the others.
-        processes: The arguments of each process; those of only one are for all.
+        program: The program that all processes run, as for `evaluate`.
+        processes: The arguments of each process; a single list is used for all.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
         entry: Name of another function or computation than the entry.
         max_steps: Most instructions to evaluate in all processes together.
         max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls they stand for.
+        custom_calls: Python functions by the target of the custom calls that they implement.
 
     Raises:
         EvaluationError: As for `evaluate`; or processes wait for each other for ever.

@@ -1,4 +1,4 @@
-"""Kernels of a dump folder, executed from their PTX on inputs that fit their HLO.
+"""Execution of kernels of a dump folder, from their PTX, on inputs that fit their HLO.
 
 A kernel of XLA gets one pointer for each array of its operands, then of its outputs.  Operands and
 outputs that share a buffer are one array in memory; its reads count for the operand, its writes for
@@ -47,7 +47,7 @@ from hloscope.ptx import (
 _TOLERANCE: Final = {"f32": 1e-3, "f64": 1e-6, "f16": 2e-2, "bf16": 1e-1}
 """Largest difference of outputs, relative to numbers above 1: sums are added in another order."""
 _COARSE: Final = 0.3
-"""The same for floats of 8 bits and fewer."""
+"""Largest relative difference for floats of 8 bits and fewer."""
 
 
 class _Leaf(Struct, frozen=True):
@@ -105,6 +105,8 @@ def execute_kernel(
     values = _inputs(given, inputs, seed)
     arguments, places = _arguments(given, values, _slices(dumped, given), _sorted(instruction))
     done = execute(ptx, kernel, launch, arguments, limits=limits)
+    # The memory model is independent of the execution: if it refuses the kernel, the run still
+    # counts.
     originals = [a.array for a in arguments if isinstance(a, Argument)]
     run = answer_of(done, originals, _names(given, places))
     contents = [run.outputs[done.memory.arrays[place].name] for place in places]
@@ -149,7 +151,7 @@ def execute_named(
 
 
 def _code_of(dumped: DumpedModule, name: str) -> tuple[PtxModule, Kernel, Launch]:
-    """Return the PTX of an instruction, its kernel, and how it is launched."""
+    """Return the PTX of an instruction, its kernel, and its launch dimensions."""
     launch = dumped.launch(name)
     if launch is None:
         several = dumped.launches(name)
@@ -199,7 +201,7 @@ def _indices(type_: Type) -> list[tuple[int, ...]]:
 
 
 def _slices(dumped: DumpedModule, given: list[_Leaf]) -> list[tuple[int, int] | None]:
-    """Allocation and offset of each array; `None` where the folder does not state it."""
+    """Allocation and byte offset of each array; `None` where the folder does not state them."""
     slices = {} if dumped.buffers is None else dumped.buffers.slices
     several = sum(leaf.role == "output" for leaf in given) > 1
     found = []
@@ -219,6 +221,8 @@ def _inputs(given: list[_Leaf], inputs: Sequence[Array] | None, seed: int) -> li
             raise UnsupportedError(f"{leaf.name} is too large to execute its kernel")
     if inputs is None:
         sizes = [n for leaf in given for n in leaf.type.shape if n > 1]
+        # An integer operand may be an index into any dimension, so it must be below the smallest
+        # size.
         below = min([MOST_INDEX, *sizes])
         generator = np.random.default_rng(seed)
         return [drawn(leaf.type, generator, below) for leaf in operands]
@@ -259,6 +263,8 @@ def _arguments(
     count = 0
     for i, leaf in enumerate(given):
         at = slices[i]
+        # Arrays at the same place of one allocation are one array in memory: an output in place of
+        # its operand must start with the operand's content.
         if at is not None and at in first:
             arguments.append(Same(first[at]))
             places.append(places[first[at]])
@@ -279,7 +285,10 @@ def _arguments(
 
 
 def _names(given: list[_Leaf], places: list[int]) -> dict[tuple[int, str], str]:
-    """Name what reads the first array of a buffer, and what writes the last."""
+    """Name each memory array for reads after its first owner, and for writes after its last.
+
+    Operands come before outputs, so reads count for the operand and writes for the output.
+    """
     names = dict[tuple[int, str], str]()
     for leaf, place in zip(given, places, strict=True):
         names.setdefault((place, "read"), leaf.name)

@@ -1,7 +1,8 @@
-"""Questions about wrong programs end with what is wrong in the program.
+"""Findings of the verifier as errors of queries about invalid programs.
 
-What claims something of a program (a proof, equality, results) verifies it first, by `check`.
-Other questions do not: one that goes wrong looks then, by `explains_invalid_program`.
+A query that states something of a program's values (a proof, equality, results) verifies the
+program first, by `check`. Other queries verify it only after an unexpected error, by
+`explains_invalid_program`.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ T = TypeVar("T")
 
 
 def findings(module: Module) -> list[Diagnostic]:
-    """Everything that is wrong with a module."""
+    """Every finding of the verifier about a module."""
     if module.has_tree and isinstance(module, stablehlo.TreeModule):
         return verifier.verify_mlir(module.tree)
     return verifier.verify_hlo(module)
 
 
 def is_known_valid(module: Module) -> bool:
-    """Was a module verified before, and is it valid?"""
+    """Was the module verified before and found valid?"""
     return module in _RIGHT
 
 
 def check(module: Module | None) -> None:
-    """Refuse a wrong module with the first thing that is wrong; a module is verified once.
+    """Refuse an invalid module with its first finding; a module is verified once.
 
     Raises:
         VerifyError: It is wrong.
@@ -44,7 +45,9 @@ def check(module: Module | None) -> None:
 
 
 def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
-    """Refuse wrong instructions of a module; what it has besides is not looked at, unless MLIR's.
+    """Refuse invalid instructions of a module.
+
+    Only the given instructions are verified, except that a StableHLO module is verified as a whole.
 
     Raises:
         VerifyError: One of them is wrong.

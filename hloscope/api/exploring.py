@@ -1,4 +1,4 @@
-"""The explorer: a program, its maps and verdicts, gathered for one page."""
+"""The explorer: one page with a program, its maps and verdicts."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
-"""Yields the items of a long run while it says how far it is."""
+"""Yields the items of a long run while it shows progress."""
 
 TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
-"""Parts about kernels, in order, by what is told one after the other."""
+"""Parts about kernels: the parts of one tuple are computed by one process, in order."""
 EXPLORER_PARTS: Final = ("cost", "memory", "maps", *TOGETHER[0], *TOGETHER[1])
-"""What a page may tell besides the program itself."""
+"""The optional parts of a page; the program itself is always there."""
 DEVICE: Final = "h100"
 MANY: Final = 8192
-"""Of a program with so many instructions parts are told side by side, if that is wanted."""
+"""Least instructions of a program whose parts are computed by several processes, if allowed."""
 MOST_OUTPUTS: Final = 4096
-"""Of an instruction with more outputs the explorer tells the first ones."""
+"""Most outputs of an instruction that the explorer shows."""
 MOST_ASKED_FROM: Final = 64
-"""Of operands, and tensors of one, past which the explorer leaves out the way back from them."""
+"""Most operands, and tensors of one operand, for which input-to-output maps are shown."""
 
 
 def _silently(items: Sequence[T], _: str) -> Iterable[T]:
@@ -98,17 +98,17 @@ def explore(
     jobs: int = 1,
     invalid: Invalid | None = None,
 ) -> Explorer:
-    """A page to look at a program, its maps and the verdicts about it.
+    """A page to view a program, its maps and the verdicts about it.
 
     Args:
-        program: What is looked at.
-        parts: Which of `EXPLORER_PARTS` the page has besides the program.
-        device: The GPU that coalescing and footprints are told for.
+        program: The program.
+        parts: The parts of the page, out of `EXPLORER_PARTS`.
+        device: The GPU of coalescing and footprints.
         before: An older program: the page states what is different.
-        shown: Yields the items of a long run; it may show how far it is.
+        shown: Yields the items of a long run; it may show progress.
         jobs: Processes that work on a large program side by side, where they can be forked.
-        invalid: What is wrong with the program: the page lists it, and answers the instructions
-            beside invalid ones.  Without it the program is taken as valid.
+        invalid: What is wrong with the program: the page lists it, and has results for the other
+            instructions.  Without it the program is taken as valid.
 
     Raises:
         ValueError: There is no such part.
@@ -124,7 +124,7 @@ def explore(
 
 
 class _Gathering:
-    """All that a page has, asked of a program part by part."""
+    """The contents of a page, computed part by part."""
 
     def __init__(
         self,
@@ -138,11 +138,14 @@ class _Gathering:
         self.invalid = invalid if invalid is not None and invalid.reasons else None
         self.numbering = Numbering(program.module, program.analysis.structure_ids)
         self.beside = jobs - 1 if len(self.numbering) >= MANY and CAN_FORK else 0
-        """How many processes may still be begun beside this one."""
+        """Number of processes that may still be started."""
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))
         self._told_first: dict[tuple[object, ...], int] = {}
-        """By key, an instruction whose answer names no other: it is that of all alike."""
+        """By structure, an instruction whose result names no other instruction.
+
+        The result is that of every instruction of the structure.
+        """
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
         self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
         self._names_others = False
@@ -150,6 +153,7 @@ class _Gathering:
     def contents(self, parts: Sequence[str], before: Program | None) -> Contents:
         groups = [[name for name in group if name in parts] for group in TOGETHER]
         with ExitStack() as stack:
+            # The slow parts run in child processes while this one computes the others.
             begun = [self._begun(group, stack) for group in groups]
             chunks: dict[str, Any] = {
                 "rows": rows(self.numbering),
@@ -165,7 +169,7 @@ class _Gathering:
                 chunks["answers"] = self.answers().to_json()
             for group, work in zip(groups, begun, strict=True):
                 told = None if work is None else work.result()[0]
-                if told is None:  # that may have been killed
+                if told is None:  # no child process was started, or it was killed
                     self._tell(group)
                 else:
                     self.kernels.add_told(told)
@@ -186,7 +190,10 @@ class _Gathering:
         )
 
     def _begun(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
-        """What tells parts about kernels beside this process, if that is wanted and possible."""
+        """Start a child process that computes parts about kernels.
+
+        `None` if there are no such parts, or no process can be started.
+        """
         if not parts or not self.beside:
             return None
         try:
@@ -197,7 +204,7 @@ class _Gathering:
         return work
 
     def _tell(self, parts: Sequence[str]) -> None:
-        """Tell parts about kernels."""
+        """Compute parts about kernels."""
         tell = {
             "coalesce": self.coalescing,
             "footprint": self.footprints,
@@ -208,13 +215,13 @@ class _Gathering:
             tell[part]()
 
     def _apart(self, parts: Sequence[str]) -> list[Any]:
-        """Tell parts about kernels in a process of its own, as a list that JSON can say."""
+        """Compute parts about kernels in a child process; return a list that JSON can encode."""
         self.shown = _silently
         self._tell(parts)
         return self.kernels.told()
 
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
-        """The instructions that are not answered, with the finding that forbids each."""
+        """The instructions without results, each with the finding that forbids them."""
         return [
             {"k": self.numbering.numbers[ins], "text": visible(f"{ins.name}: {reason}")}
             for ins, reason in invalid.reasons.items()
@@ -223,9 +230,14 @@ class _Gathering:
     # ---------------------------------------------------------------------------------- maps
 
     def answers(self) -> Answers:
-        """The maps of all instructions, both ways; of computations alike, those of the first."""
+        """The maps of all instructions in the two directions.
+
+        Of structurally equal computations, the first one's results are repeated for the others.
+        """
         first, computations = self.numbering.first, self.numbering.computations
-        of_all_alike = [True] * len(computations)  # is it told of all those alike as it is?
+        # Does every result of this computation name no instruction?  Only then do structurally
+        # equal computations have it in common.
+        of_all_alike = [True] * len(computations)
         asked: list[tuple[int, Instruction | None]] = [
             (place, ins)
             for place, computation in enumerate(computations)
@@ -243,10 +255,11 @@ class _Gathering:
         return self._told
 
     def _answer(self, ins: Instruction) -> bool:
-        """Tell of an instruction; does it say the same of all that are alike?"""
+        """Add the maps of an instruction; return whether equal instructions share them."""
         if self.invalid is not None and ins in self.invalid.reasons:
             self._told.refuse(self.numbering.numbers[ins], self.invalid.reasons[ins])
             return False
+        # Nothing is read, so there are no maps, which is true of every equal instruction.
         if not ins.operands and not ins.calls:
             return True
         answers, analysis = self._told, self.program.analysis
@@ -265,13 +278,15 @@ class _Gathering:
         if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
             left_out += f"only {MOST_OUTPUTS:,} outputs are shown"
         answers.add(number, reads, reaches, left_out)
+        # `_row` sets `_names_others` when a map has runtime variables: they name the instruction
+        # that computes them, which differs between equal computations.
         if not alike or self._names_others:
             return False
         self._told_first[alike] = number
         return True
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
-        """For each output what is read of the operands, then of values that regions read."""
+        """Yield, for each output, the rows of its maps to operands, then to captured values."""
         analysis = self.program.analysis
         captured = analysis.captured(ins)
         for output, here in enumerate(analysis.tensors(ins.type)[:MOST_OUTPUTS]):
@@ -286,7 +301,7 @@ class _Gathering:
             yield output, [row for _, _, row in sorted(found)]
 
     def _reaches(self, ins: Instruction) -> tuple[list[tuple[int, int, list[int]]], str]:
-        """For each tensor of each operand which elements of the outputs it reaches."""
+        """Return the rows of maps from tensors of operands to outputs, and a note on omissions."""
         analysis = self.program.analysis
         every = [*ins.operands, *analysis.captured(ins)]
         if len(every) > MOST_ASKED_FROM:
@@ -310,7 +325,11 @@ class _Gathering:
         return found, left_out
 
     def _row(self, number: int, leaf: int, some: Accesses, here: Type, there: Type) -> int:
-        """The number of an answer about one tensor; accesses are recognised by identity."""
+        """The number of the row of maps about one tensor.
+
+        Rows are found by the identity of the accesses, which equal instructions share; comparing
+        their maps would cost more than the row.
+        """
         key = number, leaf, tuple(map(id, some)), id(here), id(there)
         known = self._rows.get(key)
         if known is None:
@@ -323,13 +342,16 @@ class _Gathering:
         return known[1]
 
     def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:
-        """The accesses between places in memory; equal questions are asked once."""
+        """The accesses between physical (or linear) indices of the two tensors.
+
+        Results are cached: many instructions have equal accesses and types.
+        """
         key = some, here, there, is_linear
         known = self._placed.get(key)
         if known is None:
             try:
                 known = (linear if is_linear else physical)(some, here, there)
-            except HloscopeError as error:  # nobody knows where an array of no bounds lies
+            except HloscopeError as error:  # an array without bounds has no addresses
                 known = (Access.unknown(error.message),)
             self._placed[key] = known
         return known
@@ -351,7 +373,10 @@ class _Gathering:
         return Model(self.device).memory(self.program.analysis, self.program.dump)
 
     def coalescing(self) -> None:
-        """What the warps of each kernel move; facts name nothing, so equal kernels share them."""
+        """Add the transfers of the warps of each kernel.
+
+        The facts contain no names, so structurally equal kernels share them.
+        """
         asked = self._memory
         known: dict[int, tuple[Any, int]] = {}
         target = cost.target_of(self.program.module)
@@ -374,7 +399,7 @@ class _Gathering:
             self.kernels.add("coalesce", self.numbering.numbers[ins], number)
 
     def footprints(self) -> None:
-        """The bytes that each kernel moves at least, and how often it runs."""
+        """Add the least bytes that each kernel moves, and how often it runs."""
         device = devices.gpu_of(self.device)
         asked = cost.Footprints(self.program.analysis, device, self._memory.kernels)
         known: dict[tuple[int, int | None], tuple[Any, int]] = {}
@@ -391,7 +416,7 @@ class _Gathering:
                 self.kernels.add("footprint", self.numbering.numbers[ins], known[key][1])
 
     def cancellations(self) -> None:
-        """Each chain of data movement, at every instruction that it leads through."""
+        """Add each chain of data movement to every instruction on it."""
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
@@ -414,7 +439,8 @@ class _Gathering:
                     facts = chain_facts(figures, places, sources[model])
                     number = known[key] = self.kernels.number(facts)
                 told = number, places.steps
-                if alike is not None:  # it is as far from one to another there, too
+                # Chains of one pattern have the same steps, at the same distances from the sink.
+                if alike is not None:
                     by_pattern[alike] = told
             number, steps = told
             sink = self.numbering.numbers[chain.sink]
@@ -423,7 +449,7 @@ class _Gathering:
                     self.kernels.add("cancel", sink - back, number, sink)
 
     def tiles(self) -> None:
-        """How each kernel can be tiled; of kernels that compute the same, one is asked."""
+        """Add how each kernel can be tiled; structurally equal kernels are analysed once."""
         structure_ids = self.program.analysis.structure_ids
         number, type_number = structure_ids.number, structure_ids.type_number
         known: dict[Any, int] = {}
@@ -451,6 +477,6 @@ class _Gathering:
             return {"refused": visible(error.message)}
 
     def differences(self, before: Program) -> dict[str, Any]:
-        """What is different from an older program."""
+        """The structural differences from an older program."""
         found = compare.differences_of_programs(before.module, self.program.module)
         return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -1,7 +1,7 @@
-"""What a scan keeps of a program: a row about it, and one for each of its kernels.
+"""The rows of a scan about a program: one for the program, and one for each kernel.
 
-What is said of a kernel follows from its structure alone, so equal kernels have it in common,
-whichever program they are in: names that messages speak of are left out, and maps are in order.
+The facts of a kernel follow from its structure alone, so equal kernels share them, whichever
+program they are in: messages contain no names, and maps are sorted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORST_FIRST: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
 
 
 class Facts:
-    """What is found out about a program."""
+    """The facts about one program."""
 
     def __init__(self, program: Program, device: str, store: Store) -> None:
         self._program: Final = program
@@ -104,7 +104,10 @@ class Facts:
         }
 
     def _held(self) -> dict[str, Any]:
-        """Bytes that are live and held; sums alone where no moments are known."""
+        """Live and held bytes.
+
+        Without a schedule there are only the sums of parameters and outputs.
+        """
         memory = ProgramMemory(self._program.module)
         sums = memory.sums
         row: dict[str, Any] = {
@@ -154,7 +157,7 @@ class Facts:
             yield {**row, "times": runs[computation]}
 
     def _of_kernel(self, ins: Instruction, place: Place) -> dict[str, Any]:
-        """What its structure says; taken from elsewhere if it is known."""
+        """The facts that follow from the kernel's structure; read from the store if it has them."""
         try:
             digest = self._digests.of_kernel(ins, place.computation)
         except TypeError:  # a part of it has no equality, so its answers are not shared
@@ -180,6 +183,7 @@ class Facts:
             "opcodes": _counted(map(opcode_of, inside or [ins])),
             "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
         }
+        # Each part fails alone: a kernel without a thread map still has maps and a cost.
         row |= _tried("maps", lambda: self._maps(ins), problems)
         costs = list[KernelCost]()
         row |= _tried("cost", lambda: self._cost(ins, costs), problems)
@@ -192,7 +196,7 @@ class Facts:
         }
 
     def _maps(self, ins: Instruction) -> dict[str, Any]:
-        """How its outputs depend on its operands, one line for each way."""
+        """The columns about how outputs depend on operands, with one line for each map."""
         analysis = self._program.analysis
         lines: set[str] = set()
         reasons: set[str] = set()
@@ -213,7 +217,9 @@ class Facts:
         }
 
     def _cost(self, ins: Instruction, costs: list[KernelCost]) -> dict[str, Any]:
-        """What one run of the kernel costs; the cost is added to the list."""
+        """The columns about the cost of one run of the kernel; it is appended to `costs`."""
+        # The place has one run: how often a kernel runs belongs to its program, not to its
+        # structure.
         found = self._costs.of(ins, Place(self._program.module.entry, 1, (), 1, 1))
         costs.append(found)
         footprint = found.footprint
@@ -224,7 +230,7 @@ class Facts:
         }  # fmt: skip
 
     def _coalescing(self, kernel: KernelCost) -> dict[str, Any]:
-        """What the threads and tiles of a kernel transfer.
+        """The columns about the transfers of a kernel's threads and tiles.
 
         Raises:
             UnsupportedError: Its thread map is not known.
@@ -239,37 +245,37 @@ class Facts:
 
 
 def _padded(values: Iterable[Instruction]) -> int:
-    """Bytes that arrays take in memory, with what the tiles of their layouts leave empty."""
+    """Bytes of arrays in memory, with the padding of their tiles."""
     types = [leaf for value in values for leaf in leaf_types(value.type)]
     sizes = [array_bytes(type) for type in types if isinstance(type, TensorType)]
     return sum([size.padded for size in sizes if size is not None])
 
 
 def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:
-    """What a part finds; that it fails is a problem of this part alone."""
+    """The columns of a part; if it fails, its error is added to `problems`."""
     try:
         return part()
     except HloscopeError as error:
         problems.append(f"{name}: {error.worded(_nameless)}")
     except (MemoryError, RecursionError):
         raise
-    except Exception as error:  # a wrong program, or a bug of ours: all other parts are still told
+    except Exception as error:  # an invalid program or a defect: the other parts still count
         problems.append(f"{name}: internal error: {type(error).__name__}: {error}")
     return {}
 
 
 def _nameless(value: object, form: str = "") -> str:
-    """Values in messages about a structure, which many programs have under names of their own."""
+    """Format a value of a message; names become `_`, so that equal structures share messages."""
     return "_" if isinstance(value, Label) else plain(value, form)
 
 
 def _counted(names: Iterator[str] | map[str]) -> list[list[Any]]:
-    """How often there is each, in order of the names."""
+    """Pairs of a name and its count, sorted by name."""
     return [[name, count] for name, count in sorted(Counter(names).items())]
 
 
 def _total(kernels: list[dict[str, Any]], *columns: str) -> int:
-    """The sum over all runs of all kernels; what is not known counts as nothing."""
+    """The sum of columns over all runs of all kernels; unknown amounts count as 0."""
     return sum((row.get(name) or 0) * row["times"] for row in kernels for name in columns)
 
 

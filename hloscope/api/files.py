@@ -1,4 +1,4 @@
-"""What is in files; where one cannot be read, what may have been meant."""
+"""Contents of files. An error about a file lists files with similar names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hloscope.errors import InputError, did_you_mean
 
 
 class FilePath(os.PathLike[str]):
-    """A path as it was written: what looks like a program, too, is a path here."""
+    """A path given by the user: it is never read as the text of a program."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -19,7 +19,7 @@ class FilePath(os.PathLike[str]):
 
 
 def bytes_of_file(file: str | os.PathLike[str]) -> bytes:
-    """What is in a file, uncompressed.
+    """The decompressed contents of a file.
 
     Raises:
         InputError: It is not there, is a directory or cannot be read; with files of like names.

@@ -20,10 +20,10 @@ from hloscope.ops import (
 
 
 def computing(root: Instruction) -> Instruction:
-    """The instruction that computes a value; of several values, the one that computes most bytes.
+    """The instruction that computes a value; if there are several, the one with the largest result.
 
     Tuples and their elements, returns, bitcasts, barriers and dependencies compute nothing: their
-    operands are followed.  It is the root itself if all of them lead to parameters and constants.
+    operands are followed. The result is `root` if all paths lead to parameters and constants.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
@@ -44,6 +44,8 @@ def computing(root: Instruction) -> Instruction:
             case GetTupleElement() | Bitcast() | AddDependency():
                 waiting.append(value.operands[0])
             case Tuple() | Return() | OptimizationBarrier():
+                # The stack returns the first operand first, so equal sizes are decided by program
+                # order: `max` returns the first of equals.
                 waiting += reversed(value.operands)
             case Parameter() | Constant():
                 pass
@@ -54,7 +56,7 @@ def computing(root: Instruction) -> Instruction:
 
 
 def computation_of(module: Module, name: str) -> Computation:
-    """The computation of that name, with or without `%`.
+    """The computation with the given name, with or without `%`.
 
     Raises:
         UnknownNameError: Nothing has that name.
@@ -67,7 +69,7 @@ def computation_of(module: Module, name: str) -> Computation:
 
 
 def instruction_of(computation: Computation, name: str) -> Instruction:
-    """The instruction of a computation, with or without `%`.
+    """The instruction of a computation with the given name, with or without `%`.
 
     Raises:
         UnknownNameError: Nothing has that name.
@@ -80,9 +82,9 @@ def instruction_of(computation: Computation, name: str) -> Instruction:
 
 
 def find(module: Module, name: str) -> tuple[Computation, Instruction]:
-    """The instruction `name`, or `computation/name`, with or without `%`, and where it is.
+    """The instruction `name` or `computation/name`, with or without `%`, and its computation.
 
-    The entry computation comes first, then all others.
+    The entry computation is searched first, then all others.
 
     Raises:
         UnknownNameError: There is none, or several outside the entry computation.
@@ -104,9 +106,9 @@ def find(module: Module, name: str) -> tuple[Computation, Instruction]:
 
 
 def find_all(module: Module, name: str) -> list[tuple[Computation, Instruction]]:
-    """The instruction of that name; or all, if `*` and `?` in it stand for any text or character.
+    """The instruction of a name, or all that match a pattern: `*` is any text, `?` any character.
 
-    A pattern without computation goes for all computations.
+    A pattern without a computation is matched in all computations.
 
     Raises:
         UnknownNameError: Nothing has that name.

@@ -9,7 +9,7 @@ from hloscope.ir import Module, array_bytes, to_networkx
 
 
 def program_graph(module: Module) -> Any:
-    """The instructions of all computations as one graph; see `Program.to_networkx`."""
+    """The instructions of all computations as one networkx graph; see `Program.to_networkx`."""
     opcode = opcodes()
     names = {ins: f"{computation.name}/{ins.name}" for computation in module for ins in computation}
     graph = to_networkx(names, names)

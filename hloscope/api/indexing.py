@@ -1,4 +1,4 @@
-"""The answer to an indexing question."""
+"""The result of an indexing query."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ else:
     in_sizes = lazy("hloscope.api.unknown_sizes")
 
 _Each: TypeAlias = Sequence[tuple[OperandAnswer, Sequence[int]]]
-"""Operands, and which of their tensors are asked about."""
+"""Operands, each with the tensors to prove."""
 _Asked: TypeAlias = "tuple[_Each, Check | None]"
 TOGETHER: Final = 32
-"""So many outputs are proved together, by one process of isl."""
+"""Outputs that are proved together by one process of isl."""
 FEW: Final = 64
-"""So many tensors are asked about one by one; of more, those out of reach are told together."""
+"""Most tensors that are proved one by one; of more, the unread ones are proved together."""
 
 
 class Indexing(Tabular):
-    """The answer to an indexing question; prints itself, also in notebooks.
+    """The result of an indexing query; prints itself, also in notebooks.
+
+    `len`, iteration and `indexing[k]` go over the operands of the first output (or, for
+    `indexing_from`, over the outputs).
 
     `len`, iteration and `indexing[k]` go over the operands of the first output asked about (or, for
     `indexing_from`, over the outputs).
@@ -67,7 +70,7 @@ class Indexing(Tabular):
 
     @property
     def operands(self) -> tuple[OperandAnswer, ...]:
-        """What is touched of each operand; asked from an operand: of each output."""
+        """The accesses of each operand; of a query from an operand, those of each output."""
         outputs = self.answer.outputs
         if self.answer.direction == "output_to_input":
             return tuple(outputs[0].operands) if outputs else ()
@@ -84,14 +87,14 @@ class Indexing(Tabular):
 
     @property
     def maps(self) -> tuple[tuple[IndexingMap, ...], ...]:
-        """The maps of each operand, without accesses nothing is known about."""
+        """The maps of each operand; accesses without a known map are left out."""
         return tuple(
             [tuple([a.map for a in o.accesses if a.map is not None]) for o in self.operands]
         )
 
     @property
     def map(self) -> IndexingMap:
-        """The map, where there is just one.
+        """The only map.
 
         Raises:
             ValueError: There are several maps, or none.
@@ -105,7 +108,12 @@ class Indexing(Tabular):
     def prove(
         self, *, seed: int = 0, by_execution: bool = False, prover: Prover | None = None
     ) -> Indexing:
-        """The same answer with a proof for the maps of each operand.
+        """Return this result with a proof for the maps of each operand.
+
+        The program is verified first, because the maps of an invalid one have no meaning. Then the
+        maps are compared with the program twice, without our composition and simplification: by
+        isl, and at single elements, all of a small output or a sample. Maps in terms of sizes are
+        compared with the instruction at some of these sizes.
 
         The program is verified first: the maps of a wrong one have no meaning.  Then the maps are
         compared with the program twice, without our composition and simplification:
@@ -113,10 +121,10 @@ class Indexing(Tabular):
         are compared with the instruction at some of these sizes.
 
         Args:
-            seed: Of the elements, and of values read at run time, that are drawn.
-            by_execution: Run the instruction too, or a small instance of it: no element that is
-                not in the maps may move an output element.  This uses no rule.
-            prover: Remembers what it has checked, where many answers about a program are.
+            seed: Seed of the sampled elements and of the values of runtime variables.
+            by_execution: Run the instruction too, or a small instance of it: changing an element
+                outside the maps must not change an output element.  This uses no rule.
+            prover: A prover that many results about one program share; it remembers its checks.
 
         Raises:
             VerifyError: The program is wrong.
@@ -149,7 +157,7 @@ class Indexing(Tabular):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The proofs that `verify` found, output by output, operand by operand."""
+        """The proofs that `prove` found, output by output, operand by operand."""
         every = [o.check for output in self.answer.outputs for o in output.operands]
         return tuple([check for check in every if check is not None])
 
@@ -174,7 +182,9 @@ class Indexing(Tabular):
 
     @explains_invalid_program
     def to_elements(self, at: Sequence[int]) -> str:
-        """The elements that one element touches, as boxes with their number.
+        """The related elements of one element, as boxes with their number.
+
+        They are the elements that it reads, or of a query from an operand those that depend on it.
 
         Raises:
             ValueError: The tensor has no such element.
@@ -193,7 +203,7 @@ class Indexing(Tabular):
         return display.to_elements(self.answer, tuple(at))
 
     def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
-        """The same as an object of schema `hloscope.elements/1`.
+        """The related elements of one element, as an object of schema `hloscope.elements/1`.
 
         Raises:
             ValueError: The tensor has no such element.
@@ -220,7 +230,7 @@ class Indexing(Tabular):
         return COLUMNS
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """A row for each map, output by output; what is not touched has no row."""
+        """Yield a row for each map, output by output; an operand without accesses has no row."""
         for output in self.answer.outputs:
             for operand in output.touched:
                 for access in operand.accesses:
@@ -253,7 +263,7 @@ COLUMNS: Final[Columns] = {
 
 
 class _Proving:
-    """Proofs for the outputs of one answer, by one prover."""
+    """Proofs for the outputs of one result, by one prover."""
 
     def __init__(self, answer: Answer, prover: Prover) -> None:
         self._answer, self._verifier = answer, prover
@@ -266,7 +276,7 @@ class _Proving:
         self._is_wide = (len(asked) if self._is_inverse else sum(self._tensors.values())) > FEW
 
     def proved(self) -> list[OutputAnswer]:
-        """The outputs with proofs: of all tensors of each operand, or of those asked from."""
+        """The outputs with the proofs of their operands."""
         found: list[OutputAnswer] = []
         outputs = self._answer.outputs
         for start in range(0, len(outputs), TOGETHER):
@@ -275,9 +285,9 @@ class _Proving:
         return found
 
     def _asked(self, output: OutputAnswer) -> _Asked:
-        """Which tensors are asked about one by one, and the proof of all others.
+        """The tensors to prove one by one, and one check for all others.
 
-        Of many tensors, those that the output does not reach are told together.
+        If an output has many tensors, those that it does not depend on are proved together.
         """
         operands = output.operands
         if not self._is_wide or not isinstance(operands, OperandAnswers):
@@ -286,6 +296,8 @@ class _Proving:
             self._answer.instruction, output.number, self._answer.computation
         )
         if isinstance(operands, TensorAnswers):
+            # A tensor is proved alone if the program reaches it, or if the result has maps for it:
+            # a map of a tensor that is out of reach would be wrong, and must be checked too.
             mine = {leaf for number, leaf in reached if number == operands.operand.number}
             mine.update([operand.leaf for operand in operands.touched])
             return [(o, [leaf]) for leaf in sorted(mine) for o in operands.of_number(leaf)], rest
@@ -297,13 +309,13 @@ class _Proving:
         return [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)], rest
 
     def _of(self, operand: OperandAnswer) -> Sequence[int]:
-        """The tensors that an answer about an operand is about."""
+        """The tensors that a result covers: one for a query from an operand, else all."""
         return [operand.leaf] if self._is_inverse else range(self._tensors[operand.number])
 
     def _proved(
         self, outputs: Sequence[OutputAnswer], asked: Sequence[_Asked]
     ) -> Iterator[OutputAnswer]:
-        """Outputs with the proofs of what is asked about, and of all others together."""
+        """Yield the outputs with the proofs of their tensors and the common check of the others."""
         found = self._verifier.check_outputs(
             self._answer.instruction,
             [(o.number, self._maps(each)) for o, (each, _) in zip(outputs, asked, strict=True)],
@@ -320,7 +332,10 @@ class _Proving:
                 yield OutputAnswer(output.number, output.type, told)
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
-        """The maps of each tensor that is asked about; what is not known is so of all of them."""
+        """The maps of each tensor to prove.
+
+        An unknown access counts for all tensors of its operand.
+        """
         asked: list[tuple[int, int, Accesses]] = []
         for operand, leaves in each:
             unknown = [access for access in operand.accesses if access.map is None]
@@ -334,11 +349,12 @@ class _Proving:
     def _told(
         self, each: _Each, rest: Check | None, checks: Sequence[Check]
     ) -> list[OperandAnswer]:
-        """The operands with the proofs of their tensors, one after the other."""
+        """The operands, each with the combined proofs of its tensors."""
         told = []
         left = iter(checks)
         for operand, leaves in each:
             found = [next(left) for _ in leaves]
+            # The common check stands for the tensors of this operand that were not proved alone.
             if rest is not None and len(leaves) < self._tensors[operand.number]:
                 found.append(rest)
             told.append(operand.proved(proof.combined(found)))

@@ -1,4 +1,4 @@
-"""The types that follow for the results of every op, beside those that are declared."""
+"""Inferred and declared types of the results of every op."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class InferredTypes(NamedTuple):
 
 
 def types_of(source: Source, *, split: bool = False) -> InferredTypes:
-    """The types that follow for the results of every op of a text.
+    """Infer the types of the results of every op of a text.
 
     Args:
         source: The text.
-        split: StableHLO: it is several programs, `// -----` apart.
+        split: StableHLO: the text has several programs, separated by `// -----`.
 
     Raises:
         ParseError: It cannot be read.
@@ -63,7 +63,7 @@ def types_of(source: Source, *, split: bool = False) -> InferredTypes:
 
 
 def rows_of_tree(module: Operation) -> Iterator[OpTypes]:
-    """A row for each op of a StableHLO program that has results."""
+    """Yield a row for each op with results of a StableHLO program."""
     for operation in walk(module):
         if operation.results and operation.source and operation.name not in _NO_TYPING:
             found = inferred_types(operation)
@@ -74,9 +74,11 @@ def rows_of_tree(module: Operation) -> Iterator[OpTypes]:
 
 
 def rows_of_hlo(source: Source) -> Iterator[OpTypes]:
-    """A row for each instruction of an HLO module but its parameters."""
+    """Yield a row for each instruction of an HLO module except parameters."""
     module = parse_hlo(source.text, name=source.name, strict=True)
     opcode_of = opcodes()
+    # Inference depends only on the kind (op, operand types): large modules repeat few kinds. Errors
+    # name their instruction, so they are not cached.
     known: dict[Kind, tuple[Type, ...] | None] = {}
     for ins in (ins for computation in module for ins in computation):
         if isinstance(ins.op, Parameter):

@@ -1,7 +1,7 @@
-"""Programs with invalid instructions: the findings, and which kernels can be answered beside them.
+"""Programs with invalid instructions: the findings, and the kernels that are still analysed.
 
-An instruction whose types are wrong has no meaning, and neither has what calls it.  The others have
-the types that they declare, whatever computed their operands.
+An instruction whose types are wrong has no meaning, and neither has an instruction that calls it.
+The others have the types that they declare, even if an invalid instruction computes an operand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_NAMES: Final = 8
 
 
 class Invalid:
-    """What is wrong with a module, instruction by instruction; nothing if it is valid.
+    """The findings of a module by instruction; empty if it is valid.
 
     Attributes:
         findings: Every finding of the verifier, in the order of the text.
@@ -47,7 +47,7 @@ class Invalid:
         self.reasons: Final = self._reasons() if self.findings else {}
 
     def _reasons(self) -> dict[Instruction, str]:
-        """Findings by instruction: each finding begins where its instruction does."""
+        """Map instructions to findings: a finding starts at the position of its instruction."""
         places = {found.span.start: found for found in self.findings if found.span is not None}
         homes = {ins: computation for computation in self._module for ins in computation}
         wrong = {
@@ -55,6 +55,8 @@ class Invalid:
             for ins in homes
             if ins.span is not None and ins.span.start in places
         }
+        # A finding without an instruction, such as one about the whole module, leaves no part of it
+        # to analyse.
         for found in self.findings:
             if found.span is None or found.span.start in places:
                 raise VerifyError(found.message, span=found.span, rule=found.rule)
@@ -63,7 +65,7 @@ class Invalid:
     def _with_callers(
         self, wrong: Mapping[Instruction, str], homes: Mapping[Instruction, Computation]
     ) -> dict[Instruction, str]:
-        """Add the instructions that call a computation with an invalid instruction."""
+        """Add the instructions that call, at any depth, a computation with an invalid one."""
         callers: dict[Computation, list[Instruction]] = {}
         for ins in homes:
             for called in ins.calls:
@@ -79,7 +81,7 @@ class Invalid:
 
     @cached_property
     def hidden(self) -> frozenset[Computation]:
-        """Computations of which is not known how often they run.
+        """Computations with an unknown number of runs.
 
         They are called by an invalid instruction, or by a loop that holds one: its trip count may
         depend on that.
@@ -101,13 +103,13 @@ class Invalid:
 
     @property
     def note(self) -> str:
-        """A note for answers about the whole program: what they leave out."""
+        """A note on the invalid instructions that a result about the whole program leaves out."""
         names = [f"`{ins.name}`" for ins in self.reasons]
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         return f"left out, because invalid: {', '.join(names[:MOST_NAMES])}{more}"
 
     def kernels(self) -> list[tuple[Computation, Instruction]]:
-        """The kernels of the program that are answered, with their computations."""
+        """The kernels that are analysed, with their computations."""
         return [
             (place.computation, ins)
             for place in cost.running(self._module)
@@ -116,7 +118,7 @@ class Invalid:
         ]
 
     def is_answered(self, computation: Computation, ins: Instruction) -> bool:
-        """Is an instruction of a computation valid, and known how often it runs?"""
+        """Is the instruction valid, and is the number of its computation's runs known?"""
         return ins not in self.reasons and computation not in self.hidden
 
 

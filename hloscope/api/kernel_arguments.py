@@ -1,4 +1,4 @@
-"""Arguments of kernels as the command takes them, and arrays that fit the types of HLO."""
+"""Arguments of kernels in the syntax of the command, and random arrays for HLO types."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _INTEGER: Final = pattern(r"[-+]?(?:0[xX][0-9a-fA-F]+|\d+)")
 def ptx_arguments(
     words: Iterable[str], *, seed: int = 0, max_bytes: int = 1 << 30
 ) -> dict[str, Array | int | float]:
-    """Return the arguments of a kernel that words stand for, by name.
+    """Parse the arguments of a kernel; return them by name.
 
     Args:
         words: `x=f32[4,8]`, an array of random numbers; `x=f32[4,8]:0`, of one number;
             `x=FILE.npy`; `n=3` or `a=2.5`, a number.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         max_bytes: Most bytes of an array.
 
     Raises:
@@ -87,7 +87,7 @@ def _array(name: str, text: str, fill: float | None, seed: int, max_bytes: int) 
 
 
 def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Array:
-    """Return an array of random numbers: floats about 0, integers from 0 to `below - 1`."""
+    """Return a random array: floats from a normal distribution, integers from 0 to `below - 1`."""
     dtype, shape = dtype_of(type_.element), type_.shape
     match type_.element.kind:
         case "pred":
@@ -102,7 +102,7 @@ def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Arra
 
 
 def save_outputs(path: str, run: PtxRun) -> None:
-    """Write the arrays of a kernel that ran to a `.npz` file, or its only one to a `.npy` file.
+    """Write the arrays of an executed kernel to a `.npz` file, or its only array to a `.npy` file.
 
     Raises:
         InputError: The file cannot be written, or a `.npy` file is to hold several arrays.

@@ -1,4 +1,4 @@
-"""What may be asked of an instruction as a kernel: coalescing, footprint."""
+"""Queries about an instruction as a kernel: coalescing, footprint."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ else:
 
 
 class KernelQuestions:
-    """Questions to an instruction as a kernel on a GPU."""
+    """Queries about an instruction as a kernel on a GPU."""
 
     @property
     def _kernel(self) -> tuple[Program, Instruction]:
-        """The program and the instruction that is asked about."""
+        """The program and the instruction of the queries."""
         raise NotImplementedError
 
     def coalescing(
@@ -35,7 +35,7 @@ class KernelQuestions:
         thread_map: IndexingMap | ThreadLayout | str | None = None,
         tile: Sequence[int] | None = None,
     ) -> memory.Coalescing:
-        """How the warps of this kernel read and write memory.
+        """The memory requests of the warps of this kernel.
 
         Args:
             device: Name of the GPU.
@@ -67,7 +67,7 @@ class KernelQuestions:
         return memory.Coalescing(answer, ins, program.module)
 
     def footprint(self, device: str = "h100") -> memory.Footprint:
-        """How many bytes this kernel reads and writes at least.
+        """The least bytes that this kernel reads and writes.
 
         Args:
             device: The GPU, which decides what is updated in place.

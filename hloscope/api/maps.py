@@ -1,4 +1,4 @@
-"""Maps as text, simplified; and as lines of JSON."""
+"""Simplified maps, as text and as lines of JSON."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from hloscope.limits import read_json
 
 MAP_SCHEMA: Final = "hloscope.map/1"
 LINE_KEYS: Final = ("map", "point_dimensions")
-"""What `simplify --lines` reads of an object; everything else comes back as it was."""
+"""Keys that `simplify --lines` reads; it returns other keys unchanged."""
 POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False: False}
 """Values of `point_dimensions`: are variables with only one value replaced by it?"""
 
 
 def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
-    """What `simplify --json` prints; white space is no change."""
+    """The object that `simplify --json` prints; a difference in white space is not a change."""
     text = str(after)
     changed = "".join(given.split()) != "".join(text.split())
     return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
 
 
 def simplified_line(line: str, *, keep_points: bool = False, exact: bool = False) -> dict[str, Any]:
-    """The answer to one line of JSON, `{"map": ..}`; other keys come back as they are.
+    """Simplify the map of one line of JSON, `{"map": …}`; other keys are returned unchanged.
 
     Args:
         line: The line.
-        keep_points: Leave variables that have only one value, unless the line says otherwise.
+        keep_points: Keep variables that have only one value, unless the line sets it.
         exact: Look for still shorter forms, and prove them.
 
     Raises:
-        ParseError: The line is no such object, or its map is no map.
+        ParseError: The line is not such an object, or its map is not a map.
 
     >>> simplified_line('{"map": "(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]", "id": 7}')["map"]
     '(d0) -> (d0 * 2), domain: d0 in [0, 9]'

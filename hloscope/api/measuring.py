@@ -1,4 +1,4 @@
-"""Costs beside a profile: the measured time of kernels, and what they lose against their bounds."""
+"""Costs joined with a profile: the measured time of kernels, and the time above their bounds."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 MEASURED_SORTS: Final = ("lost", "time")
 """Amounts that the groups of measured kernels can be sorted by."""
 MOST_NOT_JOINED: Final = 10
-"""Events without an instruction that text names."""
+"""Most events without an instruction that the text lists."""
 
 
 class Measured(Tabular):
-    """The cost of a program beside a profile of it; prints itself, also in notebooks.
+    """The cost of a program joined with a profile of it; prints itself, also in notebooks.
 
     Attributes:
         cost: The cost by the model.
@@ -89,7 +89,7 @@ class Measured(Tabular):
 
     @property
     def about(self) -> str:
-        """What the profile recorded, and how much of it is joined, in one line."""
+        """The source of the profile, its runs and time, and the joined share, in one line."""
         joined = self.joined
         return (
             f"{joined.profile.source}: {joined.runs:,} runs, {time_text(joined.total)} in all; "
@@ -99,7 +99,7 @@ class Measured(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """What is not joined with its time, and what limits the answer."""
+        """Time that is not joined, by name, and the limits of the profile."""
         others = self.joined.not_joined
         lines = [
             f"not joined: {row.name}: {time_text(row.time)} in {row.count:,} events ({row.reason})"
@@ -169,7 +169,7 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(row: MeasuredCost) -> Hashable:
-    """What measured kernels of one row have in common: who makes them, and the bytes of one run."""
+    """The key of a row of equal kernels: their maker, and the bytes of one run."""
     if row.kernel is None:
         return row.instruction
     return row.kernel.maker, row.kernel.footprint.bytes

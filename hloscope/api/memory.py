@@ -1,4 +1,4 @@
-"""Answers about what one kernel moves: coalescing, footprint, conflicts in banks."""
+"""Memory traffic of one kernel: coalescing, footprint, bank conflicts."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ LIMITS: Final = tuple(KNOWN_LIMITS)
 
 
 def thread_map_of(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap | ThreadLayout:
-    """The thread map that a text stands for: a map, or a layout of Triton or CuTe of a tile.
+    """Parse a thread map: an indexing map, or a layout of Triton or CuTe for a tile.
 
     Raises:
-        ParseError: It stands for none.
+        ParseError: The text is neither.
     """
     return parse_thread_map(text, tile)
 
 
 class Asked(Protocol):
-    """A program: what these answers need of one."""
+    """The properties of a program that these results need."""
 
     @property
     def module(self) -> Module: ...
@@ -90,7 +90,7 @@ class Asked(Protocol):
 
 
 class Model(Struct, frozen=True):
-    """Under which model lanes are counted; what is not given, XLA's rules decide.
+    """The model of a kernel's launch; XLA's rules give every number that is not set.
 
     Attributes:
         device: Name of the device.
@@ -112,10 +112,10 @@ class Model(Struct, frozen=True):
     verdicts_only: bool = False
 
     def memory(self, analysis: Analysis, dump: DumpedModule | None = None) -> Memory:
-        """Answers under this model.
+        """Create the analysis of a program's kernels under this model.
 
         Args:
-            analysis: What values of the program read of others.
+            analysis: The maps of the program.
             dump: The dump folder's module that the program was read from, if it was.
 
         Raises:
@@ -169,7 +169,7 @@ class Coalescing(Tabular):
 
     @property
     def device(self) -> Device:
-        """Where it runs."""
+        """The device of the model."""
         return self.answer.device
 
     @property
@@ -179,27 +179,27 @@ class Coalescing(Tabular):
 
     @property
     def operands(self) -> tuple[ArrayUse, ...]:
-        """What is read."""
+        """The arrays that the kernel reads."""
         return self.answer.operands
 
     @property
     def outputs(self) -> tuple[ArrayUse, ...]:
-        """What is written."""
+        """The arrays that the kernel writes."""
         return self.answer.outputs
 
     @property
     def arrays(self) -> tuple[ArrayUse, ...]:
-        """What is read, then what is written."""
+        """The arrays that the kernel reads, then those that it writes."""
         return self.answer.arrays
 
     @property
     def utilisation(self) -> float:
-        """Share of the bytes moved that was asked for."""
+        """Used bytes over transferred bytes, from 0 to 1."""
         return self.answer.utilisation
 
     @property
     def efficiency(self) -> float:
-        """Sectors needed over sectors moved, of the array that is worst."""
+        """The lowest efficiency of the arrays: sectors needed over sectors transferred."""
         return self.answer.lowest
 
     def to_json(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Coalescing(Tabular):
         return coalescing_json(self.answer)
 
     def to_svg(self) -> str:
-        """A picture: 32 lanes and the sectors they touch, the worst warp beside the typical."""
+        """A picture: 32 lanes and their sectors, the worst warp beside a typical one."""
         return warps_svg(self.answer)
 
     def to_html(self) -> str:
@@ -228,11 +228,11 @@ class Coalescing(Tabular):
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each operand and output; what is not known of one is missing."""
+        """A row for each operand and output; unknown amounts are missing."""
         return [_array_record(array) for array in self.arrays]
 
     def plot(self, ax: Any = None, *, array: int | None = None) -> Any:
-        """The sectors that the lanes of a warp touch, of the array whose sectors waste most.
+        """The sectors that the lanes of a warp access, for the array with the most unused bytes.
 
         Args:
             ax: Axes of matplotlib to draw into; a new figure if not given.
@@ -317,7 +317,7 @@ class Footprint(Shown):
 
     @property
     def reuse(self) -> float:
-        """How often an element that is read is needed."""
+        """Average number of times that an element read is used."""
         return self.answer.reuse
 
     def to_json(self) -> dict[str, Any]:
@@ -325,7 +325,7 @@ class Footprint(Shown):
         return footprint_json(self.answer)
 
     def to_svg(self) -> str:
-        """A picture: of each array the part that is touched."""
+        """A picture of the accessed part of each array."""
         return footprint_svg(self.answer)
 
     def to_html(self) -> str:
@@ -355,12 +355,13 @@ def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> Foo
 def footprints_of(
     program: Asked, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
-    """The footprints of some kernels.
+    """The footprints of kernels.
 
     Raises:
         VerifyError: A kernel is wrong.
     """
     places = list(places)
+    # A fusion is invalid if an instruction inside it is.
     inside = [i for _, ins in places for called in ins.calls for i in called]
     check_part(program.module, [*(ins for _, ins in places), *inside])
     footprints = Footprints(program.analysis, gpu_of(device))
@@ -370,13 +371,13 @@ def footprints_of(
 def bank_conflicts(
     map: IndexingMap | str, shape: Sequence[int], *, bits: int = 32, device: str = DEFAULT
 ) -> BankUse:
-    """Conflicts in the banks of shared memory of one access to a tile.
+    """Bank conflicts of one access to a tile in shared memory.
 
     Args:
         map: From threads to an index in the tile; see `hloscope coalesce --thread-map`.
         shape: Sizes of the tile, padding included.
-        bits: Of an element.
-        device: Whose banks.
+        bits: Bits of an element.
+        device: Name of the GPU.
 
     Raises:
         UnsupportedError: The map is not one from threads to this tile.

@@ -1,4 +1,4 @@
-"""The programs of a text, and which of their computations is meant."""
+"""The programs of a text, and the choice of their entry computation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _COMMENT: Final = pattern(r"//[^\n]*")
 
 Language: TypeAlias = Literal["hlo", "stablehlo"]
 _HLO: Final = "HloModule"
-"""What begins so needs nothing of MLIR to be known."""
+"""A text that starts with this is HLO: no part of `mlir` needs to be loaded to decide it."""
 
 
 def language_of(source: Source) -> Language:
-    """The language of a source: by the name of a `.mlir` file, else by how the text begins.
+    """The language of a source: StableHLO for a `.mlir` file, else by the start of the text.
 
     >>> language_of(Source("a.txt", "HloModule m")), language_of(Source("a.mlir", "func.func @f("))
     ('hlo', 'stablehlo')
@@ -30,18 +30,18 @@ def language_of(source: Source) -> Language:
 
 
 def pieces_of(source: Source, *, split: bool) -> list[str]:
-    """The programs of a text, each after so many empty lines that its lines keep their numbers.
+    """The programs of a text. Empty lines before each keep its line numbers.
 
     Args:
         source: The text.
-        split: Is it several programs, `// -----` apart?
+        split: Does the text have several programs, separated by `// -----`?
     """
     pieces = mlir.split_input(source.text) if split else [(1, source.text)]
     return ["\n" * (line - 1) + piece for line, piece in pieces]
 
 
 def joined(texts: Iterable[str]) -> str:
-    r"""The programs as one text.
+    r"""Join programs into one text, with `// -----` between them.
 
     >>> joined(["one\n", "two\n"])
     'one\n// -----\ntwo\n'
@@ -50,7 +50,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
-    r"""The programs of a text, not verified; pieces with comments only are none.
+    r"""Yield the programs of a text, not verified; pieces with nothing but comments are skipped.
 
     Args:
         source: The text.
@@ -72,7 +72,7 @@ def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
 
 
 def entry_of(module: Module, name: str | None) -> Computation:
-    """The computation of that name; else `main` or ENTRY, or the only function.
+    """The computation with the given name; without a name, `main`, ENTRY or the only function.
 
     Raises:
         UnknownNameError: There is none of that name, or several functions but no `main`.

@@ -24,7 +24,7 @@ TOP: Final = 20
 
 
 class Moment(Shown):
-    """The buffers of a program at one moment; prints the groups of most bytes.
+    """The buffers of a program at one moment; prints the groups with the most bytes.
 
     Attributes:
         memory: The memory of the program.
@@ -45,16 +45,16 @@ class Moment(Shown):
 
     @property
     def bytes(self) -> int:
-        """Bytes that are live, results in place of operands counted once."""
+        """Live bytes; a result that takes its operand's memory is counted once."""
         return self.memory.device.least[self.number]
 
     @cached_property
     def live(self) -> list[LiveBuffer]:
-        """The buffers in use with the values that they hold, the largest first."""
+        """The live buffers with the values that they hold, largest first."""
         return self.memory.live(self.number)
 
     def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
-        """The buffers in groups, that of most bytes first.
+        """The buffers in groups, most bytes first.
 
         Args:
             grouping: `group` (kind, type and source line), `buffer`, `source`, `scope`, `scope:N`,

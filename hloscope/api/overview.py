@@ -1,4 +1,4 @@
-"""The first screen of the explorer: what a program is, what it costs, its memory, what to do.
+"""The first screen of the explorer: a program's properties, cost, memory, and changes to make.
 
 Every figure is the one that `Program.cost`, `Program.memory` and `check` state.
 """
@@ -42,7 +42,9 @@ Numbers = Mapping[Instruction, int]
 
 
 def about(program: Program) -> list[list[str]]:
-    """What a program is: pairs of a name and a value.
+    """The properties of a program: pairs of a name and a value.
+
+    HLO and StableHLO texts have no date; the page states that.
 
     The text of a program states no date, and the page says so.
     """
@@ -79,14 +81,14 @@ def _bytes_of(types: Sequence[Type]) -> str:
 
 
 class Found(NamedTuple):
-    """Something to do about a program.
+    """A finding about a program, with the change to make.
 
     Attributes:
-        share: What it is worth, as a share of the step; 0 where that is not known.
-        instruction: Where it leads; `None` if it is about the whole program.
+        share: Time or bytes that it costs, as a share of the step; 0 if unknown.
+        instruction: The instruction to show; `None` if it is about the whole program.
         kind: The rule or the kind of advice.
         severity: `error`, `warning` or `advice`.
-        text: What was found.
+        text: The finding.
         to_do: What to do, or the command that shows more.
     """
 
@@ -111,7 +113,7 @@ class Found(NamedTuple):
 def cost_sheet(
     program: Program, device: str, numbers: Numbers, invalid: Invalid | None
 ) -> dict[str, Any]:
-    """The costs of a program by group, and the findings that are worth most.
+    """The costs of a program by group, and the findings with the largest shares.
 
     Programs compiled for a GPU, and those not compiled, have bounds for `device`; the others have
     those of `hloscope cost` without a device.
@@ -160,7 +162,7 @@ def _table(
 
 
 def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
-    """What the rules find and what the costs advise, in no order."""
+    """Yield the findings of rules and the advice about costs, unsorted."""
     settings = [checks.setting_of(rule, {}) for rule in RULES]
     report = checks.check_program(program.module, program.file, settings)
     by_name = {(c.name, ins.name): ins for c in program.module for ins in c}
@@ -179,7 +181,11 @@ def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
 
 
 def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, Any]:
-    """The memory of a program: bounds, the peak with its line, the picture, who holds the peak.
+    """The memory of a program: bounds, the peak, a picture, the buffers at the peak.
+
+    For an invalid program there is only the finding; for one without a schedule, the sums.
+
+    For an invalid program there is only the finding; for one without a schedule, the sums.
 
     Of an invalid program it is told why there is no answer; of one without moments, the sums.
 

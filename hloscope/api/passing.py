@@ -33,13 +33,13 @@ def opt(
         pipeline: Names of passes, commas between, with options in braces:
             `refine-arguments{types=tensor<16xf32>},refine-shapes`; `hloscope.passes.pass_names()`
             lists them.  Upstream's names and `builtin.module(func.func(…))` are fine too.
-        allow_unregistered: May there be ops of dialects that nobody knows?
+        allow_unregistered: Accept ops of unknown dialects.
         verify_each: Verify the program after each pass.
 
     Raises:
         UnknownNameError: There is no such pass, or it has no such option.
         VerifyError: The program is wrong.
-        PassError: A pass did not succeed, or made a wrong program.
+        PassError: A pass failed, or its result is invalid.
 
     >>> import hloscope
     >>> text = "func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
@@ -62,7 +62,7 @@ def opt(
 
 
 def explain_dynamic(program: Serializable) -> list[passes.Explanation]:
-    """Why each value of a program is dynamic that is: the way back to where its size comes from.
+    """Explain each value of unknown size: the path back to the op that its size comes from.
 
     >>> text = "func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
     >>> [(found.value.name, found.origin.kind) for found in explain_dynamic(text)]
@@ -83,7 +83,11 @@ def refine(
     dims: Mapping[str, int] | None = None,
     assertions: bool = True,
 ) -> Program:
-    """The program for arguments of given sizes: as far as sizes follow from them, it is static.
+    """Refine a program to given argument sizes: every size that follows from them becomes static.
+
+    Programs that `jax.export` wrote with symbolic sizes are refined as XLA does before it compiles
+    them; for others `remove-dynamism` is run. Dynamic values that remain are not an error:
+    `explain_dynamic` states the reasons.
 
     Programs that `jax.export` wrote with symbolic sizes are refined as XLA does before it compiles
     them; of others `remove-dynamism` is run.  What stays dynamic is not refused:
@@ -93,9 +97,9 @@ def refine(
         program: Whatever `serialize` takes, or a program that `read` gave.
         args: Types of all arguments, as one text with commas or one by one; a whole number is the
             value of an argument that is a size; anything with a `shape` has its own sizes; `None`
-            leaves an argument as it is.
+            leaves an argument unchanged.
         dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
-        assertions: Check what the program asserts of its sizes; it stays if they are not known.
+        assertions: Check the shape assertions; one about an unknown size stays in the program.
 
     Raises:
         VerifyError: The program is wrong.
@@ -121,11 +125,11 @@ class Passed(NamedTuple):
     """One program of a text after passes.
 
     Attributes:
-        program: The program, if all went well.
-        diagnostics: What is wrong with it, or was found on the way.
-        failed: The pass that did not succeed, if one did not.
-        fired: How often each pattern changed something, for each pass.
-        dumps: The program after each pass after which it was to be printed.
+        program: The program, if all passes succeeded.
+        diagnostics: The findings of the verifier and of passes.
+        failed: The pass that failed; empty if none did.
+        fired: The number of changes by each pattern, for each pass.
+        dumps: The program after each pass for which the command line asks to print it.
     """
 
     program: Program | None
@@ -136,10 +140,10 @@ class Passed(NamedTuple):
 
 
 def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
-    """The programs of a text after the passes of a command line.
+    """Yield the programs of a text after the passes of a command line.
 
-    Where comments are to state what is found, the diagnostics are what was found and not expected,
-    and what was expected and not found.
+    With `verify_diagnostics` comments state the expected diagnostics; those returned are the
+    unexpected ones and the ones that are missing.
 
     >>> text = "func.func @f(%a: tensor<?xf32>) { return }"
     >>> line = passes.parse_command_line("--stablehlo-refine-arguments=types=tensor<4xf32>")
@@ -190,7 +194,7 @@ def _passed(source: Source, line: passes.CommandLine) -> Passed:
 
 
 def text_of(module: Operation, line: passes.CommandLine) -> str:
-    """A module as the command line wants it printed."""
+    """Print a module as the command line requires."""
     return mlir.print_mlir(
         module, dialects=dialects.DIALECTS, generic=line.generic, locations=line.locations
     )
@@ -201,10 +205,10 @@ _DIMENSION: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
 
 
 def dims_of(text: str) -> dict[str, int]:
-    """The sizes of a text, `b=16,s=128`.
+    """Parse sizes such as `b=16,s=128`.
 
     Raises:
-        UnknownNameError: The text is no list of sizes.
+        UnknownNameError: The text is not a list of sizes.
 
     >>> dims_of("b=16, s=128")
     {'b': 16, 's': 128}

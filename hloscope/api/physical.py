@@ -1,4 +1,4 @@
-"""Arrays as they are in the memory of a GPU: the layout's order, elements of 4 bits packed."""
+"""Arrays in the order of GPU memory: elements in the layout's order, 4-bit elements packed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_memory(value: Array, type_: TensorType) -> Array:
 
 
 def from_memory(content: Array, type_: TensorType) -> Array:
-    """Return the array that bytes in memory are: the inverse of `to_memory`.
+    """Return the array that is stored in the given bytes: the inverse of `to_memory`.
 
     Raises:
         UnsupportedError: The layout has tiles, or elements have another size.
@@ -45,6 +45,7 @@ def from_memory(content: Array, type_: TensorType) -> Array:
     sizes = [type_.shape[d] for d in order]
     if type_.element.bits == 4:
         nibbles = np.stack([content & 0xF, content >> 4], axis=1).reshape(-1)[: prod(sizes)]
+        # A nibble above 7 is a negative number in two's complement.
         signed = type_.element.kind == "signed"
         nibbles = nibbles.astype(np.int8) - 16 * ((nibbles > 7) & signed).astype(np.int8)
         flat = nibbles.astype(dtype)

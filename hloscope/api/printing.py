@@ -1,4 +1,4 @@
-"""Texts printed canonically, each in its own language."""
+"""Canonical texts of programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def canonical(
     names: Literal["mlir", "source"] = "mlir",
     split: bool = False,
 ) -> str:
-    """The text as the tools of its language print it: HLO as XLA does, StableHLO as MLIR does.
+    """Print a text as the tools of its language do: HLO as XLA does, StableHLO as MLIR does.
 
     Args:
-        source: The text; programs of StableHLO need not be right.
+        source: The text; programs of StableHLO need not be valid.
         generic: StableHLO: all ops in the generic form.
-        locations: StableHLO: with where ops come from.
-        names: StableHLO: values numbered as MLIR does, or by the names they have.
-        split: StableHLO: the text is several programs, `// -----` apart.
+        locations: StableHLO: print the locations of ops.
+        names: StableHLO: number values as MLIR does, or keep the names of the text.
+        split: StableHLO: the text has several programs, separated by `// -----`.
 
     Raises:
         ParseError: It cannot be read.

@@ -1,4 +1,4 @@
-"""A program that was read, and what is asked of it as a whole."""
+"""A program that was read, with the queries about the whole of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ else:
 
 
 class Program(Shown):
-    """A program that was read, and everything that is found out about it.
+    """A program that was read, and the queries about it.
+
+    `program["fusion.12"]` is an instruction; `program["fused_computation/add.3"]` is one inside a
+    computation.
 
     `program["fusion.12"]` is an instruction; `program["fused_computation/add.3"]` one inside a
     computation.  Iteration goes over all instructions, computation by computation.
@@ -73,7 +76,7 @@ class Program(Shown):
         """Bytes that XLA allocated in the default memory space, as the buffer assignment of the
         `HloProto` that the program was read from states; `None` if there is none."""
         self.lock: Final = RLock()
-        """Held while something is asked of `analysis`, which remembers what it finds."""
+        """Held while `analysis` is used: its caches are not thread-safe."""
         self._convention: Final[Convention] = convention
         self._analysis: Analysis | None = None
         self._parameter_reads: dict[Computation, ParameterReads] = {}
@@ -86,7 +89,7 @@ class Program(Shown):
 
     @classmethod
     def of(cls, given: Program | Module | Readable) -> Program:
-        """Return a program from whatever stands for one.
+        """Return the program for a program, a module or a source.
 
         Args:
             given: A program, which is returned itself; a module; or a source that `read` takes.
@@ -119,17 +122,17 @@ class Program(Shown):
 
     @property
     def asked_module(self) -> Module:
-        """The module that questions are about."""
+        """The module that the queries are about."""
         return self.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """Nothing that is asked of the whole program is remembered."""
+        """A context that does nothing: no query of the whole program changes its caches."""
         return nullcontext()
 
     @property
     def analysis(self) -> Analysis:
-        """What is found out about maps; the first question that needs it begins it."""
+        """The analysis of the program's maps, created at the first access."""
         with self.lock:
             if self._analysis is None:
                 self._analysis = analysis_of(self.module, self._convention)
@@ -137,13 +140,13 @@ class Program(Shown):
 
     @property
     def symbolic(self) -> indexing.SymbolicAnalysis:
-        """Maps in terms of sizes that have names, where sizes are not known."""
+        """Maps in terms of named sizes, for programs of unknown sizes."""
         if self._symbolic is None:
             self._symbolic = indexing.SymbolicAnalysis(self.module, self.analysis.bodies)
         return self._symbolic
 
     def has_unknown_sizes(self, computation: Computation) -> bool:
-        """Is there a size without a bound in a computation?  It is looked through once."""
+        """Has a value of the computation a size without a bound? The result is cached."""
         known = self._unknown_sizes.get(computation)
         if known is None:
             known = any(map(self._touches_unknown_size, computation))
@@ -151,7 +154,10 @@ class Program(Shown):
         return known
 
     def is_of_unknown_size(self, ins: Instruction) -> bool:
-        """Has an operand or the result a size without a bound?  The last one asked is known.
+        """Has an operand or the result a size without a bound?
+
+        The last result is cached: callers query all operands of one instruction in sequence, and
+        there may be 10^5.
 
         All operands of one instruction are asked for one after the other, and it may have 10^5.
         """
@@ -177,7 +183,9 @@ class Program(Shown):
 
     @property
     def result(self) -> InstructionView:
-        """The instruction that computes the result: the root, or past tuples and bitcasts.
+        """The instruction that computes the result: the root, or the one below tuples and bitcasts.
+
+        If there are several results, it is the one that computes most bytes.
 
         Of several results it is the instruction that computes most bytes.
 
@@ -194,7 +202,10 @@ class Program(Shown):
         return tuple([ComputationView(self, c) for c in self.module])
 
     def parameter_reads(self, computation: Computation) -> ParameterReads:
-        """What the values of a computation read of its parameters; kept for the last one asked."""
+        """The maps from a computation's values to its parameters.
+
+        Those of the last computation are cached.
+        """
         known = self._parameter_reads.get(computation)
         if known is None:
             known = fusion.ParameterReads(self.analysis, computation)
@@ -202,18 +213,18 @@ class Program(Shown):
         return known
 
     def fusions(self) -> Iterator[InstructionView]:
-        """All fusions, those inside other computations included."""
+        """Yield all fusions, also those inside other computations."""
         return (ins for ins in self if isinstance(ins.ir.op, Fusion))
 
     @explains_invalid_program
     def cancellations(
         self, through: Sequence[InstructionView] = ()
     ) -> list[cancelling.Cancellation]:
-        """All chains of data movement, those that save most bytes first.
+        """All chains of data movement, largest saving first.
 
         Args:
-            through: Only chains that end at one of these instructions, or else pass there; they
-                are looked for around these, not in the whole program.
+            through: Only chains that end at one of these instructions, or pass it if none ends
+                there; only their surroundings are searched.
 
         Raises:
             UnknownNameError: No chain leads through these instructions.
@@ -237,7 +248,7 @@ class Program(Shown):
         return InstructionView(self, ins, computation)
 
     def like(self, name: str) -> list[InstructionView]:
-        """The instruction of that name, or every one like it: `*` is any text, `?` any character.
+        """The instruction of a name, or the matches of a pattern: `*` is any text, `?` a character.
 
         Raises:
             UnknownNameError: There is none.
@@ -261,7 +272,9 @@ class Program(Shown):
         shape: str | None = None,
         calls: str | None = None,
     ) -> list[InstructionView]:
-        """The instructions that have all that is asked for, in all computations.
+        """The instructions of all computations that meet every given condition.
+
+        Patterns have `*` for any text and `?` for any character.
 
         Patterns have `*` for any text and `?` for any character.
 
@@ -306,7 +319,10 @@ class Program(Shown):
 
     @explains_invalid_program
     def memory(self) -> buffers.MemoryAnswer:
-        """The memory that the program takes: bounds, the peak and its buffers, what lowers it.
+        """The memory that the program needs: bounds, the peak and its buffers, and what lowers it.
+
+        Live ranges are known for scheduled programs, as XLA dumps them after optimisation; for
+        others there are only sums.
 
         When values live is known of scheduled programs, as XLA dumps them after optimisation; of
         others sums are given.
@@ -341,7 +357,9 @@ class Program(Shown):
         device: str = "h100",
         before: Program | Module | Readable | None = None,
     ) -> exploring.Explorer:
-        """A page to look at the program, its maps and what is said about its kernels.
+        """A page to view the program, its maps and the verdicts about its kernels.
+
+        It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
 
         It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
 
@@ -375,7 +393,7 @@ class Program(Shown):
         max_bytes: int = MAX_BYTES,
         custom_calls: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Any:
-        """What the program returns for these arguments: `hloscope.evaluate` of it."""
+        """Run the program on these arguments; see `hloscope.evaluate`."""
         return interpreter.call(
             self.module,
             arguments,
@@ -386,11 +404,12 @@ class Program(Shown):
         )
 
     def by_convention(self, convention: Convention) -> Program:
-        """The same program, of which the outputs of reductions read what a convention says.
+        """Return this program with another convention for what reductions read.
 
         Args:
-            convention: `structural`: what the structure of the body lets reach the output, as all
-                answers do unless told otherwise; `xla`: all inputs and initial values, as in XLA.
+            convention: `structural` (the default of all results): outputs of a reduction read the
+                inputs that they depend on by its body; `xla`: they read all inputs and initial
+                values, as in XLA.
 
         >>> import hloscope
         >>> text = "second { a = f32[] parameter(0) ROOT b = f32[] parameter(1) } ENTRY e { "
@@ -414,7 +433,7 @@ class Program(Shown):
 
     @explains_invalid_program
     def fold(self, **limits: int) -> Program:
-        """The program with everything that does not depend on its arguments computed.
+        """Return the program with every value computed that does not depend on its arguments.
 
         Args:
             limits: `max_elements`, `max_bytes` and `max_steps`, as for `hloscope.fold`.

@@ -1,4 +1,4 @@
-"""Answers about what the kernels of a program move: coalescing and footprints of all of them."""
+"""Memory traffic of all kernels of a program: coalescing and footprints."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from hloscope.memory import (
 )
 
 INVALID: Final = "invalid"
-"""In place of the maker of an invalid kernel."""
+"""The maker that is stated for an invalid kernel."""
 
 
 class Refused(Struct, frozen=True):
-    """A kernel that nothing is said about.
+    """A kernel without a result.
 
     Attributes:
-        name: Of the fusion or instruction.
-        reason: Why.
-        maker: Who makes the kernel, as `hloscope.memory.kind_of` has it.
+        name: Name of the fusion or instruction.
+        reason: Why there is no result.
+        maker: The maker of the kernel, as `hloscope.memory.kind_of` names it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Refused(Struct, frozen=True):
 
 
 class ProgramCoalescing:
-    """What the kernels of a program transfer.
+    """The transfers of a program's kernels.
 
     Attributes:
         cost: The kernels, with how often they run.
@@ -106,21 +106,21 @@ class ProgramCoalescing:
 
     @property
     def wasted(self) -> int:
-        """Bytes transferred that no lane asked for, by all kernels as often as they run."""
+        """Unused bytes that all kernels transfer, in all runs."""
         return sum([answer.wasted * kernel.runs for kernel, answer in self._known])
 
     @property
     def refused_by_maker(self) -> dict[str, int]:
-        """How many kernels each maker made of which nothing is said, most first."""
+        """The number of kernels without a result by maker, largest first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
 
     def worst(self, top: int | None = None) -> list[AccessCost]:
-        """The accesses that transfer bytes nobody asked for, that with the largest total first."""
+        """The accesses that transfer unused bytes, largest total first."""
         wasteful = [access for access in self.cost.model.accesses if access.wasted]
         return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """The groups of accesses that transfer most bytes nobody asked for, and their sum."""
+        """The groups of accesses with the most unused bytes, and their sum."""
         return self.cost.access_table(by, top)
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
@@ -143,17 +143,17 @@ class ProgramCoalescing:
         }
 
     def to_text(self) -> str:
-        """Every kernel, one after another."""
+        """Every kernel as text, in order."""
         return "\n\n".join(map(coalescing_text, self.kernels))
 
     def to_svg(self) -> str:
-        """A picture of the kernel that wastes most."""
+        """A picture of the kernel with the most unused bytes."""
         if not self.kernels:
             raise UnsupportedError("there is no kernel to draw")
         return warps_svg(self._most_wasteful(1)[0])
 
     def to_html(self, top: int = 10) -> str:
-        """A page with the kernels that waste most."""
+        """A page with the kernels with the most unused bytes."""
         chosen = self._most_wasteful(top)
         if not chosen:
             raise UnsupportedError("there is no kernel to draw")
@@ -169,7 +169,7 @@ class ProgramCoalescing:
 
 
 class ProgramFootprint:
-    """Where the bytes of a program go.
+    """The bytes that a program's kernels read and write.
 
     Attributes:
         cost: The kernels, with how often they run.
@@ -181,7 +181,7 @@ class ProgramFootprint:
 
     @property
     def kernels(self) -> list[KernelCost]:
-        """The kernels that run, that with most bytes first."""
+        """The kernels that run, most bytes first."""
         return sorted(self.cost.kernels, key=lambda kernel: -kernel.bytes)
 
     @property
@@ -191,7 +191,7 @@ class ProgramFootprint:
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed about how often kernels run."""
+        """Assumptions about how often kernels run."""
         return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
@@ -226,7 +226,10 @@ class ProgramFootprint:
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """Every kernel of a program: fusions, and what runs by itself outside of them.
+    """Every kernel of a program: fusions, and instructions that run by themselves.
+
+    Instructions inside fusions and reducers belong to those; loops and branches are represented by
+    the kernels of their bodies.
 
     What fusions and reducers hold is part of them; loops and branches are what they call.
     """
@@ -234,13 +237,13 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
 
 
 def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None:
-    """Refuse to judge a program by a GPU's threads that was compiled for something else.
+    """Refuse to judge by a GPU's threads a program that was compiled for another kind of device.
 
     Args:
         program: The program.
         device: Name of the GPU.
-        is_named: Is the question about kernels by name?  Then a program that was not compiled is
-            judged as if each of them were compiled alone.
+        is_named: Does the query name kernels?  Then a program that was not compiled is judged as
+            if each of them were compiled alone.
 
     Raises:
         UnsupportedError: The program was compiled for a CPU or TPU, or not compiled.
@@ -250,7 +253,7 @@ def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None
         return
     if is_named and not target.is_compiled:
         return
-    check(program.module)  # a program that is invalid is told so first
+    check(program.module)  # if the program is invalid, that is the more useful error
     compiled = f"compiled for {target.kind}" if target.is_compiled else "not compiled"
     raise UnsupportedError(
         f"the program is {compiled} ({target.evidence}), so threads of {device} do not judge it:"
@@ -264,7 +267,7 @@ def coalescing_of_all(
     places: Iterable[tuple[Computation, Instruction]],
     invalid: Invalid | None = None,
 ) -> ProgramCoalescing:
-    """The answers for many kernels; what has none is listed with the reason.
+    """The transfers of many kernels; those without a result are listed with the reason.
 
     Args:
         program: The program.
@@ -288,7 +291,7 @@ def footprint_of_program(
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> ProgramFootprint:
-    """Where the bytes of a program go.
+    """The bytes that the kernels of a program read and write.
 
     Args:
         program: The program.

@@ -1,4 +1,4 @@
-"""Proofs of all answers about a program: how long they may take, and how many went well."""
+"""Proofs of all results about a program: their time limits, and counts of their outcomes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SECONDS: Final = 1.0
 """Processor time of all proofs of a program of at most `FEW` instructions."""
 FEW: Final = 800
 SECONDS_EACH: Final = 0.02
-"""So much more for each further instruction."""
+"""Processor time for each further instruction."""
 SECONDS_MOST: Final = 60.0
-"""But no more than this."""
+"""Most processor time of all proofs, unless the caller sets it."""
 
 
 def prover_of(
@@ -30,7 +30,9 @@ def prover_of(
     seed: int,
     by_execution: bool,
 ) -> Prover:
-    """What proves the answers about a program: within so many seconds, or what its size allows.
+    """A prover for the results about a program, with a limit in seconds of processor time.
+
+    Without `seconds` the limit grows with the number of instructions.
 
     Raises:
         VerifyError: The program is wrong; the maps of such a one have no meaning.
@@ -50,16 +52,16 @@ def prover_of(
 
 
 class Tally:
-    """Counts proofs and tells those that went wrong."""
+    """Counts of proofs, and messages about the refuted ones."""
 
     def __init__(self, evidence_dir: str | None = None) -> None:
-        """Take the folder that what refutes maps is written to, as a program and its inputs."""
+        """Take a folder for counterexamples: each is written as a program with its inputs."""
         self._folder = evidence_dir
         self._runs: Counter[str] = Counter()
         self._counts: Counter[Outcome] = Counter()
 
     def add(self, found: Indexing) -> Iterator[str]:
-        """Count the proofs of an answer; tell which maps are wrong."""
+        """Count the proofs of a result; yield a message for each refuted map."""
         for output in found.answer.outputs:
             together = output.proved_together
             if together is not None:
@@ -95,7 +97,7 @@ class Tally:
 
     @property
     def summary(self) -> str:
-        """How many proofs there were, by their outcome."""
+        """The number of proofs by outcome, as text."""
         counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
         runs = [f"{number} {what}" for what, number in self._runs.items() if number]
         every = ", ".join([*counts, *runs]) or "none"
@@ -103,15 +105,15 @@ class Tally:
 
     @property
     def lacks_time(self) -> bool:
-        """Was something not asked that more time might have answered?"""
+        """Is a proof undecided or unexecuted that more time might settle?"""
         return bool(self._counts[Outcome.UNDECIDED] or self._runs["not executed"])
 
     @property
     def is_refuted(self) -> bool:
-        """Is a map wrong?"""
+        """Is a map refuted?"""
         return bool(self._counts[Outcome.REFUTED])
 
     @property
     def is_undecided(self) -> bool:
-        """Is nothing known of a map?"""
+        """Is a map undecided?"""
         return bool(self._counts[Outcome.UNDECIDED])

@@ -1,4 +1,4 @@
-"""Kernels of PTX texts, executed."""
+"""Execution of kernels from PTX texts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def run_ptx(
 
 
 def read_ptx(ptx: str | bytes | os.PathLike[str], *, name: str | None = None) -> PtxModule:
-    """Read PTX: a path; a text, which has several lines; or the bytes of one.
+    """Read PTX from a path, a text of several lines, or bytes.
 
     Raises:
         InputError: The file cannot be read, or is empty.
@@ -113,7 +113,7 @@ def read_ptx(ptx: str | bytes | os.PathLike[str], *, name: str | None = None) ->
 
 
 def kernel_of_ptx(module: PtxModule, name: str | None) -> Kernel:
-    """Return the kernel of a name, or the only one.
+    """Return the kernel with the given name, or the only kernel.
 
     Raises:
         UnknownNameError: No kernel has that name, or there are several and no name.

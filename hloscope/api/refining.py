@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hloscope.mlir import Operation
 
 ArgumentLike: TypeAlias = Any
-"""What is known of an argument: the text of its type, a type, a whole number that is its value, an
-array or anything else with a `shape`, or `None` for nothing."""
+"""The type or value of an argument: the text of its type, a type, a whole number that is its value,
+an array or anything else with a `shape`, or `None` for nothing."""
 
 
 class Refined(NamedTuple):
@@ -23,7 +23,7 @@ class Refined(NamedTuple):
 
     Attributes:
         tree: The program.
-        diagnostics: What was found on the way.
+        diagnostics: The findings of the passes.
     """
 
     tree: Operation
@@ -31,7 +31,7 @@ class Refined(NamedTuple):
 
 
 def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
-    """The syntax tree of a program that is verified.
+    """The syntax tree of a program, verified.
 
     Raises:
         VerifyError: It is wrong.
@@ -73,7 +73,8 @@ def refined(
     steps = passes.refining_steps(tree, types, assertions=None if nothing_given else assertions)
     outcome = passes.run_pipeline(tree, steps)
     if outcome.failed == _CHECKING and all(map(_is_open, outcome.diagnostics)):
-        outcome = passes.run_pipeline(tree, steps[:-1])  # nobody can tell yet: assertions stay
+        # The assertions cannot be decided yet: they stay in the program.
+        outcome = passes.run_pipeline(tree, steps[:-1])
     if not outcome.ok:
         raise _broken_assertion(tree, steps) or passes.failure(outcome)
     return Refined(outcome.module, tuple(outcome.diagnostics))
@@ -83,16 +84,20 @@ _CHECKING: Final = "stablehlo-check-shape-assertions"
 
 
 def _is_open(diagnostic: Diagnostic) -> bool:
-    """Is it an assertion of sizes that are not known?"""
+    """Is the diagnostic about an assertion on unknown sizes?"""
     return diagnostic.message.startswith("expects static ")
 
 
 def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
-    """What the program asserts and does not hold, which says more than types that do not fit."""
+    """The error about a violated shape assertion; `None` if no assertion is violated.
+
+    It is more precise than the type errors that refinement with these sizes reports.
+    """
     if not steps or steps[-1].name != _CHECKING:
         return None
     if not steps[-1].options.get("enable-shape-assertions", True):
         return None
+    # Without the verifier the pipeline gets past the types that do not fit, to the assertions.
     outcome = passes.run_pipeline(tree, steps, verify_each=False)
     said = [found for found in outcome.diagnostics if not _is_open(found)]
     if outcome.failed != steps[-1].name or not said:

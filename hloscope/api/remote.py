@@ -1,4 +1,4 @@
-"""The files that paths, directories, patterns and URLs stand for, and what is in them."""
+"""The program files at paths, directories, patterns and URLs, and their contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHAIN: Final = "::"
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
-    """The programs that are meant, each once, in order of their names.
+    """The programs at the given paths, each once, sorted by name.
 
     Raises:
         InputError: No program is there.
@@ -28,10 +28,10 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 
 def programs_meant(path: str) -> Iterator[str]:
-    """The programs that a path, a directory, a pattern or a URL stands for.
+    """Yield the programs at a path, a directory, a pattern or a URL.
 
     Raises:
-        InputError: A pattern or a URL stands for none.
+        InputError: A pattern or a URL matches no program.
     """
     if _URL in path:
         yield from _at_url(path)
@@ -47,9 +47,12 @@ def programs_meant(path: str) -> Iterator[str]:
 
 
 def _at_url(url: str) -> list[str]:
-    """The programs at a URL; of a chain, `zip://a/*.hlo::file:///x.zip`, each keeps the chain."""
+    """The programs at a URL.
+
+    Each of a chained URL, `zip://a/*.hlo::file:///x.zip`, stays chained.
+    """
     first, chained, rest = url.partition(_CHAIN)
-    if chained and _URL not in first:  # such as a cache in front of all that follows
+    if chained and _URL not in first:  # a prefix such as a cache, which has no path itself
         return [f"{first}{_CHAIN}{name}" for name in _at_url(rest)]
     fsspec = _fsspec()
     try:
@@ -69,7 +72,7 @@ def _at_url(url: str) -> list[str]:
 
 
 def content_of(file: str) -> bytes:
-    """What is in a file or at a URL, uncompressed.
+    """The decompressed contents of a file or of a URL.
 
     Raises:
         InputError: It cannot be read.

@@ -1,4 +1,4 @@
-"""One program run on given arguments, alone or beside another one, with what there is to tell."""
+"""One program run on given arguments, alone or compared with another one."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 Compare: TypeAlias = Callable[[Any, Any], Difference | None]
-"""How two arrays differ, if they do."""
+"""Returns the difference of two arrays; `None` if there is none that counts."""
 Other: TypeAlias = Callable[[], tuple[Module, Computation]]
-"""Another program and what of it is run."""
+"""Returns another program and its computation to run."""
 
 
 class RunOptions(Struct, frozen=True):
-    """How a program is run.
+    """Options of a run.
 
     Attributes:
         infeed: Files of arrays that `infeed` takes, one after another.
@@ -61,7 +61,7 @@ class RunOptions(Struct, frozen=True):
         expect: File the results are compared with.
         compare: File of values that those of instructions are compared with, by name.
         tolerance: Largest difference of floats; of those larger than 1 it is relative.
-        ulps: In place of it: units in the last place.
+        ulps: Largest difference in units in the last place, instead of `tolerance`.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
         max_steps: Most instructions to evaluate.
@@ -86,27 +86,29 @@ class RunOptions(Struct, frozen=True):
 
     @property
     def processes(self) -> int:
-        """How many run the program side by side."""
+        """Number of processes that run the program."""
         return self.replicas * self.partitions
 
     @property
     def difference(self) -> Compare:
-        """How two arrays differ, as far as it counts."""
+        """The comparison of two arrays, under the tolerance."""
         if self.ulps is not None:
             return partial(within_ulps, most=self.ulps)
         return partial(within, tolerance=self.tolerance, relative=True)
 
 
 class Ran(Struct):
-    """What there is to tell of one program that was run.
+    """The outcome of one run of a program.
 
     Attributes:
         entry: Name of the computation.
-        options: How it was run.
-        results: What it returned, process after process, and `types` their types.
-        seconds: How long that took, and `steps` how many instructions.
-        outfeed: What it handed out: for each time, what the arrays are like.
-        differences: What is wrong with the results, if they were compared with others.
+        options: Options of the run.
+        results: The results, process after process.
+        types: The types of the results.
+        seconds: Wall-clock seconds of the run.
+        steps: Number of instructions that ran.
+        outfeed: For each outfeed, a description of each array.
+        differences: Differences from the expected results, if they were compared.
         finding: The first difference from another program, if it was compared with one.
     """
 
@@ -122,13 +124,13 @@ class Ran(Struct):
 
     @property
     def is_right(self) -> bool:
-        """Is nothing different from what was expected?"""
+        """Is everything as expected?"""
         if self.finding is not None:
             return self.finding.instruction is None and self.finding.values > 0
         return not self.differences
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of the list `programs` in schema `hloscope.run/1`."""
+        """The outcome as an object of the list `programs` in schema `hloscope.run/1`."""
         head = {"entry": self.entry, "ok": self.is_right}
         if self.finding is not None:
             return {**head, "comparison": finding_json(self.finding)}
@@ -146,7 +148,7 @@ class Ran(Struct):
         }
 
     def text(self, *, dense: bool = False) -> Iterator[str]:
-        """As text, part by part; `dense`: results as literals."""
+        """Yield the outcome as text, part by part; with `dense`, results as literals."""
         if self.finding is not None:
             yield from finding_text(self.finding)
             return
@@ -167,7 +169,7 @@ class Ran(Struct):
 
 
 def check_run(options: RunOptions) -> None:
-    """Refuse too many processes; make the folder of probes.
+    """Check the number of processes, and create the folder of probes.
 
     Raises:
         EvaluationError: There are too many processes.
@@ -191,16 +193,16 @@ def run_program(
     on_step: Callable[[int], None] | None = None,
     other: Other | None = None,
 ) -> Ran:
-    """Run a program, write and compare what is asked for.
+    """Run a program; write and compare results as the options require.
 
     Args:
-        module: The program, which is right.
-        entry: Which computation.
-        arguments: Those of each process, or those of all.
-        options: How.
-        say: Takes what the program prints.
+        module: The program, which is valid.
+        entry: The computation to run.
+        arguments: The arguments of each process, or one list for all.
+        options: The options.
+        say: Called with each text that the program prints.
         on_step: Called once in a while with the number of steps.
-        other: The program to run beside it, to find the first value that differs.
+        other: Returns a program to run as well, to find the first value that differs.
 
     Raises:
         EvaluationError: An assertion of the program fails, a limit is reached.
@@ -224,6 +226,7 @@ def run_program(
     if other is not None:
         their_module, theirs = other()
         silent = _world(their_module, options)
+        # The other program repeats the prints and probes of the first: only one may show them.
         silent.extra = {PRINT: lambda _: None, PROBE: None}
         ran.finding = compare_programs(
             entry, theirs, arguments[0], options.difference, world, silent
@@ -276,7 +279,7 @@ def _world(
 
 
 def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
-    """A dictionary that values are put into, by name, as the program runs."""
+    """Return a dictionary that gets values by instruction name while the program runs."""
     names = {ins: name for name, ins in by_name(entry).items()}
     found: dict[str, Array] = {}
 
@@ -296,7 +299,7 @@ def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
 
 
 def _differences(ran: Ran, path: str, compare: Compare) -> list[str]:
-    """What is wrong with the results, compared with the arrays of a file in order."""
+    """The differences of the results from the arrays of a file, in order."""
     expected = list(load(path).values())
     parts = zip(ran.results, ran.types, strict=True)
     found = [leaf for value, type_ in parts for leaf in leaves(value, type_)]

@@ -1,6 +1,7 @@
-"""Two programs run on the same arguments: do they return the same values?
+"""Two programs run on the same arguments, to find a difference of their values.
 
-Runs show differences and prove nothing: of equal programs the answer is how many runs found none.
+Runs can show a difference but prove no equality: for equal programs the result is the number of
+runs without a difference.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 from hloscope.proof import SECONDS_EQUAL, fitting_counts, header_counts
 
 RUNS: Final = 64
-"""Runs of both programs, unless another number is asked for."""
+"""Default number of runs of the two programs."""
 
 Side: TypeAlias = Program | ComputationView
 
@@ -68,7 +69,11 @@ def value_runs(
     tolerance: float = 1e-4,
     ulps: int | None = None,
 ) -> ValueRuns:
-    """Run two programs on the same arguments, up to the first difference.
+    """Run two programs on the same arguments until their results differ.
+
+    The arguments are distinct numbers, start indices inside and outside the clamped range, and edge
+    values of the types. The shards of one argument are cut from one array, so an unpartitioned
+    program can be compared with a partitioned one.
 
     Arguments are distinct numbers, starts within and beyond what is clamped, edge values of the
     types.  Parts of one sharding are cut from one array: a program that is not partitioned is
@@ -81,9 +86,9 @@ def value_runs(
         seconds: Processor time after which no further run begins.
         replicas: Replicas; by default as many as a header states, or else as the groups of the
             collectives name, or 1.
-        partitions: Partitions of each replica, by default likewise.
+        partitions: Partitions of each replica; the default is found like that of `replicas`.
         tolerance: Largest difference of floats; of those larger than 1 it is relative.
-        ulps: In place of it: units in the last place.
+        ulps: Largest difference in units in the last place, instead of `tolerance`.
 
     Raises:
         EvaluationError: There are too many processes.
@@ -96,6 +101,8 @@ def value_runs(
     """
     a, b = (x if isinstance(x, ComputationView) else Program.of(x) for x in (a, b))
     counts = [header_counts(_module(x).extras) for x in (a, b)]
+    # One header with more than one process suffices: an unpartitioned program states one process,
+    # whatever it is compared with.
     stated = next((c for c in counts if c is not None and c.total > 1), None)
     if stated is None and replicas is None and partitions is None:
         stated = fitting_counts([_entry(x) for x in (a, b)])
@@ -114,10 +121,11 @@ def value_runs(
     if isinstance(pair, str):
         return ValueRuns(0, replicas, partitions, types=pair)
     if not any(isinstance(type_, TensorType) for type_ in _tensors(pair.types)):
-        runs = 1  # every run would be the same
+        runs = 1  # without tensor arguments every run is the same
     done, reason = 0, ""
     end = process_time() + seconds
     for run in range(runs):
+        # The first run has no time limit: a result about no runs would be useless.
         if done and process_time() > end:
             break
         try:
@@ -144,7 +152,7 @@ def _tensors(types: Sequence[Type]) -> list[Type]:
 
 
 def _plain(type_: Type) -> Type:
-    """Return a type with no layout, in tuples neither."""
+    """Return a type without layouts, also inside tuples."""
     if isinstance(type_, TupleType):
         return TupleType(tuple(map(_plain, type_.elements)))
     return replace(type_, layout=None) if isinstance(type_, TensorType) else type_
@@ -154,12 +162,14 @@ class _Pair(Struct, frozen=True, eq=False):
     """Two programs that can be run on the same arguments.
 
     Attributes:
-        sides: Both.
-        types: Types of the arguments that are made: those of the whole program if one is divided.
-        replicas: Replicas, and `partitions` partitions of each.
-        cuts: How arguments are divided among partitions; `None`: each partition has its own.
-        results: How results of a whole program are; empty if both run alike.
-        divided: Which side is partitioned, "A" or "B"; empty: both run alike.
+        sides: The two programs.
+        types: Types of the generated arguments: those of the unpartitioned program if there is one.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        cuts: How each argument is divided among partitions; `None` if each partition has another
+            value.
+        results: How the results of the unpartitioned program are divided; empty if there is none.
+        divided: The partitioned side, "A" or "B"; empty if both run on the same processes.
     """
 
     sides: tuple[Side, Side]
@@ -171,7 +181,7 @@ class _Pair(Struct, frozen=True, eq=False):
     divided: str = ""
 
     def first_difference(self, run: int, compare: Any) -> ValueDifference | None:
-        """Run both once.
+        """Run each program once; return the first difference of their results, or `None`.
 
         Raises:
             HloscopeError: One of them cannot be run.
@@ -180,6 +190,7 @@ class _Pair(Struct, frozen=True, eq=False):
         if needed > MAX_BYTES:
             raise EvaluationError(f"arguments of {needed:,} bytes, more than {MAX_BYTES:,}")
         limits = limits_of([_entry(side) for side in self.sides])
+        # One set of arguments for each replica; partitions of a replica get pieces of it.
         whole = [
             edge_arguments(self.types, limits, run, r * self.partitions)
             for r in range(self.replicas)
@@ -191,6 +202,7 @@ class _Pair(Struct, frozen=True, eq=False):
         ]
         returned = []
         for number, side in enumerate(self.sides):
+            # The unpartitioned side runs once per replica, on the whole arguments.
             alone = self.divided == "AB"[1 - number]
             arguments = whole if alone else parts
             returned.append(self._run(side, arguments, 1 if alone else self.partitions))
@@ -199,7 +211,7 @@ class _Pair(Struct, frozen=True, eq=False):
     def _parts(
         self, whole: Sequence[Value], limits: Sequence[int], run: int, device: int
     ) -> list[Any]:
-        """The arguments of one device, whose replica has these."""
+        """The arguments of one device, cut from those of its replica."""
         own: Sequence[Value] = whole
         partition = device % self.partitions
         if partition and None in self.cuts:
@@ -246,7 +258,7 @@ class _Pair(Struct, frozen=True, eq=False):
         parts: Sequence[list[Any]],
         compare: Any,
     ) -> ValueDifference | None:
-        """The first tensor of a process that differs."""
+        """The first difference of a tensor of a process; `None` if there is none."""
         for device in range(self.replicas * self.partitions):
             replica, partition = divmod(device, self.partitions)
             for output, (a, b) in enumerate(self._outputs(returned, replica, partition)):
@@ -268,7 +280,10 @@ class _Pair(Struct, frozen=True, eq=False):
     def _outputs(
         self, returned: Sequence[list[list[Array]]], replica: int, partition: int
     ) -> Iterator[tuple[Array, Array]]:
-        """Pairs of tensors of both sides; of a whole program the parts that a partition has."""
+        """Yield pairs of corresponding tensors of one device.
+
+        The tensors of an unpartitioned program are cut.
+        """
         device = replica * self.partitions + partition
         if not self.divided:
             yield from zip(returned[0][device], returned[1][device], strict=True)
@@ -281,7 +296,7 @@ class _Pair(Struct, frozen=True, eq=False):
                 else:
                     both.append(cut.part(returned[number][replica][output], partition))
             sizes = tuple(min(n, m) for n, m in zip(both[0].shape, both[1].shape, strict=True))
-            valid = tuple(slice(0, n) for n in sizes)  # the rest of a part fills it up
+            valid = tuple(slice(0, n) for n in sizes)  # a shard may end with padding
             yield both[0][valid], both[1][valid]
 
 
@@ -293,7 +308,7 @@ def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
 
 
 def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
-    """How two programs run on the same arguments; what differs between types if they cannot.
+    """Find how two programs run on the same arguments, or return how their types differ.
 
     Raises:
         UnsupportedError: A sharding is of a kind that is not cut here.
@@ -302,9 +317,11 @@ def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
     arguments = [[*map(_plain, entry.arguments)] for entry in entries]
     results = [[*map(_plain, _tensors(entry.results))] for entry in entries]
     if arguments[0] == arguments[1] and results[0] == results[1]:
+        # Equal types: the two run on the same processes with the same arguments.
         cuts = _replicated((a, b), len(arguments[0]), partitions)
         return _Pair((a, b), tuple(arguments[0]), replicas, partitions, cuts)
     if partitions > 1:
+        # Different types: one may be the other cut by its shardings, in either order.
         for number, side in enumerate((a, b)):
             found = _cut(side, (b, a)[number], partitions)
             if found is not None:
@@ -325,7 +342,10 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 
 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
-    """For programs that run alike: parameters that all partitions have the same of."""
+    """For programs on the same processes: the parameters that all partitions share.
+
+    They are `WHOLE`; the others are `None`.
+    """
     found: list[Cut | None] = [None] * count
     if partitions == 1:
         return (WHOLE,) * count
@@ -345,7 +365,7 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
 def _cut(
     whole: Side, other: Side, partitions: int
 ) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
-    """The cuts by which the types of a whole program become those of the other; `None`: none."""
+    """The cuts by which an unpartitioned program's types become the other's; `None` if none do."""
     entry, local = _entry(whole), _entry(other)
     given, returned = cuts_of(_module(whole), entry, partitions)
     stated, results = header_cuts(_module(other), partitions)
@@ -359,6 +379,8 @@ def _cut(
             return None
         cuts = []
         for k, (type_, part) in enumerate(zip(types, parts, strict=True)):
+            # The unpartitioned program may state shardings on its values; the partitioned one may
+            # keep them in its header.
             candidates = [own[k] if k < len(own) else None, theirs[k] if k < len(theirs) else None]
             cut = next((c for c in candidates if c is not None), WHOLE)
             if not isinstance(type_, TensorType):

@@ -1,7 +1,7 @@
 """Scans: the facts of many programs, in tables.
 
-Every file is a task; its answer is kept under the digest of its content, and the answer for a
-kernel under that of its structure, so that nothing is computed twice, whoever computed it.
+Every file is a task.  Its result is cached by the digest of its content, and the result for a
+kernel by the digest of its structure, so that later scans and other files can reuse them.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ else:
     facts = lazy("hloscope.api.facts")
 
 SECONDS: Final = 600.0
-"""Time that one file may take."""
+"""Default limit of wall-clock seconds for one file."""
 MEMORY: Final = 4 << 30
-"""Bytes that one file may take."""
+"""Default limit of bytes of memory for one file."""
 STATUSES: Final = ("ok", "broken", "limit", "failed")
-"""How it went with a file: `broken` is its own fault, `failed` ours."""
+"""Outcomes for a file: `broken` is an error in the file, `failed` a defect of this package."""
 _CALLED: Final = "program"
-"""What a file is called while it is read: equal ones have equal answers, errors included."""
+"""The name of every file while it is read, so that equal contents have equal errors."""
 _SMALL: Final = (
     "ENTRY e { p = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(p), dimensions={1,0} }"
 )
 
 
 class Task(NamedTuple):
-    """A file to look at, and how.
+    """A file to scan, and the options.
 
     Attributes:
         file: A path or URL.
         device: Name of the device.
-        cache: The folder where answers are kept; `None` for none.
-        code: Digest of what computes the answers.
-        limits: What the file may take.
+        cache: The folder of cached results; `None` for no cache.
+        code: Digest of the code that computes the results.
+        limits: Limits of time and memory for the file.
     """
 
     file: str
@@ -69,13 +69,13 @@ class Task(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What is known of a file.
+    """The facts about a file.
 
     Attributes:
-        module: Its row.
+        module: The row of the program.
         kernels: The rows of its kernels.
-        is_kept: Was it known from before?
-        trouble: Why it could not be kept.
+        is_kept: Was the result in the cache?
+        trouble: Why the result could not be cached; empty if it was.
     """
 
     module: dict[str, Any]
@@ -85,16 +85,16 @@ class Scanned(NamedTuple):
 
 
 class ScanReport(Struct):
-    """How a scan went.
+    """The outcome of a scan.
 
     Attributes:
-        folder: Where the tables are.
-        files: How many files there were.
-        kept: How many of these were known from before.
+        folder: The folder of the tables.
+        files: Number of files.
+        kept: Number of files whose result was in the cache.
         kernels: Rows of the table of kernels.
-        statuses: How many files of each of `STATUSES`.
+        statuses: Number of files of each of `STATUSES`.
         troubles: Files that are not `ok`: name, status, error.
-        unkept: Why answers could not be kept for the next scan; empty if they were.
+        unkept: Why results could not be cached for the next scan; empty if they were.
     """
 
     folder: Path
@@ -123,14 +123,14 @@ def scan_files(
 
     Args:
         paths: Files, directories, patterns, and URLs that fsspec knows.
-        folder: Where the tables go.
+        folder: The folder of the tables.
         jobs: Processes; as many as there are processors if not given.
-        dask: `local`, or the address of a scheduler of Dask's, instead of processes of a pool.
+        dask: `local`, or the address of a Dask scheduler, instead of a process pool.
         executor: Any other executor, which is not shut down.
-        device: Name of the device that kernels are looked at for.
+        device: Name of the device that kernels are analysed for.
         seconds: Time for one file; `None` for no limit.
         memory: Bytes for one file; `None` for no limit.
-        cache: Where answers are kept for a scan that goes on; `folder / "cache"` if not given.
+        cache: The folder of cached results; `folder / "cache"` if not given.
         progress: Called with the number of files done and the number of all.
 
     Raises:
@@ -173,7 +173,7 @@ def _note(report: ScanReport, found: Scanned) -> None:
 
 
 def look_at(task: Task) -> Scanned:
-    """The rows of one file; whatever is wrong with it is a row as well.
+    """The rows of one file; every error about it becomes a row as well.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -191,14 +191,17 @@ def look_at(task: Task) -> Scanned:
         return _unread(task, "failed", f"{type(error).__name__}: {error}")
     digest = blake2b(data, digest_size=16).hexdigest()
     store = Store(task.cache, task.code)
-    key = store.key("file", digest, repr(gpu_of(task.device)))  # a file may change
+    # The key has the content instead of the path: a file may change between scans.
+    key = store.key("file", digest, repr(gpu_of(task.device)))
     found = store.get(key)
     is_kept = isinstance(found, dict) and found.keys() == {"module", "kernels"}
     if not is_kept:
+        # The child process starts with the loaded modules of this one.
         _get_ready()
         found, why = alone(lambda: _facts_of(data, task.device, store), task.limits)
         if found is None:
             return _unread(task, why.status, why.text, digest, len(data))
+        # A failure may be gone in the next run, so it is not cached.
         if found["module"]["status"] != "failed":
             store.put(key, found)
     about = {"file": task.file, "bytes": len(data), "digest": digest}
@@ -228,7 +231,7 @@ def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
         return {"module": {"status": "failed", "error": said}, "kernels": []}
 
 
-@cache
+@cache  # once per worker: it analyses a small program
 def _get_ready() -> None:
-    """Load what a file needs once, before processes are made that each look at one."""
+    """Load every module that a file needs, before child processes are forked."""
     _facts_of(_SMALL.encode(), DEFAULT, Store(None))

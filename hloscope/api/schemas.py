@@ -1,4 +1,4 @@
-"""The schemas of what the command prints as JSON."""
+"""JSON Schemas of the command's JSON output."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of what is printed under a name.
+    """The JSON Schema (draft 2020-12) of an output.
 
     Args:
-        name: As `schema_names` has it, or as JSON says it: `hloscope.index/3`.
+        name: A name of `schema_names`, or the value of the key `schema`: `hloscope.index/3`.
 
     Returns:
-        The schema; its `title` is what the key `schema` of such JSON says.  Objects may get
+        The schema; its `title` is the value of the key `schema` in such JSON.  Objects may get
         more keys without a new version.
 
     Raises:

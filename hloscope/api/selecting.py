@@ -1,4 +1,4 @@
-"""Instructions chosen by what they are, what they are called and where they come from."""
+"""Selection of instructions by opcode, name, type and source."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from hloscope.display import Key, Place
 
 SORTS: Final = ("line", "bytes", "flops", "users")
-"""What instructions can be sorted by."""
+"""Sort orders of instructions."""
 
 
 class Selection(Struct, frozen=True):
-    """What instructions must have; patterns have `*` for any text and `?` for any character.
+    """Conditions on instructions; patterns have `*` for any text and `?` for any character.
 
     Attributes:
         opcode: The opcode as HLO spells it.
@@ -52,13 +52,13 @@ class Selection(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Does it let every instruction through?"""
+        """Are there no conditions?"""
         return all(getattr(self, name) is None for name in self.__struct_fields__)
 
     def of(
         self, module: Module, computations: Iterable[Computation], *, fusions: bool = False
     ) -> Iterator[Place]:
-        """The instructions of some computations that have all of it; or the fusions among them."""
+        """Yield the instructions that meet all conditions; with `fusions`, only fusions."""
         tests = list(self._tests(module))
         if fusions:
             tests.append(lambda ins: isinstance(ins.op, Fusion))
@@ -90,12 +90,13 @@ class Selection(Struct, frozen=True):
             def leads_there(origin: Provenance) -> bool:
                 return any(map(at.matches, origin.trace))
 
+            # Thousands of instructions share an origin, so each origin is matched once.
             is_from = once_for_each(leads_there)
             yield lambda ins: is_from(provenance_of(ins, module))
 
 
 def sort_key(by: str, module: Module) -> Key:
-    """The figure to sort by: the largest come first, but for `line`."""
+    """The sort key of instructions: largest figures first, except that `line` ascends."""
     match by:
         case "line":
             return lambda _, ins: ins.span.start if ins.span else 0
@@ -111,7 +112,10 @@ def sort_key(by: str, module: Module) -> Key:
 
 
 def _bytes_of(module: Module) -> Callable[[Instruction], int]:
-    """Bytes that an instruction moves at least; of a wrong one those of operands and value."""
+    """Return a function: the least bytes that an instruction moves.
+
+    For an invalid instruction they are the bytes of its operands and value.
+    """
     analysis = Analysis(has_regions=module.has_tree, refuse=lambda ins: check_part(module, [ins]))
     footprints = Footprints(analysis, device_of(DEFAULT))
 
@@ -125,7 +129,7 @@ def _bytes_of(module: Module) -> Callable[[Instruction], int]:
 
 
 def users_of(module: Module) -> dict[Instruction, int]:
-    """How many instructions read each value."""
+    """The number of instructions that read each value."""
     count: dict[Instruction, int] = {}
     for computation in module:
         for ins in computation:

@@ -1,4 +1,4 @@
-"""Modules and texts from files, folders, artifacts and other libraries' objects."""
+"""Modules and texts from files, folders, artifacts and objects of other libraries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class TextFile(Protocol):
     """An open file."""
 
     def read(self) -> str | bytes:
-        """Everything in it."""
+        """Return the whole content."""
 
 
 @runtime_checkable
 class Lowered(Protocol):
-    """What `jax.jit(f).lower(...)` and its `.compile()` give."""
+    """The result of `jax.jit(f).lower(...)`, or of its `.compile()`."""
 
     def as_text(self) -> str | None:
         """The program as text."""
@@ -95,7 +95,7 @@ def read_module(source: Readable, *, name: str | None = None, strict: bool = Fal
             return ReadModule(parsed, name, dump, content.allocated)
         module = stablehlo.parse_stablehlo(given.text, name=name)
     if strict:
-        len(module.computations)  # which makes all of them
+        len(module.computations)  # builds all of them, and reports their errors
     return ReadModule(module, name)
 
 
@@ -111,6 +111,7 @@ def _dump_of(source: Readable) -> dumps.DumpedModule | None:
         return None
     path = os.fspath(source)
     folder, mark, choice = path.rpartition("#")
+    # A path may itself contain `#`: an existing path is not split.
     if not mark or os.path.lexists(path):
         folder, choice = path, ""
     if not os.path.isdir(folder) or not dumps.is_dump_folder(folder):
@@ -119,7 +120,7 @@ def _dump_of(source: Readable) -> dumps.DumpedModule | None:
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
-    """The text of a program and what to call it, as `read` finds them.
+    """The text of a program with its name, found as `read` does.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
@@ -130,7 +131,7 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
 
 
 def _source_of(content: str | bytes, name: str) -> Source:
-    """The text of what `_content_of` gives."""
+    """The text of a result of `_content_of`."""
     text = artifacts.artifact_text(content, name) if isinstance(content, bytes) else content
     if not text.strip():
         raise InputError(f"{name} is empty")
@@ -140,7 +141,7 @@ def _source_of(content: str | bytes, name: str) -> Source:
 
 
 def _content_of(source: Readable) -> _Content:
-    """Return what a source holds, and what to call it."""
+    """The content of a source, with its name."""
     if isinstance(source, str):
         if _is_text(source):
             return _Content(_whole(source, "<string>"), "<string>")
@@ -164,12 +165,12 @@ def _content_of(source: Readable) -> _Content:
 
 
 def _is_text(source: str) -> bool:
-    """Is it a program, not a path?"""
+    """Is the string a program rather than a path?"""
     return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
 
 
 def _whole(text: str, name: str) -> str:
-    """Return a text as it is.
+    """Return the text unchanged, if it can be encoded.
 
     Raises:
         InputError: It has half of a surrogate pair, which no encoding can write.
@@ -184,7 +185,7 @@ def _whole(text: str, name: str) -> str:
 
 
 def _text_of_jax(source: Any) -> str:
-    """HLO text of a jax object: what is lowered is asked for HLO, what is compiled has it."""
+    """The HLO text of a jax object: `Lowered` converts to HLO, `Compiled` already is HLO."""
     text = source.as_text(dialect="hlo") if hasattr(source, "compile") else source.as_text()
     if not isinstance(text, str):
         raise InputError(f"{type(source).__name__}.as_text() gives no text")
@@ -192,7 +193,7 @@ def _text_of_jax(source: Any) -> str:
 
 
 def _content_of_file(path: str | os.PathLike[str]) -> _Content:
-    """Return what a file holds, and what to call it.
+    """The content of a file, with its name.
 
     `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
     """
@@ -210,7 +211,7 @@ def _content_of_file(path: str | os.PathLike[str]) -> _Content:
 
 
 def _is_profile(path: str) -> bool:
-    """Is it an XPlane file, by its first bytes?"""
+    """Do the first bytes of the file look like an XPlane profile?"""
     if not os.path.isfile(path):
         return False  # a pipe cannot be read twice
     try:
@@ -221,14 +222,15 @@ def _is_profile(path: str) -> bool:
 
 
 def _text_in_profile(path: str, choice: str) -> _Content:
-    """Return the text of a program in a profile, and what to call it."""
+    """The text of a program in a profile, with its name."""
     profile = profiles.read_profile(path)
     inside = profiles.chosen_program(profile, choice)
     return _Content(profiles.program_text(profile, inside), f"{path}#{inside.label}")
 
 
 def _decoded(data: bytes, name: str) -> _Content:
-    """Return the text of a file; the bytes of an artifact stay as they are."""
+    """The text of a file; the bytes of an artifact are returned unchanged."""
+    # The order matters: the checks go from magic numbers to guesses, and text is the rest.
     if MLIR in data and artifacts.is_artifact(data):
         if len(data) > MOST_INPUT:
             what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"

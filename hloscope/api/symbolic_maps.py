@@ -1,9 +1,9 @@
 """Indexing maps of programs of unknown sizes, in terms of named sizes.
 
-A map is found by instantiation: the program is refined at several sizes, and where the maps differ
-in numbers only, each number is a polynomial of the sizes that goes through all of them.  It is then
-compared with the maps of the refined program at further random sizes; what does not agree, or has
-another form there, is said to be unknown.  So an answer is checked, not proved.
+A map is found by interpolation: the program is refined at several sizes, and if the maps differ
+only in their numbers, each number is the polynomial of the sizes through its samples. The map is
+then compared with those of the refined program at further random sizes; it is unknown if a number
+or the form differs there. So a result is checked, not proved.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ParametricMap(NamedTuple):
     Attributes:
         operand: Number of the operand.
         text: The map with polynomials of the sizes in it; empty if it is unknown.
-        precision: `exact` or `over`, as the maps at all sizes are; `unknown` with `why`.
-        why: Why nothing is known.
+        precision: `exact` or `over`, as the maps at all sizes are; `unknown` if there is a `why`.
+        why: Why the map is unknown; empty if it is known.
     """
 
     operand: int
@@ -58,7 +58,7 @@ class ParametricMap(NamedTuple):
 
 
 class Parametric(NamedTuple):
-    """What an instruction of a refined program reads, at any sizes.
+    """The maps of an instruction of a refined program, in terms of sizes.
 
     Attributes:
         name: The instruction.
@@ -76,13 +76,15 @@ def parametric(
 ) -> list[Parametric]:
     """The maps of the entry of a program of unknown sizes, in terms of named sizes.
 
+    The instructions are those of the refined program that have operands with maps.
+
     The instructions are those of the refined program that read something.
 
     Args:
         program: Whatever `refine` takes.
         args: The arguments with names in braces for sizes, `"tensor<{b}x4xf32>"`, or `"{n}"` for
             one that is a size itself; by default the dimension variables of `jax.export`.
-        seed: Of the random sizes.
+        seed: Seed of the random sizes.
 
     Raises:
         UnknownNameError: There are no named sizes, or too many.
@@ -110,18 +112,18 @@ def parametric(
 
 
 Key: TypeAlias = tuple[str, int]
-"""The name of an instruction without its number, and how many like it come before."""
+"""The name of an instruction without its number, and the number of equal names before it."""
 
 
 class Named(NamedTuple):
-    """An instruction at some sizes: its name, and operand, text and precision of its maps."""
+    """An instruction at given sizes: its name, and the operand, text and precision of each map."""
 
     name: str
     maps: list[tuple[int, str, str]]
 
 
 class _Request:
-    """What is asked for at some sizes."""
+    """A program with named sizes, to be refined at given values."""
 
     def __init__(self, tree: Operation, args: Sequence[str] | None) -> None:
         self.tree: Final = tree
@@ -141,7 +143,8 @@ class _Request:
         found: dict[Key, Named] = {}
         count: Counter[str] = Counter()
         for instruction in program_of(tree).entry:
-            # Constants that are equal at some sizes are one; so numbers in made names vary.
+            # Equal constants are merged, which depends on the sizes: so the numbers in generated
+            # names vary between sizes, and cannot identify an instruction.
             base = _SUFFIX.sub("", instruction.name)
             maps = [
                 (number, str(access.map or ""), str(access.precision))
@@ -160,7 +163,7 @@ class _Sample(NamedTuple):
 
 
 def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]:
-    """The maps at so many different random sizes at which the program can be refined."""
+    """The maps at `count` distinct random sizes; fewer if refinement fails too often."""
     found: list[_Sample] = []
     seen: set[tuple[int, ...]] = set()
     for _ in range(_TRIES):
@@ -174,13 +177,14 @@ def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]
         try:
             found.append(_Sample(sizes, request.maps(sizes)))
         except HloscopeError:
+            # A program that fails at every size so far will hardly succeed later.
             if not found and len(seen) > _TRIES // 4:
                 break
     return found
 
 
 class _Fit:
-    """Polynomials of degree two through numbers at samples."""
+    """Interpolation by polynomials of degree two in the sizes."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.monomials: Final[list[Monomial]] = [
@@ -190,7 +194,12 @@ class _Fit:
         self._rows: list[list[Fraction]] = []
 
     def take(self, samples: Sequence[_Sample]) -> bool:
-        """Choose samples that decide every coefficient, and solve for unit values of each."""
+        """Choose samples that determine every coefficient, and invert their matrix.
+
+        Return `False` if there are too few.
+        """
+        # Gaussian elimination: a sample is chosen if its row of monomial values is linearly
+        # independent of the chosen ones. With as many rows as monomials, the matrix is invertible.
         echelon: list[list[Fraction]] = []
         for number, sample in enumerate(samples):
             row = self._row(sample.sizes)
@@ -209,7 +218,10 @@ class _Fit:
         return [Fraction(prod(sizes[name] for name in each)) for each in self.monomials]
 
     def polynomial(self, numbers: Sequence[int]) -> Polynomial | None:
-        """The polynomial with integer coefficients through the numbers at the chosen samples."""
+        """The polynomial through the numbers at the chosen samples.
+
+        `None` if a coefficient is not an integer.
+        """
         found = []
         for monomial, row in zip(self.monomials, self._rows, strict=True):
             value = sum((x * numbers[k] for x, k in zip(row, self.chosen, strict=True)), Fraction())
@@ -224,6 +236,7 @@ def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
     size = len(matrix)
     rows = [[*row, *[Fraction(k == n) for k in range(size)]] for n, row in enumerate(matrix)]
     for k in range(size):
+        # The matrix is invertible, so each column has a pivot at or below the diagonal.
         lead = next(n for n in range(k, size) if rows[n][k])
         rows[k], rows[lead] = rows[lead], rows[k]
         rows[k] = [x / rows[k][k] for x in rows[k]]
@@ -234,7 +247,7 @@ def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
 
 
 def value_of(polynomial: Polynomial, sizes: Sizes) -> int:
-    """The value of a polynomial.
+    """The value of a polynomial at the given sizes.
 
     >>> value_of(((("b",), 2), ((), -1)), {"b": 4})
     7
@@ -243,7 +256,7 @@ def value_of(polynomial: Polynomial, sizes: Sizes) -> int:
 
 
 def text_of_polynomial(polynomial: Polynomial) -> str:
-    """A polynomial, those terms first that have most factors.
+    """A polynomial as text; terms of the highest degree come first.
 
     >>> text_of_polynomial((((), -1), (("b",), 1), (("b", "s"), 3)))
     '3 * b * s + b - 1'
@@ -270,7 +283,7 @@ def _answers(fit: _Fit, samples: Sequence[_Sample]) -> Iterator[Parametric]:
 def _map(
     fit: _Fit, samples: Sequence[_Sample], operand: int, rows: Sequence[tuple[int, str, str]]
 ) -> ParametricMap:
-    """One map from those at all samples."""
+    """Interpolate one map from the maps at all samples."""
 
     def unknown(why: str) -> ParametricMap:
         return ParametricMap(operand, "", "unknown", why)
@@ -282,6 +295,7 @@ def _map(
         return unknown("nothing is known of the map at any size")
     if len(precisions) > 1:
         return unknown("how precise the map is depends on the sizes")
+    # Maps that differ only in their numbers have the same form.
     forms = {_NUMBER.sub("#", text) for _, text, _ in rows}
     if len(forms) > 1:
         return unknown("the form of the map depends on the sizes")
@@ -291,12 +305,14 @@ def _map(
     if len(polynomials) < len(found):
         return unknown("a number in the map is not a polynomial of degree two of the sizes")
     pieces = _NUMBER.split(rows[0][1])
+    # The chosen samples agree by construction; the others are the check.
     for sample, (_, text, _) in zip(samples, rows, strict=True):
         numbers = [str(value_of(each, sample.sizes)) for each in polynomials]
         if _joined(pieces, numbers) != text:
             return unknown("a number in the map is not a polynomial of degree two of the sizes")
     texts = [text_of_polynomial(each) for each in polynomials]
     for k, text in enumerate(texts):
+        # Inside an interval's bounds a sum needs no parentheses.
         alone = pieces[k].endswith("[") or pieces[k + 1].startswith("]")
         if not alone and re.search(r"[*+-]", text):
             texts[k] = f"({text})"

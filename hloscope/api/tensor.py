@@ -30,22 +30,25 @@ Index = Sequence[int]
 
 
 def _operator(op: str) -> Callable[[Element, Any], Element]:
-    """The method that computes an op of this element and another, or a number."""
+    """A method that computes an op of this element and another element or number."""
     return lambda self, other: self.compute(op, other)
 
 
 def _reflected(op: str) -> Callable[[Element, Any], Element]:
-    """The method that computes an op of a number and this element."""
+    """A method that computes an op of a number and this element."""
     return lambda self, other: self._like(other).compute(op, self)
 
 
 def _compared(direction: str) -> Callable[[Element, Any], bool]:
-    """The method that compares this element with another, or a number."""
+    """A method that compares this element with another element or number."""
     return lambda self, other: self._is(direction, other)
 
 
 class Element:
-    """One value of an element type; operators compute as the ops of the same meaning do.
+    """One value of an element type; operators compute the ops of the same meaning.
+
+    `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or Python
+    numbers, which are converted to it. `>>` keeps the sign of signed integers.
 
     `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or
     numbers of Python, which become such.  `>>` keeps the sign of signed integers.
@@ -54,13 +57,13 @@ class Element:
     __slots__ = ("type", "value")
 
     def __init__(self, value: Any, type: ElementType) -> None:
-        """Take a scalar of numpy; of a quantized type its integer."""
+        """Take a numpy scalar; for a quantized type, its stored integer."""
         self.value: Final = value
         self.type: Final = type
 
     @staticmethod
     def of(value: Any, type: ElementType | str) -> Element:
-        """A number as an element of the type, which may be given by its name in HLO.
+        """Convert a number to an element of a type, which may be given by its HLO name.
 
         Raises:
             EvaluationError: The type has no such value.
@@ -69,7 +72,7 @@ class Element:
         return Element(as_value(value, TensorType(element, ()), "the value"), element)
 
     def compute(self, op: str, *others: Any) -> Element:
-        """What an element-wise op makes of this and other operands: `x.compute("tanh")`.
+        """Compute an element-wise op of this and other operands: `x.compute("tanh")`.
 
         Raises:
             ValueError: There is no such op.
@@ -140,12 +143,12 @@ class Element:
 
 
 class Tensor:
-    """An array and its type.  `set` makes a new one; the array is read-only."""
+    """An array with its type. It is immutable: `set` returns another tensor."""
 
     __slots__ = ("array", "type")
 
     def __init__(self, array: Array, type: TensorType) -> None:
-        """Take an array of exactly the type.
+        """Take an array whose sizes and elements are those of the type.
 
         Raises:
             EvaluationError: The array has other sizes or other elements.
@@ -158,10 +161,10 @@ class Tensor:
 
     @staticmethod
     def of(values: Any, element: ElementType | str | None = None) -> Tensor:
-        """Numbers of Python, or an array, as a tensor; the type may be given by its name in HLO.
+        """Convert Python numbers or an array to a tensor; the type may be given by its HLO name.
 
         Raises:
-            EvaluationError: The values are none of that type, or of no type there is.
+            EvaluationError: The values do not have that type, or no element type fits them.
         """
         if element is None:
             element = _element_of(_array(values).dtype)
@@ -192,7 +195,7 @@ class Tensor:
         return Element(self.array[self._at(index)], self.type.element)
 
     def set(self, index: Index, value: Any) -> Tensor:
-        """A tensor that differs in one element.
+        """Return a tensor that differs in one element.
 
         Raises:
             EvaluationError: The type has no such value.
@@ -220,7 +223,7 @@ class Tensor:
         return (self.get(index) for index in self.indices())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The array, as numpy asks for it."""
+        """The array, for numpy's conversion."""
         return np.array(self.array, dtype, copy=copy)
 
     @property
@@ -244,11 +247,11 @@ class Tensor:
     # ------------------------------------------------------------------------------------ text
 
     def to_mlir(self) -> str:
-        """The literal as MLIR has it, `dense<…> : tensor<…>`."""
+        """The literal in MLIR's syntax, `dense<…> : tensor<…>`."""
         return array_text(self.array, self.type)
 
     def to_hlo(self) -> str:
-        """The literal as HLO has it, `f32[2] {1, 2}`."""
+        """The literal in HLO's syntax, `f32[2] {1, 2}`."""
         return f"{print_array(self.type)} {print_literal(self.type, self.array)}"
 
     @staticmethod
@@ -256,7 +259,7 @@ class Tensor:
         """Read a literal of MLIR or HLO, its type included.
 
         Raises:
-            ParseError: The text is no literal.
+            ParseError: The text is not a literal.
 
         >>> Tensor.parse("dense<[1, 2]> : tensor<2xi32>") == Tensor.parse("s32[2] {1, 2}")
         True
@@ -280,16 +283,16 @@ class Tensor:
     # ------------------------------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a `.npy` file; types numpy does not know are written as their bytes."""
+        """Write a `.npy` file; elements of types that numpy lacks are written as raw bytes."""
         with whole_file(path) as file:
             np.lib.format.write_array(file, self.array, allow_pickle=False)
 
     @staticmethod
     def load(path: str | os.PathLike[str], element: ElementType | str | None = None) -> Tensor:
-        """Read a `.npy` file; of a type numpy does not know, the element type has to be given.
+        """Read a `.npy` file; for a type that numpy lacks, the element type must be given.
 
         Raises:
-            InputError: There is no such file, or it holds no array of that type.
+            InputError: There is no such file, or it has no array of that type.
         """
         found = load(path)
         if list(found) != ["arr_0"]:
@@ -325,9 +328,11 @@ def _element_of(dtype: np.dtype[Any]) -> ElementType:
     raise EvaluationError(f"there is no element type for numpy's {dtype}; say which is meant")
 
 
+# Arithmetic on elements asks for few pairs of op and types, once for each element; building the
+# instruction and its kernel costs more than the op.
 @lru_cache(maxsize=1024)
 def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Kernel]:
-    """The type of the result, and the kernel, of an element-wise op on such elements."""
+    """The result type and the kernel of an element-wise op on scalars of these types."""
     made = ELEMENTWISE[op]()
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
     result = made.infer(tuple([o.type for o in operands]))
@@ -335,7 +340,7 @@ def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Ker
     return result.element, kernel(Instruction("r", result, made, tuple(operands)), World())
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # as for `_function`
 def _comparison(direction: str, *types: ElementType) -> Kernel:
     compare = Compare(comparison_direction=direction)
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]

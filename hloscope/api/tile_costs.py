@@ -1,4 +1,4 @@
-"""What the tilings of one fusion move and need: a table, and a heat map."""
+"""Costs of the tilings of one fusion: a table, and a heat map."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ else:
     display = lazy("hloscope.display")
 
 TOP: Final = 10
-"""Tilings that a printed answer has."""
+"""Tilings that the text lists."""
 
 
 class TileCosts(Tabular):
-    """What the candidate tilings of a fusion move and need; prints the cheapest that fit.
+    """Bytes moved and memory needed by the tilings of a fusion; prints the cheapest that fit.
+
+    `len`, iteration and `costs[k]` go over the tilings.
 
     `len`, iteration and `costs[k]` go over the tilings.
 
@@ -77,12 +79,12 @@ class TileCosts(Tabular):
             yield found | {"fits": fits}
 
     def best(self, top: int = TOP) -> list[Choice]:
-        """The tilings that fit, those that move fewest bytes first."""
+        """The tilings that fit, fewest bytes moved first."""
         rows = [row for row in self.sweep.bytes_moved.argsort(kind="stable") if self._fits[row]]
         return [self[int(row)] for row in rows[:top]]
 
     def plot(self, ax: Any = None, *, x: int | None = None, y: int | None = None) -> Any:
-        """A heat map: fewest bytes moved over two tile sizes, of tilings that fit.
+        """A heat map of the fewest bytes moved over two tile sizes, for tilings that fit.
 
         Args:
             ax: Axes of matplotlib to draw into; a new figure if not given.
@@ -123,7 +125,7 @@ COLUMNS: Final[Columns] = {
     "programs": "int64", "bytes_moved": "int64", "shared": "int64", "registers": "int64",
     "elements": "int64", "excess": "string", "fits": "bool",
 }  # fmt: skip
-"""Columns of the table of tilings behind their sizes: attributes of `Choice`."""
+"""Columns of the table of tilings after their sizes: attributes of `Choice`."""
 
 
 def two_parameters(
@@ -135,7 +137,7 @@ def two_parameters(
         symbolic: The fusion.
         x: The one across, if it is given.
         y: The one upwards, if it is given.
-        first: Sizes to prefer where they are not given; then the last ones, the last one across.
+        first: Sizes to prefer if `x` or `y` is not given; then the last sizes, the last one across.
 
     Raises:
         UnknownNameError: There is no such size.
@@ -151,6 +153,7 @@ def two_parameters(
             raise UnknownNameError(f"no tile size d{given}; there are d0 to d{count - 1}")
     if x is not None and x == y:
         raise UnknownNameError(f"d{x} cannot be on both axes")
+    # Preferred sizes come first, then all from the last to the first.
     free = [k for k in [*reversed(first), *reversed(range(count))] if k not in (x, y)]
     across = free[0] if x is None else x
     return across, next(k for k in free if k != across) if y is None else y

@@ -1,4 +1,4 @@
-"""How an instruction can be tiled: XLA's answer, what tiles really read, which sizes are best."""
+"""Tilings of an instruction: XLA's analysis, the elements that tiles read, and the best sizes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ else:
 def asked_tiles(
     view: InstructionView, sizes: Sequence[int] | None, schedule: ScheduleName
 ) -> Tiles:
-    """How an instruction can be tiled."""
+    """The tilings of an instruction."""
     program = view.program
     with program.lock:
         by_convention = program.by_convention("xla").analysis
@@ -50,12 +50,12 @@ def asked_tiles(
 
 
 def _names(symbolic: SymbolicTiles) -> set[str]:
-    """Names of the tile sizes that constraints are about: `d0`, `d1` and so on."""
+    """Names of the tile sizes in constraints: `d0`, `d1` and so on."""
     return set(re.findall(r"\bd\d+\b", str(symbolic.constraints)))
 
 
 class Tiles(Shown):
-    """How an instruction can be tiled; prints itself, also in notebooks.
+    """The tilings of an instruction; prints itself, also in notebooks.
 
     >>> import hloscope
     >>> program = hloscope.read("f { p = f32[8,6] parameter(0) ROOT r = f32[48] reshape(p) } "
@@ -73,32 +73,35 @@ class Tiles(Shown):
 
     @property
     def asked_module(self) -> Module:
-        """The module that questions are about."""
+        """The module that the queries are about."""
         return self.view.program.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """The program's lock: held while a question reads or writes results that are kept."""
+        """The program's lock: held while a query uses the caches of its analysis."""
         return self.view.program.lock
 
     @property
     def symbolic(self) -> SymbolicTiles | Refusal:
-        """XLA's symbolic tiles, or why it has none."""
+        """XLA's symbolic tiles, or the reason why XLA has none."""
         return self.report.symbolic
 
     @property
     def tiled(self) -> TiledComputation | Refusal | None:
-        """The tiles of the sizes that were given, or why XLA has none."""
+        """The tiles of the given sizes, or the reason why XLA has none.
+
+        `None` if no sizes were given.
+        """
         return self.report.tiled
 
     @property
     def refusal(self) -> Refusal | None:
-        """Why XLA does not tile it so, if it does not."""
+        """The reason why XLA does not tile the instruction with these sizes; `None` if it does."""
         return self.report.refusal
 
     @property
     def operands(self) -> tuple[OperandTiles, ...]:
-        """For each operand: what the tiles read of it, exactly."""
+        """The elements that the tiles read of each operand, exactly."""
         return self.report.operands
 
     @explains_invalid_program
@@ -110,13 +113,13 @@ class Tiles(Shown):
         top: int = 10,
         stages: int = 1,
     ) -> Tiles:
-        """The same with the best tilings that a device can run, by the bytes that they move.
+        """Add the best tilings that a device can run, ordered by the bytes that they move.
 
         Args:
-            device: Whose shared memory and registers there are.
-            budget: Other limits.
-            top: How many tilings are told.
-            stages: Of the pipeline of loops.
+            device: The GPU whose shared memory and registers are the limits.
+            budget: Limits to use instead of the device's.
+            top: Most tilings in the result.
+            stages: Pipeline stages of loops.
 
         Raises:
             UnknownNameError: There is no such device.
@@ -130,11 +133,13 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def costs(self, *, device: str = "h100", stages: int = 1) -> TileCosts:
-        """What every candidate tiling moves and needs: powers of two and whole dimensions.
+        """The costs of every candidate tiling.
+
+        Candidate sizes are powers of two and whole dimensions.
 
         Args:
-            device: Whose shared memory and registers decide what fits.
-            stages: Of the pipeline of loops.
+            device: The GPU whose shared memory and registers decide which tilings fit.
+            stages: Pipeline stages of loops.
 
         Raises:
             UnknownNameError: There is no such device.
@@ -144,16 +149,16 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def plot(self, ax: Any = None, *, x: int | None = None, y: int | None = None) -> Any:
-        """Which tile sizes XLA's constraints allow, over two of the sizes.
+        """A plot of the tile sizes that XLA's constraints allow, over two of the sizes.
 
         Args:
             ax: Axes of matplotlib to draw into; a new figure if not given.
-            x: Number of the parameter across.  By default `x` and `y` are sizes that constraints
-                are about, or else the last two.
+            x: Number of the parameter across.  By default `x` and `y` are sizes that occur in
+                constraints, or else the last two.
             y: Number of the parameter upwards.
 
         Returns:
-            The axes.  Sizes of other parameters are those that were asked about, or else 1.
+            The axes.  Other parameters have the given tile sizes, or else 1.
 
         Raises:
             InputError: matplotlib is not installed.
@@ -178,7 +183,7 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def to_svg(self) -> str:
-        """A picture of a tile of the output and of what it reads: holes, overlaps, the edge."""
+        """A picture of an output tile and the elements that it reads: holes, overlaps, the edge."""
         return tiles_svg(self.report)
 
     @explains_invalid_program

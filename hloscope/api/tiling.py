@@ -1,4 +1,4 @@
-"""The answer to: how is this kernel tiled, in which space, and where do tiles end?"""
+"""Tiling of a kernel: its space, the tiles of its instructions, and the ops without tiles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SpaceTiling(Shown):
     Attributes:
         space: The tiling space.
         kernel: Every instruction with its tiles.
-        xla_refuses: Why XLA has no such space, and what is done instead; empty if it has.
+        xla_refuses: Why XLA has no such space, and the space used instead; empty if XLA has it.
     """
 
     def __init__(self, space: TilingSpace, kernel: TiledKernel, xla_refuses: str = "") -> None:
@@ -34,11 +34,11 @@ class SpaceTiling(Shown):
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Where tiles could not be carried on."""
+        """The ops through which tiles cannot be propagated, with the reasons."""
         return self.kernel.refusals
 
     def text(self) -> str:
-        """Dimensions, root tiles and tiled instructions, as XLA prints them, then what is noted."""
+        """Dimensions, root tiles and tiled instructions in XLA's format, then the notes."""
         said = f"{self.xla_refuses}\n\n" if self.xla_refuses else ""
         return said + kernel_text(self.kernel)
 
@@ -56,12 +56,14 @@ def tiling_space(
 ) -> SpaceTiling:
     """The tiling space of an instruction or fusion, and its tiles.
 
+    XLA refuses roots of several arrays. Here they share the dimensions that have equal sizes.
+
     Roots of several arrays, which XLA refuses, share their dimensions where their sizes are equal.
 
     Args:
         ins: The instruction.
         sizes: The size of the tiles of each dimension; variables if there are none.
-        beyond_xla: Carry tiles through ops that XLA refuses, where tiles exist.
+        beyond_xla: Propagate tiles through ops that XLA refuses, if tiles exist.
 
     Raises:
         UnsupportedError: There is no space.
@@ -72,6 +74,7 @@ def tiling_space(
     said = ""
     if isinstance(found, Refusal) and len(fused.roots) > 1:
         refused = str(found)
+        # Shared dimensions come first: they need fewer variables, and tiles of the roots coincide.
         for roots, done in _SEVERAL_ROOTS:
             found = TilingSpace.of(fused, roots)
             if not isinstance(found, Refusal):

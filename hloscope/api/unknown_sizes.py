@@ -1,4 +1,4 @@
-"""Indexing of programs whose sizes are not known, in terms of sizes that have names."""
+"""Indexing of programs of unknown sizes, in terms of named sizes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from hloscope.proof import Check
 
 Reads: TypeAlias = Mapping[tuple[int | Instruction, int], Accesses]
-"""By operand (or a value that a region reads) and its array what is read of it."""
+"""Accesses by operand (or captured value) and tensor number."""
 
 
 def reads_in_sizes(
     program: Program, computation: Computation, ins: Instruction, output: int
 ) -> Reads:
-    """What an element of an output reads of each operand."""
+    """The accesses from an element of an output to each operand and captured value."""
     found = program.symbolic.reads(computation, ins, output)
     captured = program.analysis.captured(ins)
     unknown = unknown_reads(len(captured))
@@ -58,7 +58,7 @@ def reached_in_sizes(
     leaf: int,
     outputs: range,
 ) -> Mapping[int, Accesses]:
-    """Which elements of each output an element of one array of an operand influences."""
+    """The accesses from an element of one tensor of an operand to each output."""
     if operand >= len(ins.operands):
         return dict(zip(outputs, unknown_reads(len(outputs)), strict=True))
     return {
@@ -70,7 +70,9 @@ def reached_in_sizes(
 def parameters_in_sizes(
     program: Program, computation: Computation, ins: Instruction, output: int
 ) -> Mapping[tuple[Instruction, int], Accesses] | None:
-    """What an element reads of the parameters of its computation.
+    """The accesses from an element to the parameters of its computation.
+
+    `None` if all sizes are known, or if an op on the path to the parameters is not supported.
 
     `None` where all sizes are known, and where the way back to the parameters is not followed.
     """
@@ -85,19 +87,19 @@ def parameters_in_sizes(
 SAMPLES: Final = 5
 """Sizes at which maps are compared with the instruction."""
 FEW: Final = 64
-"""Of more operands, or tensors asked from, those of which nothing is touched are told together."""
+"""Most operands that are checked one by one; of more, those without accesses share one check."""
 _GIVEN: Final = "the function it calls was refined with this number"
 _NOTHING: Final = "only what is touched was compared"
 
 
 def proved(answer: Answer, analysis: SymbolicAnalysis, module: Module | None, seed: int) -> Answer:
-    """The answer with what comparing its maps at some sizes shows."""
+    """The result with checks of its maps at some sizes."""
     sampling = _Sampling(answer, analysis, _called(module, answer.instruction), seed)
     return replace(answer, outputs=[_proved(sampling, output) for output in answer.outputs])
 
 
 class _Sampling(NamedTuple):
-    """What is compared, and with what."""
+    """A result to check, and the analysis to compare it with."""
 
     answer: Answer
     analysis: SymbolicAnalysis
@@ -106,7 +108,12 @@ class _Sampling(NamedTuple):
 
 
 def _called(module: Module | None, call: Instruction) -> Called | None:
-    """What a call reads at given sizes: the function it calls is refined, then asked.
+    """Return a function: the accesses of a call at given sizes.
+
+    `None` if the call is not of StableHLO.
+
+    The callee is refined at those sizes and analysed. The maps of the result come from the rules in
+    terms of sizes, these from the rules for known sizes, so the two are independent.
 
     The maps of the answer come from the rules in terms of sizes, these from those for known sizes.
     """
@@ -116,6 +123,8 @@ def _called(module: Module | None, call: Instruction) -> Called | None:
     tree = passes.with_entry(module.tree, function)  # type: ignore[attr-defined]
     if tree is None:
         return None
+    # The outputs of one call are compared one after another at the same sizes: each refinement is
+    # made once.
     known: dict[tuple[tuple[str, int], ...], tuple[Computation, ParameterReads]] = {}
 
     def reads(instance: Instance, output: int) -> list[Accesses]:
@@ -192,7 +201,10 @@ def _is_claimed(operand: OperandAnswer) -> bool:
 
 
 def _check(operand: OperandAnswer, compared: SizeComparison | str) -> Check:
-    """What is known of the maps of one operand; nothing is compared that nobody claims."""
+    """The outcome for one operand: refuted, sampled, undecided with a reason, or unclaimed.
+
+    It is unclaimed if an access has no map.
+    """
     if not _is_claimed(operand):
         return proof.Check(proof.Outcome.UNCLAIMED)
     if isinstance(compared, str) or not compared.sizes:

@@ -1,4 +1,4 @@
-"""Is a program right?  Every finding, not the first only."""
+"""Verification of programs: every finding, not only the first."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def verify(
     split: bool = False,
     allow_unregistered: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program; an empty list if nothing is.
+    """Every finding about a program; an empty list if it is valid.
 
     Args:
         program: Whatever `read` takes, or what it gave; a module; an MLIR operation.
         name: What messages call the program; a path is its own name.
-        split: Is the text several programs with `// -----` between them?
-        allow_unregistered: May StableHLO programs have ops of dialects nobody knows?
+        split: Does the text have several programs, separated by `// -----`?
+        allow_unregistered: Accept StableHLO programs with ops of unknown dialects.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
@@ -55,12 +55,12 @@ def verify(
 def verify_with_notes(
     source: Source, *, split: bool = False, allow_unregistered: bool = False
 ) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    r"""Everything that is wrong with a text, and what was read otherwise than it is written.
+    r"""The findings about a text, and notes on deviations that the parser accepted.
 
     Args:
         source: The text.
-        split: Is it several programs with `// -----` between them?
-        allow_unregistered: May StableHLO programs have ops of dialects nobody knows?
+        split: Does the text have several programs, separated by `// -----`?
+        allow_unregistered: Accept StableHLO programs with ops of unknown dialects.
 
     >>> text = "> ENTRY e {\n>   ROOT p = s8[] parameter(0)\n> }"
     >>> found, [note] = verify_with_notes(Source("a", text))
@@ -83,7 +83,7 @@ def verify_with_notes(
 
 
 def check_text(source: Source) -> None:
-    """Refuse the program in a text with the first thing that is wrong in it.
+    """Refuse the program in a text with its first finding.
 
     Raises:
         VerifyError: It is wrong.
@@ -98,7 +98,10 @@ def check_expected(
     split: bool = False,
     allow_unregistered: bool = False,
 ) -> list[Diagnostic]:
-    """Where the errors of a text are not those its `expected-error {{…}}` comments state.
+    """The differences between the errors of a text and its `expected-error {{…}}` comments.
+
+    StableHLO's errors are those that MLIR's tools report: the first of a text that cannot be
+    parsed, else the first in each function.
 
     StableHLO's errors are taken as MLIR's tools report them: the first of a text that cannot be
     read, else the first in each function.
@@ -124,7 +127,7 @@ def check_expected(
 
 
 def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diagnostic]:
-    """What is wrong with a module; `notes` takes what was read otherwise than it is written."""
+    """The findings about an HLO text; the parser's notes are appended to `notes`."""
     try:
         module = parse_hlo(text, name=name, strict=True)
         notes += module.notes
@@ -134,7 +137,7 @@ def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diag
 
 
 def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
-    """Yield each program and where it begins; pieces of nothing are none."""
+    """Yield each program with its offset; empty pieces are skipped."""
     if not split:
         yield 0, source.text
         return
@@ -142,11 +145,12 @@ def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
     for _, text in mlir.split_input(source.text):
         if text.strip():
             yield at, text
+        # The marker line is not part of a piece, but counts for the offsets.
         at += len(text) + len(mlir.MARKER)
 
 
 def moved(diagnostic: Diagnostic, source: Source, by: int) -> Diagnostic:
-    """The diagnostic with its places counted in the whole text, not in one program of it."""
+    """The diagnostic with its positions shifted by `by` characters, into `source`."""
     span = diagnostic.span
     if span is None or by == 0:
         return diagnostic

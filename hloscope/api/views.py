@@ -1,4 +1,4 @@
-"""Computations and instructions of a program that was read: ask them what they touch."""
+"""Views of a program's computations and instructions, with their queries."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ComputationView(Shown):
 
 
 class InstructionView(KernelQuestions, Shown):
-    """An instruction of a program: ask it what it touches."""
+    """An instruction of a program, with its queries."""
 
     _internal: ClassVar[frozenset[str]] = Shown._internal | {
         "has_unknown_sizes", "unanswered", "values_read",
@@ -109,17 +109,17 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def asked_module(self) -> Module:
-        """The module that questions are about."""
+        """The module that the queries are about."""
         return self.program.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """The lock of what questions remember."""
+        """The program's lock: held while a query uses the caches of its analysis."""
         return self.program.lock
 
     @property
     def metadata(self) -> Metadata:
-        """The framework's name of the op, and the place in its source, as far as they are known.
+        """The framework's name of the op and its source position, as far as they are known.
 
         >>> import hloscope
         >>> program = hloscope.read('ENTRY e { ROOT p = f32[] parameter(0), '
@@ -131,22 +131,22 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def source(self) -> Frame | None:
-        """The place in the program's source, whose text is file and line; `None` if not known."""
+        """The source position of the op, printed as `file:line`; `None` if unknown."""
         return provenance_of(self.ir, self.program.module).source
 
     @property
     def trace(self) -> tuple[Frame, ...]:
-        """The places in the program's source that led to it, the innermost first."""
+        """The stack of source positions of the op, innermost first."""
         return provenance_of(self.ir, self.program.module).trace
 
     def same_source(self) -> list[InstructionView]:
-        """All instructions that came from the same line; none if no line is known."""
+        """All instructions from the same source line; empty if the line is unknown."""
         at = self.source
         return [] if at is None else self.program.select(source=str(at))
 
     @cached_property
     def opcode(self) -> str:
-        """The opcode as HLO spells it; StableHLO's name of an op that HLO lacks."""
+        """The opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
         return opcode_of(self.ir)
 
     @property
@@ -156,17 +156,17 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def outputs(self) -> tuple[Type, ...]:
-        """Types of the outputs: of a tuple, its tensors in order."""
+        """Types of the outputs: for a tuple, its tensors in order."""
         return self.program.analysis.tensors(self.ir.type)
 
     @property
     def operands(self) -> tuple[InstructionView, ...]:
-        """The values read."""
+        """The operands."""
         return tuple([InstructionView(self.program, o) for o in self.ir.operands])
 
     @property
     def calls(self) -> tuple[ComputationView, ...]:
-        """The computations called."""
+        """The called computations."""
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
     @explains_invalid_program
@@ -178,7 +178,9 @@ class InstructionView(KernelQuestions, Shown):
         *,
         linear: bool = False,
     ) -> Indexing:
-        """What an element of an output reads of the operands.
+        """The accesses from an element of an output to the operands.
+
+        Captured values, which StableHLO regions read from outside, come after the operands.
 
         Values that StableHLO's regions read without being handed them come after the operands.
 
@@ -219,14 +221,14 @@ class InstructionView(KernelQuestions, Shown):
         linear: bool = False,
         leaf: int | None = None,
     ) -> Indexing:
-        """Which elements of the outputs an element of an operand influences.
+        """The accesses from an element of an operand to the outputs that depend on it.
 
         Args:
             operand: Number of the operand.
             output: Number of an output; all if not given.
             physical: Indices in memory order, slowest-varying dimension first.
             linear: Positions in memory, counted in elements.
-            leaf: Which tensor of an operand that is a tuple; each on its own if not given.
+            leaf: Tensor number in a tuple operand; each tensor separately if not given.
 
         Raises:
             UnknownNameError: There is no such output, operand or tensor.
@@ -260,7 +262,7 @@ class InstructionView(KernelQuestions, Shown):
         *,
         linear: bool = False,
     ) -> Indexing:
-        """What an element reads of the parameters of its computation, through all in between.
+        """The accesses from an element to the parameters of its computation.
 
         Args:
             output: Number of the output, or `None` for all.
@@ -280,8 +282,10 @@ class InstructionView(KernelQuestions, Shown):
         numbers = {parameters[j]: j for j in chosen}
         reads = self.program.parameter_reads(computation)
         answers = []
-        known: dict[tuple[int, ...], OperandAnswer] = {}  # of outputs that read the same
-        kept: list[dict[int, Accesses]] = []  # what the keys are the identities of
+        # Many outputs of a fusion may read a parameter by identical access tuples: they share one
+        # result.  Keys hold identities, so `alive` keeps the objects from being freed and reused.
+        known: dict[tuple[int, ...], OperandAnswer] = {}
+        alive: list[dict[int, Accesses]] = []
         for k in self._outputs(output):
             found: dict[Instruction, dict[int, Accesses]] = {}
             in_sizes = sizes.parameters_in_sizes(self.program, computation, self.ir, k)
@@ -297,7 +301,7 @@ class InstructionView(KernelQuestions, Shown):
                 if told is None:
                     told = self._touched(j, parameters[j], here, leaves, physical, linear)
                     known[key] = told
-                    kept.append(leaves)
+                    alive.append(leaves)
                 touched[j] = told
             answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
         order = _order(physical, linear)
@@ -319,11 +323,11 @@ class InstructionView(KernelQuestions, Shown):
     def tiling_space(
         self, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
     ) -> spaces.SpaceTiling:
-        """How it is tiled as one kernel: dimensions, and the tile of every instruction in it.
+        """The tiling of this instruction as one kernel: dimensions, and the tile of each op inside.
 
         Args:
             sizes: The size of the tiles of each dimension; variables if there are none.
-            beyond_xla: Carry tiles through ops that XLA refuses, where tiles exist.
+            beyond_xla: Propagate tiles through ops that XLA refuses, if tiles exist.
 
         Raises:
             UnsupportedError: There is no tiling space.
@@ -358,7 +362,7 @@ upper bounds [6, 8]
 
     @explains_invalid_program
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
-        """What an element reads of every value inside the fusion, and of its operands.
+        """The accesses from an element to every value inside the fusion, and to its operands.
 
         >>> import hloscope
         >>> text = "f { a = f32[4] parameter(0) b = f32[4] reverse(a), dimensions={0} "
@@ -390,11 +394,11 @@ upper bounds [6, 8]
         *,
         schedule: ScheduleName = "major_to_minor",
     ) -> Tiles:
-        """How the instruction can be tiled: by XLA's analysis, and what tiles really read.
+        """The tilings of the instruction: by XLA's analysis, and by the elements that tiles read.
 
         Args:
-            sizes: Of a tile: one for each parameter, or for each dimension of the output.
-            schedule: In which order programs take the tiles.
+            sizes: Tile sizes: one for each parameter, or for each dimension of the output.
+            schedule: The order in which Triton programs take the tiles.
 
         Raises:
             ValueError: The sizes are of another number, or not positive.
@@ -410,7 +414,7 @@ upper bounds [6, 8]
 
     @property
     def computation(self) -> ComputationView:
-        """The computation it stands in."""
+        """The computation that contains the instruction."""
         return ComputationView(self.program, self._computation)
 
     @cached_property
@@ -419,13 +423,13 @@ upper bounds [6, 8]
         return self.program.is_of_unknown_size(self.ir)
 
     def _reads_of(self, output: int) -> sizes.Reads:
-        """What is read of each operand and its arrays."""
+        """The accesses from an output to each operand and its tensors."""
         if self.has_unknown_sizes:
             return sizes.reads_in_sizes(self.program, self._computation, self.ir, output)
         return self.program.analysis.output_to_input(self.ir, output)
 
     def _reached_of(self, operand: int, leaf: int, outputs: range) -> Mapping[int, Accesses]:
-        """What an element of one array of an operand, or of a value a region reads, reaches."""
+        """The accesses from one tensor of an operand or captured value to the outputs."""
         if self.has_unknown_sizes:
             where = self._computation
             return sizes.reached_in_sizes(self.program, where, self.ir, operand, leaf, outputs)
@@ -448,7 +452,7 @@ upper bounds [6, 8]
         physical: bool,
         linear: bool,
     ) -> OperandAnswer:
-        """What is touched of the leaves of one value."""
+        """The accesses to all tensors of one value, in the requested order of indices."""
         accesses: list[Access] = []
         in_memory = physical or linear
         types = self.program.analysis.tensors(source.type) if in_memory else ()
@@ -473,7 +477,7 @@ upper bounds [6, 8]
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def unanswered(self, direction: Direction) -> Answer:
-        """The answer that tells nothing of any output: what an answer has besides them."""
+        """A result without outputs, with all other fields set."""
         return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:
@@ -481,7 +485,7 @@ upper bounds [6, 8]
 
     @cached_property
     def values_read(self) -> tuple[Instruction, ...]:
-        """The operands, then the values that regions read without being handed them."""
+        """The operands, then the captured values, which regions read from outside."""
         captured = self.program.analysis.captured(self.ir)
         return (*self.ir.operands, *captured) if captured else self.ir.operands
 
@@ -489,7 +493,7 @@ upper bounds [6, 8]
         return self._numbers("operand", number, len(self.values_read))
 
     def _numbers(self, what: str, number: int | None, count: int) -> range:
-        """All numbers of outputs or operands, or the one that is asked for."""
+        """The range of all outputs or operands, or of the requested one."""
         if number is None:
             return range(count)
         if not 0 <= number < count:
@@ -520,5 +524,5 @@ def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear:
         if linear:
             return fusion.linear(accesses, here, there)
         return fusion.physical(accesses, here, there) if physical else accesses
-    except UnsupportedError as error:  # nobody knows where an array of no bounds lies
+    except UnsupportedError as error:  # an array without bounds has no addresses
         return (Access.unknown(error.message),)
