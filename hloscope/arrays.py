@@ -1,7 +1,7 @@
-"""Numpy and ml_dtypes, loaded when something of them is first used, and types of arrays.
+"""Numpy and ml_dtypes, loaded at their first use, and types of arrays.
 
-A question about shapes and maps needs no arrays, and to load numpy takes longer than the answer.
-Whoever may need it says `from hloscope.arrays import np` at its top, as if it were loaded there.
+A query about shapes and maps needs no arrays, and to load numpy takes longer than the result.  A
+module that may need it has `from hloscope.arrays import np` at its top, as if that loaded it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Ints: TypeAlias = "NDArray[np.int64]"
 
 
 def sorted_unique(values: Ints) -> Ints:
-    """Each number of an array once, in order: `numpy.unique`, by sorting.
+    """The distinct numbers of an array in ascending order: `numpy.unique`, by sorting.
 
-    Numpy 2.3 and later looks numbers up in a hash table, which takes eighty times as long where
-    millions of them are different.
+    Numpy 2.3 and later uses a hash table, which takes eighty times as long for millions of distinct
+    numbers.
 
     >>> sorted_unique(np.array([[3, 1], [3, 2]])).tolist()
     [1, 2, 3]
     """
     found = values.reshape(-1)
-    if not bool((found[1:] >= found[:-1]).all()):  # often they are in order: a tenth of the time
+    if not bool((found[1:] >= found[:-1]).all()):  # often sorted: a tenth of the time
         found = np.sort(found)
     is_first = np.ones(len(found), dtype=np.bool_)
     np.not_equal(found[1:], found[:-1], out=is_first[1:])
@@ -45,7 +45,7 @@ def sorted_unique(values: Ints) -> Ints:
 
 
 def is_among(values: Ints, others: Ints) -> Bools:
-    """Is each number one of the others?  `numpy.isin`, by sorting as `sorted_unique`.
+    """For each number: is it one of `others`? It is `numpy.isin`, by sorting.
 
     >>> is_among(np.array([3, 1, 7]), np.array([7, 2, 3])).tolist()
     [True, False, True]
@@ -55,6 +55,8 @@ def is_among(values: Ints, others: Ints) -> Bools:
     if not len(others):
         return np.zeros(values.shape, np.bool_)
     known = np.sort(others)
+    # `at` is the position of the first number of `known` that is not smaller; past the end, the
+    # last number is compared, which is smaller and so not equal.
     at = np.searchsorted(known, values)
     found: Bools = known[np.minimum(at, len(known) - 1)] == values
     return found

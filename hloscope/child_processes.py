@@ -1,7 +1,7 @@
-"""Child processes: how they begin, and what is changed in them.
+"""Child processes: their start, and the settings that differ in them.
 
-Nothing else in the package changes signals, limits or warnings of a process.  What is changed here
-is changed in the child, or restored at once.
+No other module changes signals, limits or warnings of a process.  The changes here are made in the
+child, or undone at once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ CAN_FORK: Final = hasattr(os, "fork")
 
 
 def forked(serve: Callable[[], object], memory: int | None) -> int:
-    """Fork a child process that runs a function and then ends; return its process id.
+    """Fork a child process that runs a function and then exits; return its process id.
 
-    The child shares nothing that it changes with this process.  An interrupt ends it at once.
+    The child's changes of memory do not affect this process. An interrupt ends the child at once.
 
     Args:
-        serve: Runs in the child, and gives its answers through a pipe.
-        memory: Bytes that the child may take besides what this process has; `None` for no limit.
+        serve: Runs in the child; it sends results through a pipe.
+        memory: Bytes that the child may take in addition to its memory at the start; `None` for no
+            limit.
     """
     # An interrupt that comes while the child begins would be an exception in both processes.
     with warnings.catch_warnings(), interrupts_blocked():
@@ -53,7 +54,7 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block interrupts of this thread; a process that begins meanwhile has them blocked too."""
+    """Block interrupts in this thread; processes started meanwhile inherit that."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -65,17 +66,18 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def begin_worker() -> None:
-    """Prepare a worker process: who started it takes interrupts, and it ends with that process."""
+    """Prepare a worker process: it ignores interrupts, and ends with its parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 
 
 def _limit_memory(most: int | None) -> None:
-    """Let this process take so many bytes besides what it has, where the system can limit it."""
+    """Limit this process to `most` bytes more than it has, if the system can."""
     if most is None:
         return
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
+            # The limit is on address space, so the current size of that is the base.
             limit = most + int(file.read().split()[0]) * resource.getpagesize()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         known = [bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY]
@@ -85,7 +87,7 @@ def _limit_memory(most: int | None) -> None:
 
 
 def end_with_parent() -> None:
-    """Let the system kill this process when the one that began it ends, where it can."""
+    """Let the system kill this process when its parent ends, if it can."""
     try:
         ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
     except (OSError, AttributeError):

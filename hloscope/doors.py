@@ -1,6 +1,6 @@
-"""Names of a package that are loaded when they are first used.
+"""Lazy imports: names of a package that are loaded at their first use (PEP 562).
 
-A room is entered through its door: other rooms import names of the package, not its modules.
+Other packages import names from a package, never from the modules inside it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package that loads its names on first use.
+    """Return the `__getattr__` and `__dir__` of a package that loads names at their first use.
 
     The names are those that the package's own file imports for type checkers, so each is stated
     once:
@@ -28,9 +28,9 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     homes: dict[str, str] = {}
 
     def names() -> dict[str, str]:
-        """Return the module that each name comes from."""
+        """Return the module of each name."""
         if not homes:
-            homes.update(_imported_for_types(package))  # at once: threads see all names or none
+            homes.update(_imported_for_types(package))  # in one step: threads see all names or none
         return homes
 
     def load(name: str) -> Any:

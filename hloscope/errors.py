@@ -1,4 +1,4 @@
-"""Every exception the package raises on purpose.  Catch `HloscopeError` to catch them all."""
+"""Every exception the package raises on purpose."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ else:
 
 
 _LONG_NAME: Final = 300
-"""Characters of a name that others may be like; nobody mistypes a longer one."""
+"""Longest name for which similar names are searched; a longer one is not a typing error."""
 _LONG_MESSAGE: Final = 4000
-"""Characters of a message that are shown; a name may be as long as a file."""
+"""Most characters of a message that are printed; a name may be as long as a file."""
 
 
 def _shown(message: str) -> str:
-    """The message, or its two ends if it is long.
+    """The message, or its start and end if it is long.
 
     >>> len(_shown("x" * 10_000_000))
     4000
@@ -35,32 +35,32 @@ def _shown(message: str) -> str:
 
 
 class Name(str):
-    """The name of an op in a message: each language has its own."""
+    """The name of an op in a message; each language spells it in its own way."""
 
     __slots__ = ()
 
 
 class Label(str):
-    """What a program calls an instruction or a computation: it may as well call it otherwise."""
+    """A program's name for an instruction or computation: equal programs may have other names."""
 
     __slots__ = ()
 
 
 Spell: TypeAlias = Callable[[object, str], str]
-"""How a language writes a type or a `Name`; the text is `bare` where nothing quotes it."""
+"""Formats a type or a `Name` in a language; the second argument is `bare` for no quotes."""
 
 
 def plain(value: object, form: str = "") -> str:
-    """A value in no language in particular."""
+    """Format a value without any language."""
     return str(value)
 
 
 class Said(Struct, frozen=True):
-    """A message with places for types and names, which each language spells in its own way.
+    """A message with placeholders for types and names, which each language spells in its own way.
 
     Attributes:
         template: The text, with `{}` for a value that is quoted and `{:bare}` for one that is not.
-        values: Types, names, or messages themselves.
+        values: Types, names, or other messages.
     """
 
     template: str
@@ -75,7 +75,7 @@ class Said(Struct, frozen=True):
 
 
 def said(template: str, *values: object) -> Said:
-    """A message with places for types and names.
+    """A message with placeholders for types and names.
 
     >>> said("needs {}, found {:bare}", "f32", "s32").text(lambda value, form: form or f"<{value}>")
     'needs <f32>, found bare'
@@ -95,7 +95,7 @@ class _Place:
 
 
 class HloscopeError(Exception):
-    """Base class: a message, the place it is about, and the rule that was broken.
+    """Base class: a message, its source position, and the violated rule.
 
     `exit_code` is what the command returns for it: 1 a check failed, 2 usage, 3 the input does
     not parse or verify, 4 undecided, 5 a proof disagrees.
@@ -109,15 +109,16 @@ class HloscopeError(Exception):
         self.spell: Spell = plain
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.args, self.__dict__)  # whatever `__init__` takes
+        # Subclasses have other parameters of `__init__`, so it cannot be called again.
+        return _unpickled, (type(self), self.args, self.__dict__)
 
     @property
     def message(self) -> str:
-        """What is wrong: types and names as `spell` writes them, which a front end sets."""
+        """The error's text; types and names are spelled by `spell`, which a front end sets."""
         return self.worded(self.spell)
 
     def worded(self, spell: Spell) -> str:
-        """The message with types and names as `spell` writes them."""
+        """The error's text with types and names spelled by the given function."""
         return self.said if isinstance(self.said, str) else self.said.text(spell)
 
     def __str__(self) -> str:
@@ -132,7 +133,7 @@ class HloscopeError(Exception):
 def _unpickled(
     kind: type[HloscopeError], args: tuple[object, ...], fields: dict[str, object]
 ) -> HloscopeError:
-    """Return the error that another process raised, with its fields, without calling `__init__`."""
+    """Return another process's error with its fields, without calling `__init__`."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error
@@ -142,11 +143,11 @@ class Diagnostic(Struct, frozen=True):
     """One finding about a program.
 
     Attributes:
-        message: What is wrong: what was found, what is needed.
-        span: Where, if it is known.
+        message: The value found and the value needed.
+        span: Source position; `None` if unknown.
         rule: Label of the broken constraint, `slice_c3`, or empty.
         severity: `error`, `warning` or `remark`.
-        notes: What belongs to it, such as where a value was defined.
+        notes: Related positions, such as where a value is defined.
     """
 
     message: str
@@ -175,35 +176,35 @@ class VerifyError(HloscopeError):
 
 
 class NoFunctionError(VerifyError):
-    """A right module without functions, where one is needed."""
+    """A valid module has no function, where one is needed."""
 
 
 class InputError(HloscopeError):
-    """A file cannot be read: it is missing, a directory, empty, binary, not UTF-8."""
+    """A file or argument cannot be used: a file is missing, a directory, empty, or not text."""
 
 
 class UnknownNameError(HloscopeError):
-    """No instruction, computation or operand of that name or number."""
+    """There is no instruction, computation or operand with that name or number."""
 
     exit_code = 2
 
 
 class UnsupportedError(HloscopeError):
-    """Valid input this package cannot handle yet.  Never means `wrong input`."""
+    """Valid input that this package cannot handle yet; never an error in the input."""
 
     exit_code = 4
 
 
 class TooLargeError(UnsupportedError, ValueError):
-    """A number that this package cannot calculate with: it does not fit into 64 bits."""
+    """A number does not fit into 64 bits, which is the range of this package's calculations."""
 
 
 class OutOfTimeError(UnsupportedError):
-    """What was asked could not be found out in the time there was."""
+    """The time limit was reached before there was a result."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` with the known names most like `name`, or nothing if none is near.
+    """Return `; did you mean …?` with the most similar known names, or "" if none is similar.
 
     >>> did_you_mean("fusoin.1", ["fusion.1", "add"])
     '; did you mean `fusion.1`?'
@@ -211,7 +212,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     '; did you mean `fusion.12` or `wrapped_fusion`?'
     """
     if len(name) > _LONG_NAME:
-        return ""  # likeness takes the time of its square
+        return ""  # the time of a comparison grows with the square of the length
     names = list(dict.fromkeys(known))
     near = difflib.get_close_matches(name, names[:20_000], n=3)
     if len(name) > 2:

@@ -1,4 +1,4 @@
-"""Libraries that an extra of the package installs, loaded when a question needs them."""
+"""Libraries that an extra of the package installs, imported when they are needed."""
 
 from __future__ import annotations
 

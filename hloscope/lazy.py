@@ -1,23 +1,23 @@
-"""Modules and regular expressions that are made when they are first used.
+"""Modules and regular expressions that are created at their first use.
 
-A question about HLO needs neither numpy nor isl, and to load them takes longer than the answer.
-There are three ways to load late: a package whose names are loaded on first use (`doors.door`), a
-module (`lazy`) and a regular expression (`pattern`).  A file that may need a heavy module says so
-at its top:
+A query about HLO needs neither numpy nor isl, and to load them takes longer than the result.
+There are three ways to load late: a package whose names are loaded at first use (`doors.door`), a
+module (`lazy`) and a regular expression (`pattern`).  A file that may need a heavy module has at
+its top:
 
     if TYPE_CHECKING:
         import sympy
     else:
         sympy = lazy("sympy")
 
-A package with a door is imported plainly: `from hloscope import mlir` loads nothing behind it.
+A package with lazy names is imported plainly: `from hloscope import mlir` loads no module of it.
 
-In the same way `pattern` stands for `re.compile`: to compile the expressions of all that might be
-needed takes longer than to read a short program.
+`pattern` replaces `re.compile` for the same reason: to compile all expressions that might be needed
+takes longer than to parse a short program.
 
-What is asked of the types and ops of a program is answered when it is first asked of one:
-`once_for_each`.  Tens of thousands of instructions share some hundred of them, the very same
-objects, which are told apart by identity.
+Properties of the types and ops of a program are computed once for each object: `once_for_each`.
+Tens of thousands of instructions share some hundred of these objects, which are compared by
+identity.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ R = TypeVar("R")
 class LazyModule:
     """A module that is imported when one of its names is first used.
 
-    Names are kept here once they were looked up: numpy's are used in every step of a loop.  Threads
-    that look up the same name at once both import the module, of which Python makes one.
+    Names are stored here at their first use, because numpy's are used in every step of loops.
+    Threads that use a name at once both import the module, which Python does only once.
     """
 
     def __init__(self, path: str) -> None:
@@ -50,7 +50,7 @@ class LazyModule:
 
 
 def lazy(path: str) -> Any:
-    """Return a stand-in for the module at this path, which is imported on first use.
+    """Return a stand-in for a module, which is imported at its first use.
 
     >>> decimal = lazy("decimal")
     >>> decimal.Decimal("0.1")
@@ -60,20 +60,20 @@ def lazy(path: str) -> Any:
 
 
 class LazyPattern:
-    """A regular expression that is compiled when it is first used."""
+    """A regular expression that is compiled at its first use."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text, self._flags = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        """What the compiled expression has of that name, found once."""
+        """Return an attribute of the compiled expression, and store it here."""
         value = getattr(re.compile(self._text, self._flags), name)
         self.__dict__[name] = value
         return value
 
 
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """The regular expression, compiled when it is first used.
+    """Return a regular expression that is compiled at its first use.
 
     >>> number = pattern("[0-9]+")
     >>> number.sub("N", "s32[16]")
@@ -83,7 +83,7 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 def once_for_each(function: Callable[[T], R]) -> Callable[[T], R]:
-    """The function, which remembers its answers about objects, by identity, and these objects.
+    """Return the function with a cache by identity; the cache keeps its arguments alive.
 
     >>> asked = []
     >>> say = once_for_each(lambda value: asked.append(value) or len(asked))
@@ -97,6 +97,7 @@ def once_for_each(function: Callable[[T], R]) -> Callable[[T], R]:
     def answer(value: T) -> R:
         found = look_up(id(value))
         if found is None:
+            # The entry holds the object: otherwise its identity could be reused by another object.
             found = known[id(value)] = value, function(value)
         return found[1]
 

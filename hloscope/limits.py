@@ -1,4 +1,4 @@
-"""Limits of what is read, the same for every language."""
+"""Limits of inputs, equal for every language."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ else:
     json = lazy("json")
 
 MOST_DIGITS: Final = 4000
-"""Digits of a number that is read: Python's own limit, for the time that longer ones take."""
+"""Digits of a number in a text: Python's own limit, since longer ones take quadratic time."""
 MOST_NESTING: Final = 64
-"""How deep types and attributes may be nested."""
+"""Largest depth of nested types and attributes."""
 MOST_RANK: Final = 1 << 10
-"""Dimensions of an array whose sizes are listed elsewhere than in its type."""
+"""Dimensions of an array whose sizes are not listed in its type."""
 MOST_LEAVES: Final = 1 << 20
-"""How many tensors a tuple may have in all: tuples of tuples of tuples grow fast."""
+"""Tensors of a tuple, nested ones included: nested tuples grow exponentially."""
 MOST_POSITIONS: Final = 1 << 23
-"""Parts of all values of a program whose memory is followed; each takes some 100 bytes."""
+"""Tuple parts of all values in an analysis of memory; each takes some 100 bytes."""
 MOST_ALIASED: Final = 1 << 20
-"""Characters that the aliases of MLIR in another alias may stand for, written out."""
+"""Characters of an MLIR alias whose aliases are expanded."""
 MOST_INPUT: Final = 1 << 28
 """Bytes of a program's text, decompressed."""
 MOST_ARTIFACT: Final = 1 << 32
-"""Bytes of an artifact that is not shown as text: its large constants are views of the file."""
+"""Bytes of an artifact that is not printed: its large constants are views of the file."""
 MAX_BYTES: Final = 1 << 30
-"""Bytes of one value that a program makes when it runs."""
+"""Bytes of one value in a program that runs."""
 MOST_FLOPS: Final = 10**12
-"""Multiplications and additions of products and windows in a program that runs: some minutes."""
+"""Multiplications and additions of products and windows in a run, which take some minutes."""
 MOST_STEPS: Final = 2 * 10**6
-"""Instructions of a program that runs, loops counted as often as they run: two seconds, and fifty
-times what models take."""
+"""Executed instructions of a run, with repetitions: two seconds, fifty times a model's number."""
 MOST_THREADS: Final = 1 << 26
 """Threads of a GPU kernel that is executed."""
 MOST_MEMORY: Final = 1 << 31
-"""Bytes that a GPU kernel that is executed takes: its arrays, and marks of what is touched."""
+"""Bytes for the execution of a GPU kernel: its arrays, and marks of accessed bytes."""
 MOST_DIMENSIONS: Final = 64
 """Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_ARRAY: Final = (1 << 63) - 1
@@ -50,16 +49,16 @@ MOST_ARRAY: Final = (1 << 63) - 1
 WIDEST: Final = 16
 """Bytes of the widest element, of complex128."""
 MOST_JSON: Final = 200
-"""How deep lists and objects of JSON may be nested."""
+"""Largest depth of nested lists and objects in JSON."""
 _JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _DIGITS: Final = pattern(r"[0-9]+")
 
 
 class Nested:
-    """Base of value classes whose fields may hold values of the same kind, before `Struct`.
+    """Base class, before `Struct`, of value classes whose fields may hold values of their kind.
 
-    The hash of a `Struct` calls itself in C without a limit: for types nested 60,000 deep it would
-    end the process.  This one is written in Python, which raises `RecursionError` before that.
+    The hash of a `Struct` recurses in C without a limit: for types nested 60,000 deep it would
+    crash the process. This hash is in Python, which raises `RecursionError` before that.
     """
 
     __slots__ = ()
@@ -70,16 +69,18 @@ class Nested:
 
 
 def read_json(text: str) -> Any:
-    """The value that a JSON text stands for.
+    """Parse a JSON text.
 
     Raises:
-        ValueError: The text is no JSON, or is nested more than `MOST_JSON` deep.
+        ValueError: The text is not valid JSON, or is nested more than `MOST_JSON` deep.
 
     >>> read_json("[" * 2000 + "]" * 2000)
     Traceback (most recent call last):
     ValueError: nested more than 200 deep
     """
     if text.count("[") + text.count("{") > MOST_JSON:
+        # The parser recurses in C, so the depth is checked before. Strings are matched whole, so
+        # that brackets in them do not count.
         depth = 0
         for mark in _JSON_MARK.finditer(text):
             depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark[0], 0)
@@ -89,7 +90,7 @@ def read_json(text: str) -> Any:
 
 
 def refuse_many_dimensions(rank: int) -> None:
-    """Refuse to make an array of more dimensions than numpy has.
+    """Refuse an array with more dimensions than numpy supports.
 
     Raises:
         UnsupportedError: They are too many.
@@ -100,13 +101,13 @@ def refuse_many_dimensions(rank: int) -> None:
 
 
 def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
-    """Refuse to make an array that numpy does not have: of too many dimensions, or too large.
+    """Refuse an array that numpy does not support, because of its dimensions or bytes.
 
-    One without elements is too large where the other sizes are.  Sizes that are not known do not
+    An array without elements is refused if its other sizes are too large. Unknown sizes do not
     count.
 
     Args:
-        sizes: Of the array.
+        sizes: Sizes of the array.
         width: Bytes of an element.
 
     Raises:
@@ -122,10 +123,9 @@ def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
 
 
 def refuse_long_numbers(source: Source) -> None:
-    """Refuse a text with a decimal number of more digits than are read.
+    """Refuse a text with a decimal number of more than `MOST_DIGITS` digits.
 
-    Names and the hexadecimal digits of literals may be as long as they like.  Takes no time: every
-    window of `MOST_DIGITS` characters has one at a multiple of that number.
+    Names and the hexadecimal digits of literals may have any length.
 
     Raises:
         ParseError: There is such a number.
@@ -138,6 +138,8 @@ def refuse_long_numbers(source: Source) -> None:
     text = source.text
     if len(text) <= MOST_DIGITS:
         return
+    # A run of more than `MOST_DIGITS` digits covers a multiple of that number, so it suffices to
+    # look at the characters there.
     end = 0
     for at in range(0, len(text), MOST_DIGITS):
         if at < end or not "0" <= text[at] <= "9":
@@ -145,7 +147,8 @@ def refuse_long_numbers(source: Source) -> None:
         run = _DIGITS.match(text, at)
         assert run
         start, end = at, run.end()
-        while start > 0 and "0" <= text[start - 1] <= "9":  # no further than the last such place
+        # The loop ends before the previous multiple, which is not part of this run.
+        while start > 0 and "0" <= text[start - 1] <= "9":
             start -= 1
         if end - start <= MOST_DIGITS or _is_word(text[start - 1 : start] + text[end : end + 1]):
             continue
@@ -154,5 +157,5 @@ def refuse_long_numbers(source: Source) -> None:
 
 
 def _is_word(around: str) -> bool:
-    """Do the characters before and after digits make them a part of a name or a literal?"""
+    """Do the characters around digits make them part of a name or a literal?"""
     return any(c.isalnum() or c in '"_.' for c in around)

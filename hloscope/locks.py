@@ -1,4 +1,4 @@
-"""Locks of what all threads share."""
+"""Locks of data that all threads share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 
 def shared_lock() -> Any:
-    """A re-entrant lock that nobody holds in a forked child.
+    """Return a re-entrant lock that is free in a forked child.
 
     A child has only the thread that forked: a lock that another thread held would stay locked in
-    it, and what it guards half changed.  So the forking thread takes the lock first.  Locks made
-    later are taken before those made earlier, as code takes them: rooms use those below them.
+    it, and the guarded data half changed. So the forking thread acquires the lock first. Locks
+    created later are acquired before those created earlier, in the order of the code: packages use
+    the packages below them.
     """
     lock = RLock()
     if hasattr(os, "register_at_fork"):

@@ -1,6 +1,6 @@
-"""The plugin for pytest: pages of programs that fail, and a fixture that reads programs.
+"""The pytest plugin: pages for programs that fail, and a fixture that reads programs.
 
-It is found by its entry point; hloscope itself is loaded when a test uses it.
+pytest finds it by its entry point; hloscope itself is loaded when a test uses it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FAILED: Final = "CheckFailedError"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--hloscope-pages DIR`."""
+    """Add the option `--hloscope-pages DIR`."""
     parser.getgroup("hloscope").addoption(
         _OPTION,
         metavar="DIR",
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the page of a program that breaks a rule, and say where it is."""
+    """Write the page of a program that breaks a rule, and add its path to the report."""
     report = yield
     folder = item.config.getoption(_OPTION)
     failed = call.excinfo.value if call.excinfo is not None else None
@@ -50,21 +50,21 @@ def pytest_runtest_makereport(
 
 
 def _written(folder: Path, test: str, failed: testing.CheckFailedError) -> str:
-    """Write the page; say where it is, or why it is not."""
+    """Write the page; return a line with its path, or with the reason why there is none."""
     name = re.sub(r"[^\w.\[\]-]+", "_", test)[-150:]
     try:
         text, ending = testing.picture_of(failed)
         path = folder / f"{name}{ending}"
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="replace")
-    except Exception as error:  # the test has failed anyhow; its report says more
+    except Exception as error:  # the test has failed already, and its report must appear
         return f"no page: {type(error).__name__}: {error}"
     return f"the program: {path}"
 
 
 @pytest.fixture
 def hloscope_program() -> Callable[..., Program]:
-    """A function that gives the program of a text, path, `Lowered`, or function and arguments."""
+    """A function: the program of a text, path, `Lowered`, or function with arguments."""
 
     def program(subject: Any, *arguments: Any) -> Program:
         return testing.program_of(subject, *arguments)

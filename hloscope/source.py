@@ -17,8 +17,8 @@ class Source(Struct, frozen=True, dict=True):
 
     Attributes:
         name: The name.
-        text: What is read.
-        given: The text as it was given, if what is read is that with other line ends.
+        text: The text that is parsed.
+        given: The original text, if `text` has other line ends.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Source(Struct, frozen=True, dict=True):
 
     @property
     def shown(self) -> str:
-        """The text in which lines are counted, and of which they are shown."""
+        """The text whose lines are counted and printed."""
         return self.text if self.given is None else self.given
 
     def line_start(self, line: int) -> int:
-        r"""Where a line begins; lines and characters are counted from 0.
+        r"""The offset of a line; lines and characters are counted from 0.
 
         >>> Source("a", "x\ny\n").line_start(1)
         2
@@ -43,12 +43,15 @@ class Source(Struct, frozen=True, dict=True):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where each line begins: the text is searched for line ends once."""
+        """The offset of each line.
+
+        It is cached: every span of a text asks for its line.
+        """
         *lines, _ = self.shown.split("\n")
         return list(accumulate([len(line) + 1 for line in lines], initial=0))
 
     def line_col(self, at: int) -> tuple[int, int]:
-        r"""Line and column of a character, both counted from 1.
+        r"""Line and column of an offset, both counted from 1.
 
         >>> Source("a", "x\ny\n").line_col(2)
         (2, 1)
@@ -58,7 +61,7 @@ class Source(Struct, frozen=True, dict=True):
         return line, at - starts[line - 1] + 1
 
     def line(self, at: int) -> int:
-        """Line of a character, counted from 1."""
+        """Line of an offset, counted from 1."""
         return bisect_right(self._starts, at)
 
 
@@ -92,6 +95,7 @@ class Span(Struct, frozen=True):
         at = self.start - line_start
         width = max(1, min(self.end - self.start, len(line) - at))
         if len(line) > context:
+            # The window starts a third before the caret, and is moved back at the end of the line.
             lo = max(0, min(at - context // 3, len(line) - context))
             hi = lo + context
             head, tail = "…" * (lo > 0), "…" * (hi < len(line))

@@ -1,7 +1,7 @@
-"""Assertions about compiled programs for test suites.
+"""Assertions about compiled programs, for test suites.
 
 Each takes a program, its text, a path, a `Lowered` or `Compiled` object of JAX, or a function with
-its arguments, which is compiled by JAX first.
+its arguments, which JAX compiles first.
 
     from hloscope.testing import assert_collectives, assert_no_copies
 
@@ -9,8 +9,8 @@ its arguments, which is compiled by JAX first.
         assert_no_copies(step, params, batch, max_bytes="1 MiB")
         assert_collectives(step, params, batch, all_reduce=1)
 
-One that fails shows the worst finding as text: what the kernel moves, or what stands around the
-instruction.  With `pytest --hloscope-pages DIR` the whole program is written to a page.
+A failed assertion shows the worst finding as text: the transfers of the kernel, or the neighbours
+of the instruction.  With `pytest --hloscope-pages DIR` the whole program is written to a page.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from hloscope.errors import HloscopeError
 from hloscope.lazy import lazy
 
 MOST_LINES: Final = 40
-"""Lines of what stands around an instruction that a failure shows."""
+"""Most lines about an instruction and its neighbours in the message of a failure."""
 
 
 def program_of(subject: Any, *arguments: Any) -> Program:
-    """The program of a function that JAX compiles for some arguments, or one that is given.
+    """Return the given program, or the program that JAX compiles for a function and arguments.
 
     Args:
         subject: A program, text, path, bytes, `Lowered`, `Compiled`, or a function.
-        arguments: Of the function; arrays or `jax.ShapeDtypeStruct`.
+        arguments: Arguments of the function: arrays or `jax.ShapeDtypeStruct`.
 
     Raises:
-        TypeError: Arguments are given for what is no function.
+        TypeError: There are arguments, but the subject is not a function.
     """
     if isinstance(subject, Program):
         found = subject
@@ -50,18 +50,18 @@ def program_of(subject: Any, *arguments: Any) -> Program:
 
 
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What JAX makes of a function."""
+    """Compile a function with JAX."""
     if not hasattr(function, "lower"):
         function = lazy("jax").jit(function)
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
 
 class CheckFailedError(AssertionError):
-    """A program breaks a rule; the message has the findings, and a picture of the worst in text.
+    """A program breaks a rule; the message has the findings, and a picture of the worst one.
 
     Attributes:
-        program: The program, to look at.
-        checked: What was found.
+        program: The program.
+        checked: The findings.
     """
 
     def __init__(self, program: Program, checked: Checked, picture: str = "") -> None:
@@ -81,7 +81,7 @@ def _require(program: Program, rule: str, **values: Any) -> None:
 
 
 def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any) -> str:
-    """The worst finding: what its kernel moves, or what stands around the instruction."""
+    """The worst finding as text: its kernel's transfers, or its instruction with neighbours."""
     placed = [one for one in checked.report.findings if one.instruction]
     worst = max(placed, key=lambda one: one.value, default=None)
     if worst is None:
@@ -89,7 +89,7 @@ def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any)
     try:
         view = program[f"{worst.computation}/{worst.instruction}"]
     except HloscopeError:
-        return ""  # a name that says something else to those who ask by it
+        return ""  # the name is ambiguous in a query, or is read as a pattern
     if worst.rule == "utilisation":
         return str(view.coalescing(device=device))
     place = view.computation.ir, view.ir
@@ -99,10 +99,10 @@ def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any)
 
 
 def picture_of(failed: CheckFailedError) -> tuple[str, str]:
-    """What to look at: the explorer's page, or the findings and the program as text.
+    """A file about a failure: the explorer's page, or the findings and the program as text.
 
     Returns:
-        The text, and the ending of a file that holds it: `.html` or `.txt`.
+        The contents, and the suffix of the file: `.html` or `.txt`.
     """
     explore = getattr(failed.program, "explore", None)
     if explore is not None:
@@ -111,7 +111,7 @@ def picture_of(failed: CheckFailedError) -> tuple[str, str]:
 
 
 def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) -> None:
-    """No copy or transpose writes more than `max_bytes`.
+    """Assert that no copy or transpose writes more than `max_bytes`.
 
     >>> assert_no_copies("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
 
@@ -123,7 +123,7 @@ def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) ->
 
 
 def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
-    """There are exactly as many collectives of each kind, none of kinds that are not named.
+    """Assert the exact number of collectives of each kind; kinds without a number have none.
 
     Args:
         subject: The program.
@@ -142,10 +142,10 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
 def assert_coalesced(
     subject: Any, *arguments: Any, min_share: float = 0.5, device: str = "h100"
 ) -> None:
-    """No access of a fusion has less than a share of the ideal.
+    """Assert that every access of a fusion has at least the given share of the ideal.
 
     Raises:
-        AssertionError: One has; the message says which term of the index spoils it.
+        AssertionError: One has less; the message names the term of the index that causes it.
     """
     __tracebackhide__ = True
     program = program_of(subject, *arguments)
@@ -153,7 +153,7 @@ def assert_coalesced(
 
 
 def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*") -> None:
-    """What comes from ops of a name stands in fusions.
+    """Assert that instructions of an op name are in fusions.
 
     Args:
         subject: The program.
@@ -162,7 +162,7 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
         opcode: Only these opcodes.
 
     Raises:
-        AssertionError: An instruction stands by itself.
+        AssertionError: An instruction is outside of fusions.
     """
     __tracebackhide__ = True
     program = program_of(subject, *arguments)
@@ -170,7 +170,7 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
 
 
 def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> None:
-    """A rule of `hloscope check` finds nothing.
+    """Assert that a rule of `hloscope check` has no findings.
 
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }"
     >>> assert_checked(text, rule="types", absent=["f64"])

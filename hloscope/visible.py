@@ -1,8 +1,8 @@
-"""Characters that would command a terminal or a page, made visible.
+"""Escapes for characters that would control a terminal or a page.
 
-Names, metadata, locations and lines of a program are data: none of their characters may move a
-cursor, ring a bell, turn the direction of writing or end a line where the program has none, and
-none may be there unseen.
+Names, metadata, locations and lines of a program are data.  No character of them may move a cursor,
+ring a bell, change the writing direction or end a line where the program does not, and none may be
+invisible.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _COMMANDS: Final = pattern(
 
 
 def visible(text: str) -> str:
-    r"""The text with every character that commands instead of showing written as an escape.
+    r"""Return the text with control and invisible characters escaped.
 
-    Tabs and line feeds stay.
+    Tabs and line feeds are kept.
 
     >>> print(visible("add\x1b[2Jx\ud800\u202e"))
     add\x1b[2Jx\ud800\u202e
@@ -40,7 +40,7 @@ def visible(text: str) -> str:
 
 
 def in_page(text: str) -> str:
-    r"""The text for HTML and SVG, as an element's content or a quoted attribute.
+    r"""Escape a text for HTML and SVG, as an element's content or a quoted attribute.
 
     >>> print(in_page('<b onload="x">\x07'))
     &lt;b onload=&quot;x&quot;&gt;\x07

@@ -1,7 +1,7 @@
-"""Walks through graphs and trees of any depth: none recurses, so none ends at Python's stack.
+"""Traversals of graphs and trees of any depth, without recursion.
 
-What a walk follows is a function from a node to others.  Nodes are looked up by equality and hash,
-which for those of programs is identity.
+The edges are a function from a node to others.  Nodes are compared by equality and hash, which is
+identity for the nodes of programs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ N = TypeVar("N")
 
 
 def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, None]:
-    """The roots and all that they lead to, each once, in the order in which they are looked at.
+    """Return the roots and all nodes reachable from them, each once, in depth-first order.
 
     >>> list(reached([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 4, 1, 0, 2, 6, 3]
@@ -31,7 +31,7 @@ def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, N
 
 
 def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Iterator[N]:
-    """The roots and all that they lead to, each once, after the one that it was found from.
+    """Yield the roots and all nodes reachable from them, each once, in breadth-first order.
 
     >>> list(nearest_first([12], lambda n: [n // 2, n // 3] if n else []))
     [12, 6, 4, 3, 2, 1, 0]
@@ -47,7 +47,7 @@ def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Ite
 
 
 def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
-    """The roots and all in them, each before its parts, in order; what stands twice comes twice.
+    """Yield the roots and all nodes below them in preorder; shared nodes are repeated.
 
     >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]
@@ -66,14 +66,14 @@ def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]
 def needed_first(
     roots: Iterable[N], needs: Callable[[N], Sequence[N]], known: Container[N] = ()
 ) -> Iterator[N]:
-    """The roots and all that they need, each once and after what it needs itself.
+    """Yield the roots and all nodes that they need, each once, in postorder.
 
-    In a circle, whatever is met first comes last.
+    In a cycle, the node that is met first comes last.
 
     Args:
-        roots: Where to begin, in order.
-        needs: What a node needs, in order.
-        known: Nodes that are left out, with what only they need.
+        roots: The first nodes, in order.
+        needs: Returns the nodes that a node needs, in order.
+        known: Nodes to leave out, with the nodes that only they need.
 
     >>> list(needed_first([12], lambda n: [n // 2, n // 3] if n else []))
     [0, 1, 3, 2, 6, 4, 12]
@@ -83,6 +83,8 @@ def needed_first(
     todo.reverse()
     while todo:
         node, is_open = todo.pop()
+        # The second visit of a node comes after everything pushed at its first visit, so all that
+        # it needs has been yielded.
         if is_open:
             yield node
         elif node not in opened and node not in known:

@@ -1,4 +1,4 @@
-"""Write a file whole, or leave what is there as it is."""
+"""Writing of files as a whole: a reader sees the old content or the new, never a part."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _mode_of_new() -> int:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes to a file, whole or not at all.
+    """Write bytes to a file, all or none.
 
     Raises:
         OSError: The file cannot be written; what was there is unchanged.

@@ -212,9 +212,6 @@ class Cost(Tabular):
         Savings of bytes moved come before savings of bytes held. If `cost` covers only some kernels
         of the program, only their tiles are judged.
 
-        Bytes that are moved come before bytes that are held.  Of some kernels of a program, only
-        their tiles are judged.
-
         Args:
             with_movement: Search for movement that cancels, too, which takes longest.
         """

@@ -48,9 +48,6 @@ def comparisons(
     Types of parameters, operands and results must be equal, except for layouts. Computed values are
     not compared; `value_runs` compares them.
 
-    Types of parameters, operands and results have to be the same, layouts left out.  Values that
-    are computed of the elements are not compared; `value_runs` compares them.
-
     Args:
         a: A map; an instruction; or a program or computation, of which is compared what each output
             reads of each parameter; or whatever `read` takes, which is a program.
@@ -91,9 +88,6 @@ def movements(
 
     For instructions and programs, each address of the outputs is compared by the addresses of the
     parameters that its element is computed from: shapes may differ, layouts count.
-
-    Of instructions and programs is compared from which places in memory of which parameters the
-    element at each place in memory of the outputs is made: shapes may differ, layouts count.
 
     Args:
         a: A map, an instruction, or a computation or program, whose root is compared; or whatever

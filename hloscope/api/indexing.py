@@ -50,9 +50,6 @@ class Indexing(Tabular):
 
     `len`, iteration and `indexing[k]` go over the operands of the first output (or, for
     `indexing_from`, over the outputs).
-
-    `len`, iteration and `indexing[k]` go over the operands of the first output asked about (or, for
-    `indexing_from`, over the outputs).
     """
 
     def __init__(
@@ -114,11 +111,6 @@ class Indexing(Tabular):
         maps are compared with the program twice, without our composition and simplification: by
         isl, and at single elements, all of a small output or a sample. Maps in terms of sizes are
         compared with the instruction at some of these sizes.
-
-        The program is verified first: the maps of a wrong one have no meaning.  Then the maps are
-        compared with the program twice, without our composition and simplification:
-        by isl, and at single elements, all of a small output or a sample.  Maps in terms of sizes
-        are compared with the instruction at some of these sizes.
 
         Args:
             seed: Seed of the sampled elements and of the values of runtime variables.

@@ -45,8 +45,6 @@ def about(program: Program) -> list[list[str]]:
     """The properties of a program: pairs of a name and a value.
 
     HLO and StableHLO texts have no date; the page states that.
-
-    The text of a program states no date, and the page says so.
     """
     module = program.module
     target = cost.target_of(module)
@@ -186,8 +184,6 @@ def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, A
     For an invalid program there is only the finding; for one without a schedule, the sums.
 
     For an invalid program there is only the finding; for one without a schedule, the sums.
-
-    Of an invalid program it is told why there is no answer; of one without moments, the sums.
 
     Args:
         program: The program.

@@ -89,10 +89,6 @@ def refine(
     them; for others `remove-dynamism` is run. Dynamic values that remain are not an error:
     `explain_dynamic` states the reasons.
 
-    Programs that `jax.export` wrote with symbolic sizes are refined as XLA does before it compiles
-    them; of others `remove-dynamism` is run.  What stays dynamic is not refused:
-    `explain_dynamic` tells why.
-
     Args:
         program: Whatever `serialize` takes, or a program that `read` gave.
         args: Types of all arguments, as one text with commas or one by one; a whole number is the

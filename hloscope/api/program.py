@@ -44,9 +44,6 @@ class Program(Shown):
     """A program that was read, and the queries about it.
 
     `program["fusion.12"]` is an instruction; `program["fused_computation/add.3"]` is one inside a
-    computation.
-
-    `program["fusion.12"]` is an instruction; `program["fused_computation/add.3"]` one inside a
     computation.  Iteration goes over all instructions, computation by computation.
     """
 
@@ -158,8 +155,6 @@ class Program(Shown):
 
         The last result is cached: callers query all operands of one instruction in sequence, and
         there may be 10^5.
-
-        All operands of one instruction are asked for one after the other, and it may have 10^5.
         """
         last, known = self._last_size
         if last is not ins:
@@ -186,8 +181,6 @@ class Program(Shown):
         """The instruction that computes the result: the root, or the one below tuples and bitcasts.
 
         If there are several results, it is the one that computes most bytes.
-
-        Of several results it is the instruction that computes most bytes.
 
         >>> import hloscope
         >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
@@ -276,8 +269,6 @@ class Program(Shown):
 
         Patterns have `*` for any text and `?` for any character.
 
-        Patterns have `*` for any text and `?` for any character.
-
         Args:
             opcode: The opcode as HLO spells it.
             name: The instruction's name.
@@ -324,9 +315,6 @@ class Program(Shown):
         Live ranges are known for scheduled programs, as XLA dumps them after optimisation; for
         others there are only sums.
 
-        When values live is known of scheduled programs, as XLA dumps them after optimisation; of
-        others sums are given.
-
         >>> import hloscope
         >>> hloscope.read("ENTRY e { ROOT p = f32[8] parameter(0) }").memory().reason
         'the program has no schedule (no `is_scheduled=true` in its header)'
@@ -358,8 +346,6 @@ class Program(Shown):
         before: Program | Module | Readable | None = None,
     ) -> exploring.Explorer:
         """A page to view the program, its maps and the verdicts about its kernels.
-
-        It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
 
         It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
 

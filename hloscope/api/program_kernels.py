@@ -230,8 +230,6 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
 
     Instructions inside fusions and reducers belong to those; loops and branches are represented by
     the kernels of their bodies.
-
-    What fusions and reducers hold is part of them; loops and branches are what they call.
     """
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 

@@ -75,10 +75,6 @@ def value_runs(
     values of the types. The shards of one argument are cut from one array, so an unpartitioned
     program can be compared with a partitioned one.
 
-    Arguments are distinct numbers, starts within and beyond what is clamped, edge values of the
-    types.  Parts of one sharding are cut from one array: a program that is not partitioned is
-    compared with a partitioned one.
-
     Args:
         a: A program, a computation of one, or whatever `read` takes.
         b: Another one.

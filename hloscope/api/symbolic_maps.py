@@ -78,8 +78,6 @@ def parametric(
 
     The instructions are those of the refined program that have operands with maps.
 
-    The instructions are those of the refined program that read something.
-
     Args:
         program: Whatever `refine` takes.
         args: The arguments with names in braces for sizes, `"tensor<{b}x4xf32>"`, or `"{n}"` for

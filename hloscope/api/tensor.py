@@ -49,9 +49,6 @@ class Element:
 
     `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or Python
     numbers, which are converted to it. `>>` keeps the sign of signed integers.
-
-    `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or
-    numbers of Python, which become such.  `>>` keeps the sign of signed integers.
     """
 
     __slots__ = ("type", "value")

@@ -27,8 +27,6 @@ class TileCosts(Tabular):
 
     `len`, iteration and `costs[k]` go over the tilings.
 
-    `len`, iteration and `costs[k]` go over the tilings.
-
     >>> import hloscope
     >>> text = "ENTRY e { p = f32[8,64] parameter(0) ROOT n = f32[8,64] negate(p) }"
     >>> costs = hloscope.read(text).root.tiles().costs()

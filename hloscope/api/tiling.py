@@ -58,8 +58,6 @@ def tiling_space(
 
     XLA refuses roots of several arrays. Here they share the dimensions that have equal sizes.
 
-    Roots of several arrays, which XLA refuses, share their dimensions where their sizes are equal.
-
     Args:
         ins: The instruction.
         sizes: The size of the tiles of each dimension; variables if there are none.

@@ -73,8 +73,6 @@ def parameters_in_sizes(
     """The accesses from an element to the parameters of its computation.
 
     `None` if all sizes are known, or if an op on the path to the parameters is not supported.
-
-    `None` where all sizes are known, and where the way back to the parameters is not followed.
     """
     if not program.has_unknown_sizes(computation):
         return None
@@ -114,8 +112,6 @@ def _called(module: Module | None, call: Instruction) -> Called | None:
 
     The callee is refined at those sizes and analysed. The maps of the result come from the rules in
     terms of sizes, these from the rules for known sizes, so the two are independent.
-
-    The maps of the answer come from the rules in terms of sizes, these from those for known sizes.
     """
     function = call.calls[0].name if call.calls else ""
     if module is None or not module.has_tree:

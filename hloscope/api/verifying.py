@@ -103,9 +103,6 @@ def check_expected(
     StableHLO's errors are those that MLIR's tools report: the first of a text that cannot be
     parsed, else the first in each function.
 
-    StableHLO's errors are taken as MLIR's tools report them: the first of a text that cannot be
-    read, else the first in each function.
-
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
 

@@ -182,8 +182,6 @@ class InstructionView(KernelQuestions, Shown):
 
         Captured values, which StableHLO regions read from outside, come after the operands.
 
-        Values that StableHLO's regions read without being handed them come after the operands.
-
         Args:
             output: Number of the output, or `None` for all.
             operand: Number of an operand; all if not given.

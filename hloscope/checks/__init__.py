@@ -1,4 +1,4 @@
-"""Checks for CI: rules over programs, what breaks them, and reports that other tools read."""
+"""Checks for CI: rules over programs, their findings, and reports for other tools."""
 
 from typing import TYPE_CHECKING
 

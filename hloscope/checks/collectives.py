@@ -1,6 +1,6 @@
-"""The rule about collectives: which kinds there are, how many, and how large.
+"""The rule about collectives: kinds, numbers and sizes.
 
-One collective is one, however it is spelled: as an op, as `<op>-start` and `<op>-done`, or in the
+A collective counts once in every form: as an op, as `<op>-start` with `<op>-done`, or inside the
 computation or region that an asynchronous op calls.
 """
 
@@ -28,11 +28,11 @@ class CollectiveUse(Struct, frozen=True):
     """A collective of a program.
 
     Attributes:
-        kind: As HLO spells it.
-        bytes: Of its operands on one device.
-        is_async: Does it run beside what follows?
-        instruction: The op, or what starts it.
-        computation: Where it stands.
+        kind: The opcode in HLO.
+        bytes: Bytes of its operands on one device.
+        is_async: Does it run while later instructions do?
+        instruction: The op, or the op that starts it.
+        computation: The computation of the instruction.
     """
 
     kind: str
@@ -43,7 +43,9 @@ class CollectiveUse(Struct, frozen=True):
 
 
 def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
-    """Every collective of a program once, in the order of the text."""
+    """Yield every collective of a program once, in program order."""
+    # An asynchronous op in the generic form calls a computation that holds the collective: there it
+    # counts, as asynchronous.
     started = {
         callee
         for _, ins in subject.places(everywhere=True)
@@ -86,7 +88,7 @@ def _collectives(
 def _counted(
     subject: Subject, kind: str, found: list[CollectiveUse], wanted: int
 ) -> Iterator[Finding]:
-    """Are there as many as are wanted?  Each that is too much is told; what is missing, once."""
+    """Yield a finding for each collective beyond the wanted number, or one if there are too few."""
     for k, use in enumerate(found[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"
         yield _at(subject, use, f"{kind} number {k}, expected {limit}", k - wanted)
@@ -100,7 +102,7 @@ def _at(subject: Subject, use: CollectiveUse, message: str, value: float) -> Fin
 
 
 def unknown_kinds(names: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the names of kinds."""
+    """Yield a message for each name that is not a kind of collective."""
     known = sorted(set(COLLECTIVE_KINDS.values()))
     for name in names:
         if name not in known:
@@ -113,8 +115,8 @@ COLLECTIVES: Final = Rule(
     "collectives",
     "As many collectives of each kind as expected, `all-reduce = 2`, none too large.",
     {
-        "max-bytes": Parameter(NO_LIMIT, "Of one collective, on one device.", size),
-        "max-total-bytes": Parameter(NO_LIMIT, "Of all of them, on one device.", size),
+        "max-bytes": Parameter(NO_LIMIT, "Most bytes of one collective, on one device.", size),
+        "max-total-bytes": Parameter(NO_LIMIT, "Most bytes of all of them, on one device.", size),
         "unnamed": Parameter(
             "refused",
             "Kinds that are not named: `refused` or `allowed`.",

@@ -1,4 +1,4 @@
-"""What a check found: where, how bad, and how it is told from what was found before."""
+"""Findings of checks: their place, severity, and identity across compilations."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from hloscope.lazy import pattern
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")
 UNREAD: Final = "unread"
-"""Stands for the rule where a program cannot be read, and so was not checked."""
+"""The rule of a finding about a program that cannot be read, and so was not checked."""
 _NUMBER: Final = pattern(r"\d+")
 _SUFFIX: Final = pattern(r"(\.\d+|\.remat\d*|\.clone)+$")
 
 
 class Finding(Struct, frozen=True):
-    """One place that breaks a rule.
+    """A violation of a rule at one place.
 
     Attributes:
         rule: Name of the rule.
-        message: What was found and what is wanted.
+        message: What was found and what is expected.
         file: The program.
-        instruction: Its name; empty if the whole program is meant.
-        computation: Where it stands.
-        line: Line in the program, from 1 on; 0 if it is not known.
+        instruction: Name of the instruction; empty if the finding is about the whole program.
+        computation: Name of its computation.
+        line: Line in the program, counted from 1; 0 if unknown.
         op_name: The framework's path of the op; may be empty.
         source: `file:line` of the program that was compiled; may be empty.
-        value: How bad it is, over all runs; larger is worse.
+        value: Amount of the violation, over all runs; larger is worse.
         severity: `error`, `warning` or `note`.
-        cause: What findings of one cause have in common, besides their source line.
+        cause: Key that findings of one cause share, in addition to the source line.
         runs: How often the instruction runs.
-        share: `value` as a share of the step's bytes; `None` where it counts something else.
+        share: `value` as a share of the step's bytes; `None` if it does not count bytes.
     """
 
     rule: str
@@ -57,10 +57,10 @@ class Finding(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The rule, program and origin, which stay the same when it is compiled again.
+        """The rule, program and origin, which are stable when the program is compiled again.
 
-        The origin is the source line, or else the op name without numbers, as layers are
-        numbered, or else the instruction's name without its suffix.
+        The origin is the source line, or else the op name without numbers (which number layers), or
+        else the instruction's name without its suffix.
         """
         name = self.file.replace("\\", "/").rpartition("/")[2]
         if self.source:
@@ -90,7 +90,7 @@ class Finding(Struct, frozen=True):
         """The finding that `to_json` described.
 
         Raises:
-            InputError: The object describes no finding.
+            InputError: The object does not describe a finding.
         """
         try:
             texts = {
@@ -117,10 +117,10 @@ class Finding(Struct, frozen=True):
 
 
 class FindingGroup(Struct, frozen=True):
-    """Findings of one rule, severity, source line and cause.
+    """Findings with the same rule, severity, source line and cause.
 
     Attributes:
-        members: The findings, that with the largest value first.
+        members: The findings, largest value first.
     """
 
     members: tuple[Finding, ...]
@@ -138,7 +138,7 @@ class FindingGroup(Struct, frozen=True):
 
     @property
     def headline(self) -> Finding:
-        """The first member, whose message states how many there are and what they amount to."""
+        """The first member, with a message about all: their number, runs, sum and share."""
         first = self.members[0]
         message, more = first.message, len(self.members) - 1
         if more:
@@ -157,14 +157,14 @@ class FindingGroup(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What was checked, and what was found.
+    """The findings of a check, with the programs and rules.
 
     Attributes:
         findings: In the order of files, rules and lines.
         rules: Names of the rules that ran, in order.
         files: The programs.
-        known: How many findings were left out because the baseline has them.
-        small: How many findings were left out because their groups are a small share of the step.
+        known: Number of findings left out because the baseline has them.
+        small: Number of findings left out because their groups are a small share of the step.
     """
 
     findings: tuple[Finding, ...]
@@ -175,7 +175,7 @@ class Report(Struct, frozen=True):
 
     @property
     def groups(self) -> list[FindingGroup]:
-        """The findings in groups, in the order of files and rules, the largest value first."""
+        """The findings in groups, in the order of files and rules, largest share first."""
         by_cause: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
         for finding in self.findings:
             cause = finding.cause or finding.message
@@ -186,7 +186,7 @@ class Report(Struct, frozen=True):
         ]
         files = {file: k for k, file in enumerate(self.files)}
         rules = {rule: k for k, rule in enumerate(self.rules)}
-        first = -1  # what is not among the rules, as a program that could not be read
+        first = -1  # a finding without a rule, about a program that could not be read
         return sorted(
             groups,
             key=lambda g: (
@@ -205,7 +205,7 @@ class Report(Struct, frozen=True):
 
     @property
     def unread(self) -> dict[str, Finding]:
-        """The programs that could not be read, and why."""
+        """The programs that could not be read, with the reasons."""
         return {f.file: f for f in self.findings if f.rule == UNREAD}
 
     def to_json(self) -> dict[str, Any]:
@@ -221,10 +221,10 @@ class Report(Struct, frozen=True):
         }
 
     def since(self, baseline: Iterable[Finding]) -> Report:
-        """Only what is new or worse, and what could not be read.
+        """A report of the findings that are new or worse, and of the unreadable programs.
 
-        Findings of one rule at one place of the source are compared in the order of their values:
-        one more than before is new, a larger value is worse.
+        Findings of one rule at one source position are compared in the order of their values: one
+        more than before is new, a larger value is worse.
 
         >>> old = [Finding("copies", "", "a.hlo", "copy.1", value=8)]
         >>> new = [Finding("copies", "", "a.hlo", "copy.7", value=8),
@@ -241,6 +241,9 @@ class Report(Struct, frozen=True):
         for finding in self.findings:
             now[finding.key].append(finding)
         fresh = {id(finding) for finding in self.findings if finding.rule == UNREAD}
+        # Members of one key cannot be matched one to one, since names change between compilations.
+        # Comparing sorted values reports a finding exactly if the group grew or some rank got
+        # worse.
         for key, group in now.items():
             fresh |= {id(finding) for finding in _new_or_worse(group, before.get(key, []))}
         kept = tuple([finding for finding in self.findings if id(finding) in fresh])
@@ -257,7 +260,7 @@ def baseline_of(given: Any) -> list[Finding]:
     """The findings of a report that was written as JSON.
 
     Raises:
-        InputError: It is no such report.
+        InputError: It is not such a report.
     """
     if not isinstance(given, Mapping) or given.get("schema") != SCHEMA:
         found = given.get("schema") if isinstance(given, Mapping) else type(given).__name__

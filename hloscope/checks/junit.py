@@ -1,4 +1,4 @@
-"""Reports as JUnit's XML, which CI systems show as tests.
+"""Reports as JUnit XML, which CI systems show as tests.
 
 Source: the elements `testsuites`, `testsuite`, `testcase`, `failure` and `error` that Ant's
 JUnit task writes.
@@ -17,7 +17,7 @@ _OF_XML: Final = {chr(code) for code in (*range(0x20, 0xD800), *range(0xE000, 0x
 
 
 def junit_text(report: Report) -> str:
-    """A suite for each program, a case for each rule, a failure for each group of findings."""
+    """A suite for each program, a case for each rule, a failure for each case with findings."""
     by_case: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in [group.headline for group in report.groups]:
         by_case[finding.file, finding.rule].append(finding)
@@ -41,7 +41,7 @@ def junit_text(report: Report) -> str:
 
 
 def _unread(top: Xml.Element, finding: Finding) -> None:
-    """A suite of one case, which is in error: no rule has looked at the program."""
+    """Add a suite with one case in error, for a program that could not be read."""
     counts = {"tests": "1", "failures": "0", "errors": "1"}
     suite = Xml.SubElement(top, "testsuite", {"name": _plain(finding.file), **counts})
     case = Xml.SubElement(suite, "testcase", classname=_plain(finding.file), name=finding.rule)
@@ -55,7 +55,7 @@ def _line(finding: Finding) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text without what XML cannot have."""
+    """Replace characters that XML cannot contain."""
     return "".join(
         sign if sign in _OF_XML else "\N{REPLACEMENT CHARACTER}" for sign in visible(text)
     )

@@ -1,4 +1,4 @@
-"""Rules about kernels: how well they use memory, how exactly they are known, what is fused."""
+"""Rules about kernels: memory efficiency, precision of maps, and fusion."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _NO_KERNEL: Final[tuple[type[Op], ...]] = (
     *ALIASES, Argument, AsyncDone, AsyncStart, Call, Case, Collective, Constant, CustomCall, Fusion,
     Iota, Return, While,
 )  # fmt: skip
-"""Ops that fusions cannot hold, that move nothing, or whose kernels stand elsewhere."""
+"""Ops that fusions cannot hold, that move nothing, or whose kernels are in other computations."""
 
 
 def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The rule about loops: what is annotated about them is what they do."""
+"""The rule about loops: annotated trip counts must agree with the program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _times(count: int | None) -> str:
 
 
 def _computed(trip: TripCount) -> str:
-    """What the program says about a loop whose annotation is false."""
+    """The trip count by the program of a loop with a false annotation, as text."""
     if trip.count is not None:
         return f"runs {_times(trip.count)}"
     if trip.high is not None:
@@ -37,7 +37,7 @@ def _computed(trip: TripCount) -> str:
 
 
 def _distance(trip: TripCount) -> int:
-    """How far the annotation is from the nearest count that is possible; 1 if none is."""
+    """The distance of the annotation from the nearest possible count, at least 1."""
     annotated = trip.annotated or 0
     beyond = 0 if trip.high is None else annotated - trip.high
     return max(trip.low - annotated, beyond, 1)

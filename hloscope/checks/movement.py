@@ -1,4 +1,4 @@
-"""Rules about data that is moved: copies, transposes, large constants."""
+"""Rules about moved data: copies, transposes, large constants."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hloscope.movement import is_view
 from hloscope.ops import Constant, CopyStart, Fusion, Tuple
 
 _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
-"""Behind these a fusion that only copies or transposes is still one."""
+"""Ops that may follow the copy or transpose of a fusion that does nothing else."""
 
 
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
-    """Copies and transposes that write more than some bytes in one run."""
+    """Yield copies and transposes that write more than `max_bytes` in one run."""
     for computation, ins in subject.places():
         for moved in _written(ins):
             opcode = opcode_of(moved).removesuffix("-start")
@@ -37,7 +37,7 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
 
 
 def _written(ins: Instruction) -> list[Instruction]:
-    """The instruction, or what a fusion returns if it is made of nothing else than movement."""
+    """The instruction; for a fusion, its results before bitcasts, reshapes and converts."""
     if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
         return [ins] if ins.operands else []
     root = ins.calls[0].root
@@ -53,8 +53,8 @@ COPIES: Final = Rule(
     "copies",
     "No copies or transposes that write more than some bytes.",
     {
-        "max-bytes": Parameter(0, "Smaller ones may stay.", size),
-        "opcodes": Parameter(("copy", "transpose"), "Which opcodes are meant.", texts),
+        "max-bytes": Parameter(0, "Smaller ones are allowed.", size),
+        "opcodes": Parameter(("copy", "transpose"), "The opcodes to find.", texts),
     },
     _copies,
     of_bytes=True,

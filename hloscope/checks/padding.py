@@ -1,4 +1,4 @@
-"""A rule about memory that tiles of layouts leave empty."""
+"""A rule about padding: memory that tiles of layouts leave empty."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _SHOWS_OTHERS: Final = (
     AddDependency, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyStart, Domain, GetTupleElement,
     OptimizationBarrier, Return, Tuple, While,
 )  # fmt: skip
-"""Ops whose arrays are those of another op, which counts them: an operand, a root of a called
-computation, or the `done` of what they start."""
+"""Ops whose arrays belong to another op, which counts them: an operand, the root of a called
+computation, or the `done` of an op that they start."""
 
 
 class PaddedArrays(NamedTuple):
-    """Arrays of a program whose tiles leave memory empty.
+    """Arrays of a program that have padding.
 
     Attributes:
-        groups: The instructions that make them, with their computations, by type.
+        groups: The instructions that produce them, with their computations, by type.
         sizes: Bytes of each type of array.
         total: Bytes of all arrays of the program, with padding.
     """
@@ -56,7 +56,7 @@ class PaddedArrays(NamedTuple):
 def padded_arrays(
     module: Module, places: Iterable[tuple[Computation, Instruction]]
 ) -> PaddedArrays:
-    """The arrays of a module that tiles pad.
+    """The arrays of a module that have padding.
 
     Args:
         module: The module.
@@ -87,7 +87,7 @@ def padded_arrays(
 def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
     groups, sizes, total = padded_arrays(subject.module, subject.places())
     rows = [(sizes[type].wasted * len(places), type, places) for type, places in groups.items()]
-    rows.sort(key=lambda row: -row[0])  # a stable sort: equal ones in the order of the program
+    rows.sort(key=lambda row: -row[0])  # stable: equal amounts stay in program order
     for wasted, type, places in [row for row in rows if row[0] >= max(min_wasted, 1)][:top]:
         found = subject.finding("padding", *places[0], _message(type, sizes[type], places), wasted)
         yield replace(found, severity=_severity(wasted, total))

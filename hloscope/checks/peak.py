@@ -1,4 +1,4 @@
-"""A rule about memory: the peak, and what of it is padding or lives for a moment only."""
+"""A rule about peak memory: its limit, and the shares of padding and transient buffers."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def _memory(
 
 
 def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Iterator[Finding]:
-    """What is sure without a schedule: parameters and outputs are held all the time.
+    """Findings without a schedule: parameters and outputs are always held.
 
-    StableHLO never has a schedule; that HLO has none is told, as its peak may be beyond the limit.
+    If they are within the limit, HLO without a schedule is still reported, since its peak may be
+    above it. StableHLO never has a schedule, so it is not.
     """
     entry = subject.module.entry
     held = memory.sums.parameters + memory.sums.outputs
@@ -82,7 +83,7 @@ def _share(
     most: float,
     what: str,
 ) -> Iterator[Finding]:
-    """A finding if some bytes are more than a share of the peak."""
+    """Yield a finding if `count` bytes are more than a share of the peak."""
     whole = sum([row.buffer.bytes for row in rows])
     if count > most * whole:
         message = (
@@ -96,9 +97,9 @@ MEMORY: Final = Rule(
     "memory",
     "The peak of a scheduled program is within a budget; little of it is padding or transient.",
     {
-        "max-bytes": Parameter(0, "Of the program on one device; 0: no limit.", size),
-        "baseline-bytes": Parameter(0, "What it took before; 0: no baseline.", size),
-        "max-growth": Parameter(0.0, "By which share of the baseline it may grow.", share),
+        "max-bytes": Parameter(0, "Most bytes of the program on one device; 0: no limit.", size),
+        "baseline-bytes": Parameter(0, "Bytes of an earlier version; 0: no baseline.", size),
+        "max-growth": Parameter(0.0, "Allowed growth, as a share of the baseline.", share),
         "of": Parameter(
             "held", "`held`: what XLA holds, about; `live`: the least at once.",
             one_of("held", "live"),

@@ -1,4 +1,4 @@
-"""Reports for people and for GitHub: text, Markdown, annotations."""
+"""Reports for readers and for GitHub: text, Markdown, annotations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hloscope.checks.findings import Finding, Report
 from hloscope.visible import visible
 
 TOP: Final = 100
-"""So many findings are shown to people, unless they ask for more."""
+"""Default number of findings in a report for readers."""
 _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
@@ -24,7 +24,7 @@ def _headlines(report: Report) -> list[Finding]:
 
 
 def _place(finding: Finding) -> str:
-    """Where in a program it is."""
+    """The file and line of a finding."""
     return f"{finding.file}:{finding.line}" if finding.line else finding.file
 
 
@@ -48,7 +48,7 @@ def _line(finding: Finding) -> str:
 
 
 def summary(report: Report) -> str:
-    """How many findings of which rules."""
+    """The number of findings by rule, as text."""
     counts = {rule: 0 for rule in report.rules}
     for finding in report.findings:
         counts[finding.rule] = counts.get(finding.rule, 0) + 1
@@ -83,7 +83,7 @@ def _row(finding: Finding) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that is none of Markdown's or HTML's signs."""
+    """A text with the special characters of Markdown and HTML escaped."""
     plain = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace("\\", "\\\\")
     for sign in "|`*_[]":
         plain = plain.replace(sign, f"\\{sign}")
@@ -91,7 +91,7 @@ def _cell(text: str) -> str:
 
 
 def github_text(report: Report, top: int = TOP) -> str:
-    """Annotations, which GitHub shows beside the line: of the source if it is known."""
+    """GitHub annotations, at the source line if it is known, else at the program's line."""
     return "\n".join([*_annotations(report, top), *_rest(report, top), summary(report)])
 
 

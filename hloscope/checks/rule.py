@@ -1,4 +1,4 @@
-"""What a rule is: a row of a name, what it is for, its parameters, and a function."""
+"""Rules: a name, a help text, parameters, and a function."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Parameter(Struct, frozen=True):
     """A parameter of a rule.
 
     Attributes:
-        default: Its value if nothing is said; `None` if it has to be given.
-        help: What it means.
-        read: Makes a value of what a file or the command line says.
+        default: The default value; `None` if the parameter is required.
+        help: Its meaning.
+        read: Converts a value of a file or of the command line.
     """
 
     default: Any
@@ -40,12 +40,11 @@ class Rule(Struct, frozen=True):
     """A rule.
 
     Attributes:
-        name: As settings and findings call it.
-        help: What it asks for, in a line.
-        parameters: By name, as settings spell them.
-        check: Finds what breaks it.
-        of_bytes: Do its findings count bytes, so that their share of the step says how bad they
-            are?
+        name: Name in settings and findings.
+        help: The requirement, in a line.
+        parameters: The parameters by name, as settings spell them.
+        check: Yields the violations.
+        of_bytes: Do its findings count bytes, so that their share of the step is their weight?
     """
 
     name: str
@@ -55,7 +54,7 @@ class Rule(Struct, frozen=True):
     of_bytes: bool = False
 
     def with_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters as the function takes them, defaults filled in.
+        """The function's arguments: the given parameters, and defaults for the others.
 
         Raises:
             InputError: There is no such parameter, a value does not fit, or one is missing.
@@ -86,12 +85,12 @@ class Rule(Struct, frozen=True):
             raise InputError(f"`{name}` of rule `{self.name}`: {error}") from None
 
     def run(self, subject: Subject, values: Mapping[str, Any]) -> Iterator[Finding]:
-        """What breaks the rule."""
+        """Yield the violations of the rule."""
         return self.check(subject, **values)
 
 
 def size(given: Any) -> int:
-    """Bytes, as a number or with a unit.
+    """Parse bytes, given as a number or with a unit.
 
     >>> size("1.5 KiB"), size(64)
     (1536, 64)
@@ -108,10 +107,10 @@ def size(given: Any) -> int:
 
 
 def number(given: Any) -> int:
-    """A count from 0 on.
+    """Check or parse an integer of at least 0.
 
     Raises:
-        ValueError: It is no such count.
+        ValueError: It is not such a number.
     """
     if isinstance(given, str) and given.strip().isdecimal():
         return int(given)
@@ -121,10 +120,10 @@ def number(given: Any) -> int:
 
 
 def share(given: Any) -> float:
-    """A number from 0 to 1.
+    """Check or parse a number from 0 to 1.
 
     Raises:
-        ValueError: It is no such number.
+        ValueError: It is not such a number.
     """
     try:
         value = -1.0 if isinstance(given, bool) else float(given)
@@ -136,10 +135,10 @@ def share(given: Any) -> float:
 
 
 def text(given: Any) -> str:
-    """A text.
+    """Check a text that is not empty.
 
     Raises:
-        ValueError: It is no text, or empty.
+        ValueError: It is not a text, or is empty.
     """
     if not isinstance(given, str) or not given:
         raise ValueError(f"a text was expected, found {given!r}")
@@ -147,10 +146,10 @@ def text(given: Any) -> str:
 
 
 def texts(given: Any) -> tuple[str, ...]:
-    """A list of texts, or one with commas between them.
+    """Check a list of texts, or split a text at commas.
 
     Raises:
-        ValueError: It is no list of texts.
+        ValueError: It is not a list of texts.
     """
     if isinstance(given, str):
         given = [part.strip() for part in given.split(",") if part.strip()]
@@ -160,7 +159,7 @@ def texts(given: Any) -> tuple[str, ...]:
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
-    """A reader of one of some words."""
+    """Return a function that checks that a value is one of `words`."""
 
     def read(given: Any) -> str:
         if given not in words:

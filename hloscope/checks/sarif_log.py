@@ -18,7 +18,7 @@ _READABLE: Final = "Every program can be read."
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
-    """The report as a SARIF log of one run; `version` is the tool's."""
+    """The report as a SARIF log of one run; `version` is that of the tool."""
     names = [*report.rules, UNREAD] if report.unread else list(report.rules)
     helps = [RULES[name].help if name in RULES else _READABLE for name in names]
     rules = [
@@ -67,5 +67,5 @@ def _fingerprint(finding: Finding) -> str:
 
 
 def _uri(path: str) -> str:
-    """A path as a URI reference, in which a colon would end a scheme; a URL as it is."""
+    """A path as a relative URI reference, with colons escaped; a URL keeps its colons."""
     return quote(visible(path).replace("\\", "/"), safe="/:" if "://" in path else "/")

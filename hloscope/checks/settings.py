@@ -1,4 +1,4 @@
-"""Which rules run on which programs: a file in TOML, or options of the command.
+"""Settings of rules, from a TOML file or from command-line options.
 
 [copies]
 max-bytes = "1 MiB"
@@ -36,14 +36,14 @@ ERROR_SHARE: Final = 0.01
 
 
 class Setting(Struct, frozen=True):
-    """A rule that runs.
+    """A rule to run, with its parameters.
 
     Attributes:
-        rule: Which.
+        rule: The rule.
         values: Its parameters.
-        severity: Of what it finds; `None`: `error`, or where findings are shares of the step, by
-            their share.
-        files: Patterns of the names of the programs it is for; none for all.
+        severity: Severity of its findings.  `None` means `error`; for findings with a share of the
+            step, the share decides.
+        files: Patterns of the names of the programs to check; empty for all.
         min_step_share: Groups of findings with a smaller share of the step are left out.
     """
 
@@ -54,7 +54,7 @@ class Setting(Struct, frozen=True):
     min_step_share: float = 0.0
 
     def is_for(self, file: str) -> bool:
-        """Does the rule run on a program?"""
+        """Does the rule apply to the program?"""
         name = PurePath(file).name
         return not self.files or any(
             fnmatch(name, pattern) or fnmatch(file, pattern) for pattern in self.files
@@ -62,7 +62,7 @@ class Setting(Struct, frozen=True):
 
 
 def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
-    """The setting of a rule from what a file or the command line says.
+    """The setting of a rule from the values of a file or of the command line.
 
     >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
     1024
@@ -85,12 +85,12 @@ def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
     for problem in unknown_kinds(values.get("others", {})):
         raise InputError(f"rule `{name}`: {problem}")
     if severity is None and least == 0:
-        severity = "error"  # a limit in bytes, or of another kind, is meant as it is written
+        severity = "error"  # an explicit limit is strict: every violation fails the check
     return Setting(rule, values, severity, files, least)
 
 
 def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
-    """The least share of the step: 0 where findings have none, or a limit in bytes is stated."""
+    """The default of `min-step-share`: 0 without shares, or with a limit in bytes."""
     named = {name.replace("_", "-") for name in given}
     is_limited = bool(named & {"max-bytes", "min-wasted"})
     return LEAST_SHARE if rule.of_bytes and not is_limited else 0.0
@@ -100,7 +100,7 @@ def settings_of(text: str, name: str = FILE) -> list[Setting]:
     """The settings of a file.
 
     Raises:
-        InputError: It is no TOML, or says what no rule knows.
+        InputError: It is not valid TOML, or has an unknown rule or parameter.
     """
     try:
         tables = tomllib.loads(text)
@@ -139,7 +139,7 @@ def setting_from_option(text: str) -> Setting:
 
 
 def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Report:
-    """What in a program breaks the rules that are for it.
+    """Check a program by the rules that apply to it.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }"
@@ -153,6 +153,8 @@ def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Rep
     small = 0
     for setting in chosen:
         found = sorted(setting.rule.run(subject, setting.values), key=lambda f: (f.line, -f.value))
+        # Groups are formed for each rule before small ones are dropped: many small findings of one
+        # cause can be a large share together.
         for group in Report(tuple(found), _names(chosen), (file,)).groups:
             if group.share is not None and group.share < setting.min_step_share:
                 small += len(group.members)
@@ -166,7 +168,7 @@ def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Rep
 
 
 def _severity_of(group: FindingGroup) -> str:
-    """`error`, or `warning` for a small share of the step."""
+    """`error`, or `warning` for a group with a small share of the step."""
     return "warning" if group.share is not None and group.share < ERROR_SHARE else "error"
 
 
@@ -179,7 +181,7 @@ def _names(settings: Iterable[Setting]) -> tuple[str, ...]:
 
 
 def merged(reports: Iterable[Report]) -> Report:
-    """Several reports as one."""
+    """Merge several reports into one."""
     every = list(reports)
     return Report(
         tuple([finding for report in every for finding in report.findings]),

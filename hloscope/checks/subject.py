@@ -1,4 +1,4 @@
-"""The program that is checked, with what several rules want to know of it."""
+"""The program under check, with the analyses that several rules share."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from hloscope.ops import AsyncStart, Call, Case, Parameter as Argument, While
 from hloscope.walks import nearest_first
 
 _STEPS: Final = (Call, Case, While, AsyncStart)
-"""Ops that run what they call instruction by instruction."""
+"""Ops that run the computations they call instruction by instruction."""
 
 
 class Subject:
-    """A program.
+    """A program under check.
 
     Attributes:
         module: The program graph.
-        file: What it is called in findings.
+        file: Its name in findings.
     """
 
     def __init__(self, module: Module, file: str) -> None:
@@ -36,20 +36,20 @@ class Subject:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """What is found out about maps; shared by all rules."""
+        """The analysis of the program's maps, shared by all rules."""
         return Analysis(has_regions=self.module.has_tree)
 
     @cached_property
     def places_run(self) -> dict[Computation, Place]:
-        """How often the computations run that run by themselves."""
+        """How often each computation runs, for those that are not part of a kernel."""
         return {place.computation: place for place in running(self.module)}
 
     def cost(self, device: str, *, transfers: bool | None = None) -> ProgramCost:
-        """The cost of every kernel on a GPU, whose threads count where the program was compiled so.
+        """The cost of every kernel on a GPU.
 
         Args:
             device: Name of the GPU.
-            transfers: Count what threads transfer whatever the program was compiled for.
+            transfers: Count the transfers of threads for every target of the program.
         """
         key = device, transfers
         if key not in self._costs:  # rules about one device share it
@@ -59,19 +59,19 @@ class Subject:
 
     @cached_property
     def step_bytes(self) -> int:
-        """Bytes that all kernels read and write at least in one run of the program."""
+        """Least bytes that all kernels read and write in one run of the program."""
         memory = Memory(self.analysis, gpu_of(DEFAULT))
         cost = program_cost(self.module, memory, memory.device, transfers=False)
         return sum([kernel.bytes for kernel in cost.kernels])
 
     @cached_property
     def computations(self) -> tuple[Computation, ...]:
-        """All computations, also those that are regions."""
+        """All computations, including regions."""
         return tuple(nearest_first(self.module, lambda computation: computation.callees))
 
     @cached_property
     def _callers(self) -> dict[Computation, list[Instruction]]:
-        """Who calls each computation."""
+        """The instructions that call each computation."""
         callers = defaultdict[Computation, list[Instruction]](list)
         for computation in self.computations:
             for ins in computation:
@@ -80,7 +80,11 @@ class Subject:
         return callers
 
     def sources(self, computation: Computation, ins: Instruction) -> Iterator[Instruction]:
-        """What a value comes from: operands, what is returned to it, what a caller hands over."""
+        """Yield the values that a value comes from.
+
+        They are the operands, the results of called computations, and for a parameter the arguments
+        of its callers.
+        """
         yield from ins.operands
         for callee in ins.calls:
             yield callee.root
@@ -90,11 +94,13 @@ class Subject:
             for caller in self._callers.get(computation, ()):
                 given = caller.operands
                 number = ins.op.number
+                # Operands match parameters by position, except for ops such as loops, whose
+                # operands are all possible sources.
                 yield from given[number : number + 1] if len(given) == count else given
 
     @cached_property
     def steps(self) -> tuple[Computation, ...]:
-        """The computations whose instructions run one by one: not fused ones, nor reducers."""
+        """The computations whose instructions run one by one: not those of fusions and reducers."""
         module = self.module
         roots = [module.entry] if not module.has_tree else list(module)
 
@@ -104,13 +110,16 @@ class Subject:
         return tuple(nearest_first(roots, onward))
 
     def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
-        """The instructions that run one by one, or really all, with the computation of each."""
+        """Yield the instructions that run one by one, with their computations.
+
+        With `everywhere`, yield all instructions.
+        """
         for computation in self.computations if everywhere else self.steps:
             for ins in computation:
                 yield computation, ins
 
     def provenance(self, ins: Instruction) -> Provenance:
-        """Where an instruction comes from."""
+        """The framework's name and source position of an instruction."""
         return provenance_of(ins, self.module)
 
     def finding(
@@ -130,15 +139,16 @@ class Subject:
             rule: Name of the rule.
             computation: The computation of the instruction.
             ins: The instruction.
-            message: What was found and what is wanted.
-            value: How bad one run is.
-            cause: What findings of one cause have in common.
+            message: What was found and what is expected.
+            value: Amount of the violation in one run.
+            cause: Key that findings of one cause share.
             of_bytes: Is the value a number of bytes that each run costs?
         """
         origin, span = self.provenance(ins), ins.span
         place = self.places_run.get(computation)
         runs = place.times if place is not None and of_bytes else 1
         total = value * runs
+        # A copy may not count as a kernel's bytes, so the share is limited to 1.
         step = max(self.step_bytes, total) if of_bytes else 0
         return Finding(
             rule,
@@ -157,5 +167,5 @@ class Subject:
 
 
 def arrays_of(type_: Type) -> list[TensorType]:
-    """The arrays of a type, those in tuples too."""
+    """The arrays of a type, including those in tuples."""
     return [leaf for leaf in leaf_types(type_) if isinstance(leaf, TensorType)]

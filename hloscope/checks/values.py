@@ -1,4 +1,4 @@
-"""Rules about types and arguments: element types, sizes known at run time only, donated buffers."""
+"""Rules about types and arguments: element types, dynamic sizes, donated buffers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _types(subject: Subject, absent: tuple[str, ...]) -> Iterator[Finding]:
             raise UnknownNameError(f"no element type `{name}`{did_you_mean(name, ELEMENT_TYPES)}")
     for computation, ins in subject.places(everywhere=True):
         found = _elements(ins) & {*absent}
-        # Where it begins: what is made of such values has been told about.
+        # Report only where the type first occurs: a value computed from such values is a result of
+        # an earlier finding.
         if found - set().union(*map(_elements, subject.sources(computation, ins))):
             names = ", ".join(sorted(found))
             message = f"{shape_text(ins.type)}: {names} begins here, expected none"
@@ -84,7 +85,7 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
 
 
 def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
-    """Donated buffers that no result takes: the number of the argument, and which part of it."""
+    """Donated buffers that no result takes: the parameter's number, and the tuple index in it."""
     extras = subject.module.extras
     found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
     function = subject.module.entry
@@ -104,6 +105,6 @@ def _buffers(extras: Iterable[tuple[str, str]], name: str) -> set[tuple[int, Sha
 DONATION: Final = Rule(
     "donation",
     "Every donated buffer is taken by a result.",
-    {"min-bytes": Parameter(0, "Smaller ones may be left over.", size)},
+    {"min-bytes": Parameter(0, "Smaller ones are allowed.", size)},
     _donation,
 )

@@ -1,4 +1,4 @@
-"""The explorer: a program and its answers as one page that needs nothing from elsewhere."""
+"""The explorer: a program and its results as one page that loads nothing from elsewhere."""
 
 from typing import TYPE_CHECKING
 

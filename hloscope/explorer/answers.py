@@ -1,4 +1,4 @@
-"""Indexing answers as data: what is equal is stored once, and referred to by number."""
+"""Indexing results as data: equal parts are stored once and referred to by number."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hloscope.indexing import Access, Accesses, Precision
 from hloscope.visible import visible
 
 NOTHING: Final = -1
-"""The number of an instruction that nothing is asked of."""
+"""The number of an instruction without a result."""
 
 
 class Read(NamedTuple):
-    """What is touched of one tensor, in each order of its elements.
+    """The accesses to one tensor, in each order of indices.
 
     Attributes:
-        number: Of the operand; of the output, if an operand is asked about.
-        leaf: Which tensor of it.
-        logical: Between indices.
-        physical: Between indices in memory order.
-        linear: Between positions in memory.
+        number: Number of the operand; of the output, for maps from an operand.
+        leaf: Number of the tensor in it.
+        logical: Accesses between logical indices.
+        physical: Accesses between physical indices.
+        linear: Accesses between positions in memory, in elements.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Read(NamedTuple):
 
 
 class Answers:
-    """The answers of a program.
+    """The indexing results of a program.
 
     An answer is `{"reads": [[output, rows]], "reaches": [[operand, leaf, rows]]}`, where a row is
     `[number, leaf, accesses, accesses in memory order, accesses of positions]`.
@@ -55,28 +55,28 @@ class Answers:
         reaches: Sequence[tuple[int, int, Sequence[int]]],
         left_out: str = "",
     ) -> None:
-        """The answer about an instruction.
+        """Add the result for an instruction.
 
         Args:
             instruction: Its number.
-            reads: For each output what its elements read, as numbers of `row`.
-            reaches: For each tensor of each operand, which elements of outputs it reaches.
-            left_out: What the answer does not say, and why.
+            reads: Each output with the rows of what its elements read, as numbers of `row`.
+            reaches: Each tensor of each operand with the rows of the outputs that depend on it.
+            left_out: What is missing in the result, and why.
         """
         there = tuple([(output, tuple(some)) for output, some in reads])
         back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
         self._column[instruction] = self._answers.number((there, back, left_out))
 
     def repeat(self, instruction: int, other: int, count: int = 1) -> None:
-        """Give so many instructions, from one on, the answers of those from another one on."""
+        """Give `count` instructions from `instruction` on the results of those from `other` on."""
         self._column[instruction : instruction + count] = self._column[other : other + count]
 
     def refuse(self, instruction: int, reason: str) -> None:
-        """Say why an instruction has no answer."""
+        """Record why an instruction has no result."""
         self.errors[instruction] = visible(reason)
 
     def to_json(self) -> Written:
-        """All answers, and which one each instruction has."""
+        """All results, and the number of each instruction's result."""
         return written_object(
             {
                 "accesses": self._accesses.values,
@@ -88,11 +88,11 @@ class Answers:
         )
 
     def row(self, read: Read) -> int:
-        """The number of what is touched of one tensor."""
+        """The number of the accesses to one tensor, as a row."""
         orders = read.logical, read.physical, read.linear
         numbers = [tuple(map(self._accesses.number, some)) for some in orders]
         if numbers[1] == numbers[0]:
-            numbers[1] = ()  # `[]`: the same as the logical ones
+            numbers[1] = ()  # `[]` means: equal to the logical ones
         return self._rows.number((read.number, read.leaf, *numbers))
 
 
@@ -103,7 +103,7 @@ def _answer_json(answer: tuple[Any, Any, str]) -> dict[str, Any]:
 
 
 def _access_json(access: Access) -> dict[str, Any]:
-    """One access; what would say nothing is left out."""
+    """An access as JSON, without the fields that have their default value."""
     told: dict[str, Any] = {} if access.map is None else map_json(access.map)
     if access.precision is not Precision.EXACT:
         told |= {"precision": str(access.precision), "reason": visible(access.reason)}

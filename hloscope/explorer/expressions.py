@@ -1,4 +1,4 @@
-"""Maps as data that a page can evaluate: a list of nodes, each of which refers to earlier ones."""
+"""Maps as data that a page can evaluate: a list of nodes that refer to earlier nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hloscope.visible import visible
 from hloscope.walks import needed_first
 
 SAFE: Final = (1 << 53) - 1
-"""Integers past this are no numbers of JavaScript's; they are written as text."""
+"""The largest integer that JavaScript's numbers hold exactly; larger ones are written as text."""
 _LEAVES: Final[dict[type, str]] = {Dim: "d", Range: "s", Runtime: "r"}
 _PAIRS: Final[dict[type, str]] = {FloorDiv: "/", CeilDiv: "^", Mod: "%"}
 _MANY: Final[dict[type, tuple[str, str]]] = {
@@ -37,7 +37,7 @@ _MANY: Final[dict[type, tuple[str, str]]] = {
 
 
 def integer(value: int) -> int | str:
-    """An integer as JSON that loses nothing.
+    """An integer as lossless JSON: text if JavaScript would round it.
 
     >>> integer(7), integer(1 << 60)
     (7, '1152921504606846976')
@@ -46,14 +46,14 @@ def integer(value: int) -> int | str:
 
 
 class _Nodes:
-    """Expressions as a list of nodes; what occurs twice is there once."""
+    """Expressions as a list of nodes; equal expressions share one node."""
 
     def __init__(self) -> None:
         self.nodes: list[list[Any]] = []
         self._places: dict[Expr, int] = {}
 
     def place(self, expr: Expr) -> int:
-        """The place of an expression in `nodes`, after all that it is made of."""
+        """The position of an expression in `nodes`; its parts are added before it."""
         for top in needed_first([expr], lambda e: [*_parts(e)][::-1], self._places):
             self.nodes.append(self._written(top))
             self._places[top] = len(self.nodes) - 1
@@ -73,7 +73,7 @@ class _Nodes:
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:
-    """What an expression is made of."""
+    """Yield the direct subexpressions of an expression."""
     match expr:
         case Sum(terms, _):
             yield from (term for term, _ in terms)
@@ -88,7 +88,7 @@ def _ends(interval: Interval) -> list[int | str]:
 
 
 def map_json(m: IndexingMap) -> dict[str, Any]:
-    """A map as data: its text, the intervals of its variables, the nodes, results, constraints.
+    """A map as data: its text, the intervals of its variables, nodes, results and constraints.
 
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
     >>> map_json(halves)["nodes"], map_json(halves)["results"]

@@ -1,6 +1,6 @@
-"""What is said of kernels (coalescing, bytes, tiles, cancellation), as data without names.
+"""Facts about kernels (coalescing, bytes, tiles, data movement), as data without names.
 
-Kernels of equal layers are equal then, and stored once.
+Equal kernels of repeated layers then have equal facts, which are stored once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TRAFFIC: Final = ("utilisation", "efficiency", "asked_bytes", "moved_bytes", "r
 
 
 class Kernels:
-    """Facts about kernels, by subject; equal ones are there once.
+    """Facts about kernels by subject; equal facts are stored once.
 
-    A column for each subject has the number of the facts about each instruction, `NOTHING` where
-    nothing is said; `from` has the distance from each instruction forward to the one from which
-    its facts count others.
+    Each subject has a column with the number of the facts about each instruction, `NOTHING` if
+    there are none. The column `from` has the distance from an instruction forward to the one that
+    its facts count distances from.
     """
 
     def __init__(self, count: int) -> None:
@@ -36,12 +36,12 @@ class Kernels:
         self._from: Final = [0] * count
 
     def number(self, facts: Mapping[str, Any] | Written) -> int:
-        """The number of some facts; if they are written already, members stand in order."""
+        """The number of the given facts. If they are `Written`, their members must be sorted."""
         text = facts if isinstance(facts, Written) else written(facts, sort_keys=True)
         return self._facts.number(text)
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
-        """The facts of this number are known of an instruction; others are counted from `start`."""
+        """Give an instruction the facts of this number, whose distances count from `start`."""
         column = self._of.get(subject)
         if column is None:
             column = self._of[subject] = [NOTHING] * len(self._from)
@@ -50,26 +50,27 @@ class Kernels:
             self._from[instruction] = start - instruction
 
     def told(self) -> list[Any]:
-        """All that is known, as JSON can say it, for `add_told`."""
+        """All facts in a form that JSON can encode, for `add_told`."""
         return [self._facts.values, self._of, self._from]
 
     def add_told(self, told: Sequence[Any]) -> None:
-        """Add what others know, of subjects of which nothing is said here."""
+        """Add facts that another process computed, about subjects that this table lacks."""
         texts, columns, froms = told
         number_of = [self.number(Written(text)) for text in texts]
         for subject, column in columns.items():
             self._of[subject] = [n if n == NOTHING else number_of[n] for n in column]
+        # The subjects are disjoint, but share this column: only one side has set an entry.
         self._from[:] = [mine or other for mine, other in zip(self._from, froms, strict=True)]
 
     def to_json(self) -> Written:
-        """The facts, and which one each instruction has."""
+        """The facts, and the number of each instruction's facts."""
         facts = Written(f"[{','.join(self._facts.values)}]")
         of = written_object({subject: numbers(column) for subject, column in self._of.items()})
         return written_object({"facts": facts, "of": of, "from": numbers(self._from)})
 
 
 def coalescing_facts(answer: Coalescing) -> Facts:
-    """What warps move: of the kernel, and of each array it reads or writes."""
+    """The transfers of a kernel's warps, in all and for each array."""
     told = coalescing_json(answer)
     kept = ("model", "emitter", "wasted_bytes", "utilisation", "efficiency", "xla_heuristic")
     notes = [visible(note) for note in told["notes"]]
@@ -95,7 +96,7 @@ def _array(array: Facts) -> Facts:
 
 
 def footprint_facts(found: Footprint, times: int | None) -> Facts:
-    """The bytes a kernel reads and writes at least, and how often it runs, if that is known."""
+    """The least bytes that a kernel reads and writes, and how often it runs; `None` if unknown."""
     told = footprint_json(found)
     kept = ("read_bytes", "written_bytes", "flops", "intensity", "reuse", "exact")
     sides = ("reads", "writes")
@@ -109,7 +110,7 @@ def footprint_facts(found: Footprint, times: int | None) -> Facts:
 
 
 def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
-    """The tile sizes to choose and what they must fulfil, as XLA's analysis says, or why not."""
+    """The tile sizes with their constraints by XLA's analysis, or why it refuses."""
     if isinstance(symbolic, Refusal):
         return {"refused": visible(f"{symbolic.code}: {symbolic.reason}")}
     return {
@@ -120,12 +121,12 @@ def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
 
 
 class ChainPlaces(NamedTuple):
-    """Where instructions of a chain are, by distance back from its sink.
+    """Positions of a chain's instructions, as distances back from its sink.
 
     Attributes:
-        steps: The steps.
-        moves_at: The op from which on the bytes have moved.
-        sources: The leaves that count.
+        steps: The ops of the chain.
+        moves_at: The first op after which the bytes are rearranged; `None` if there is none.
+        sources: The sources.
     """
 
     steps: tuple[int | None, ...]
@@ -134,7 +135,7 @@ class ChainPlaces(NamedTuple):
 
 
 def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
-    """Where instructions of a chain are."""
+    """The positions of a chain's instructions."""
     number_of = numbering.numbers.get
     sink, blocking = number_of(chain.sink, 0), chain.blocking
     at = None if blocking is None else number_of(blocking)
@@ -146,7 +147,7 @@ def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
 
 
 def chain_sources(chain: Chain) -> list[str]:
-    """What the movement from each source is: the same of chains that are alike."""
+    """The verdict on the movement from each source, as JSON; equal for chains of one structure."""
     return [
         written(
             {
@@ -160,10 +161,10 @@ def chain_sources(chain: Chain) -> list[str]:
 
 
 def chain_facts(figures: Figures, places: ChainPlaces, sources: Sequence[str]) -> Written:
-    """What a chain of data movement comes to; instructions by distance back from its sink.
+    """The verdict on a chain of data movement.
 
-    There are thousands of chains, most of them like another one but for their places; so what is
-    said of their `sources` (`chain_sources`) is written before, and members stand in order already.
+    Programs have thousands of chains that differ only in their positions. So `sources` is encoded
+    before, by `chain_sources`, and the members here are written in sorted order.
     """
     assert figures.chain is not None
     froms = [

@@ -1,8 +1,8 @@
-"""The page: style, program and data in one file.
+"""The page: style, script and data in one file.
 
-Nothing of a program is markup.  Its names and texts are JSON, compressed and in base64, which the
-page decodes when it shows them, as text nodes only; the title is escaped.  The page's policy lets
-only its own script and style run, which it knows by their hashes, and lets it load nothing.
+No text of a program becomes markup.  Names and texts are JSON, compressed and in base64; the page
+decodes them when it shows them, as text nodes only.  The title is escaped.  The content security
+policy allows only the page's own script and style, by their hashes, and forbids loading anything.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SCRIPTS: Final = (
     "layout.js", "elements.js", "maps.js", "verdicts.js", "differences.js", "overview.js",
     "help.js", "main.js",
 )  # fmt: skip
-"""Files of the page's program, in the order in which they are run."""
+"""Files of the page's script, in the order in which they run."""
 LIBRARY: Final = "dagre.min.js"
-"""The library that lays out graphs, as it is published; its licence stands beside it."""
+"""The library that lays out graphs, unchanged; its licence is in the same folder."""
 FRAME_HEIGHT: Final = 720
 _LEVEL: Final = 6
-"""Of compression: the highest one takes four times as long and leaves out another 3 %."""
+"""Level of compression: the highest one takes four times as long and saves another 3 %."""
 _SHELL: Final = (
     '<div id="app"><noscript>This page needs JavaScript; it loads nothing from elsewhere.'
     "</noscript></div>"
@@ -39,17 +39,17 @@ _SHELL: Final = (
 
 
 class Contents(Struct, frozen=True):
-    """What a page is made of.
+    """The contents of a page.
 
     Attributes:
         title: The program's name.
-        file: Where it was read.
+        file: The file of the program.
         language: HLO or StableHLO.
-        instructions: How many there are.
-        computations: How many there are.
+        instructions: Number of instructions.
+        computations: Number of computations.
         device: The GPU that kernels are judged for.
-        parts: What is told besides the program.
-        chunks: Data by name; each is compressed and decoded on its own.
+        parts: The optional parts that the page has.
+        chunks: Data by name; each is compressed and decoded separately.
     """
 
     title: str
@@ -63,7 +63,7 @@ class Contents(Struct, frozen=True):
 
 
 def packed(value: Any) -> str:
-    """A value as JSON, compressed, in base64: the same text for the same value.
+    """A value as JSON, compressed, in base64; equal values have equal texts.
 
     >>> import base64, gzip
     >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"})))
@@ -74,7 +74,7 @@ def packed(value: Any) -> str:
 
 
 def embedded(value: Any) -> str:
-    r"""A value as JSON for the inside of a script element: it cannot end the element.
+    r"""A value as JSON for a script element, escaped so that it cannot end the element.
 
     >>> embedded("</script><!--")
     '"\\u003c/script\\u003e\\u003c!--"'
@@ -82,9 +82,9 @@ def embedded(value: Any) -> str:
     return written(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@cache
+@cache  # each page has it twice, in the policy's hash and in the body
 def _script() -> str:
-    """The page's program: each file in a function of its own, after names that all share."""
+    """The page's script: each file in a function, so that files share only `H`."""
     folder = files("hloscope.explorer").joinpath("app")
     parts = [folder.joinpath(name).read_text("utf-8") for name in SCRIPTS]
     inside = "\n".join(f"(() => {{\n{part}}})();" for part in parts)
@@ -92,9 +92,10 @@ def _script() -> str:
 
 
 def _library() -> str:
-    """The library under its licence, without the comment that names a file to debug it by.
+    """The graph library after its licence, without its source map comment.
 
-    Its strings hold two characters of no width, which stand as escapes: the same strings.
+    Two zero-width characters in its strings are written as escapes, which does not change the
+    strings.
     """
     folder = files("hloscope.explorer").joinpath("app", "vendor")
     licence = folder.joinpath(f"{LIBRARY}.LEGAL.txt").read_text("utf-8")
@@ -102,7 +103,7 @@ def _library() -> str:
     return licence + visible(code)
 
 
-@cache
+@cache  # as for `_script`
 def _style() -> str:
     return files("hloscope.explorer").joinpath("app", "style.css").read_text("utf-8")
 
@@ -112,7 +113,7 @@ def _hash(text: str) -> str:
 
 
 def policy() -> str:
-    """What the page may do: run its own script, use its own style, and nothing else."""
+    """The page's content security policy: its own script, its own style, nothing else."""
     return (
         f"default-src 'none'; script-src {_hash(_script())}; style-src {_hash(_style())}; "
         "base-uri 'none'; form-action 'none'"
@@ -120,7 +121,7 @@ def policy() -> str:
 
 
 def page_of(contents: Contents) -> str:
-    """A complete page."""
+    """The complete page."""
     head = {
         "title": visible(contents.title),
         "file": visible(contents.file),
@@ -148,7 +149,7 @@ def page_of(contents: Contents) -> str:
 
 
 def frame(whole: str) -> str:
-    """The page inside another one, as notebooks show it: it may run scripts and nothing else."""
+    """The page in a sandboxed frame for notebooks: it may run scripts and nothing else."""
     return (
         f'<iframe srcdoc="{html.escape(whole)}" sandbox="allow-scripts" width="100%" '
         f'height="{FRAME_HEIGHT}" style="border:1px solid #8884;border-radius:6px" '

@@ -1,4 +1,4 @@
-"""A program as columns: one list for each thing that is known of its instructions.
+"""A program as columns: one list for each property of its instructions.
 
 Columns compress far better than lines, and a page reads only those that it shows.
 """
@@ -24,19 +24,19 @@ from hloscope.visible import visible
 _STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
 _SHORT: Final = 24
 MOST_TEXT: Final = 1 << 14
-"""Of longer attributes of an instruction the rest is left out, and it is said."""
+"""Most characters of an instruction's attributes; the rest is replaced by a note."""
 MOST_NAMED: Final = 1 << 10
-"""Of computations that an instruction calls, the names of so many are known in its text."""
+"""Most instructions of each called computation whose names in a text become links."""
 _NAME: Final = pattern(r"%([\w$.-]+(?:#\d+)?)")
 MOST_LEAVES: Final = 1 << 12
-"""Of a tuple of more tensors the page knows these."""
+"""Most tensors of a tuple that the page has."""
 
 
 class Numbering:
-    """Every instruction of a module has a number, computation by computation.
+    """Numbers of all instructions of a module, computation by computation.
 
     Attributes:
-        first: For each computation the place of the first one like it, or its own.
+        first: For each computation the index of the first structurally equal one, or its own.
     """
 
     def __init__(self, module: Module, structure_ids: StructureIds) -> None:
@@ -55,11 +55,13 @@ class Numbering:
         return len(self.numbers)
 
     def _first_alike(self, structure_ids: StructureIds) -> Sequence[int]:
-        """For each computation the first of its structure, if all of it stands inside.
+        """Find for each computation the first one of its structure.
 
-        What stands in configs of custom calls, or is read from outside, is no part of a structure.
+        A computation whose instructions are not fully described by the structure has its own index:
+        configs of custom calls and values read from outside are not part of a structure.
         """
         places = range(len(self.computations))
+        # Texts of MLIR ops depend on more than the structure.
         if self.module.has_tree:
             return places
         of_structure: dict[int, int] = {}
@@ -75,7 +77,10 @@ class Numbering:
         return found
 
     def _is_whole(self, place: int) -> bool:
-        """Does a computation read nothing from outside, and is it all that is known of it?"""
+        """Does the structure describe the computation completely?
+
+        It does not if an instruction is shared, is a custom call, or reads values from outside.
+        """
         start, computation = self.starts[place], self.computations[place]
         here = range(start, start + len(computation))
         return all(
@@ -87,13 +92,13 @@ class Numbering:
 
 
 class _Columns:
-    """What is known of the instructions of a module, one after the other."""
+    """The properties of a module's instructions, one after the other."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering: Final = numbering
         self._has_regions: Final = numbering.module.has_tree
         self._opcode_of: Final = opcodes()
-        self._of_op: Final[dict[tuple[int, int], tuple[int, int]]] = {}  # by what decides them
+        self._of_op: Final[dict[tuple[int, int], tuple[int, int]]] = {}  # by op and number of calls
         self.opcodes, self.types = Shared(visible), Shared(_type_json)
         self.insides: Final = Shared()
         self.opcode: Final[list[int]] = []
@@ -104,12 +109,14 @@ class _Columns:
         self.captured: Final[dict[int, list[int]]] = {}
         self.fused: Final[list[int]] = []
         every: Final[tuple[list[Any], ...]] = self.opcode, self.type, self.inside, self.operands
-        own: dict[int, list[int]] = {}  # by place: what is not the same where all else is
+        # By computation: offsets of instructions with properties outside of the structure.
+        own: dict[int, list[int]] = {}
         for place, first in enumerate(numbering.first):
             computation = numbering.computations[place]
             if first == place:
                 own[place] = self._add_all(computation)
                 continue
+            # Structurally equal computations have equal columns, because operands are distances.
             start, there = len(self.opcode), numbering.starts[first]
             for column in every:
                 column += column[there : there + len(computation)]
@@ -117,13 +124,13 @@ class _Columns:
                 self._add_own(start + offset, computation.instructions[offset])
 
     def _add_all(self, computation: Computation) -> list[int]:
-        """Add the instructions of a computation; where are those of which some is their own?"""
+        """Add a computation's instructions; return the offsets of callers and constants."""
         numbers, start = self._numbering.numbers, len(self.opcode)
         own = []
         for ins in computation:
             k = len(self.opcode)
             if numbers[ins] != k:
-                continue  # it stands elsewhere, too
+                continue  # it was added with another computation
             opcode, inside = self._of(ins)
             self.opcode.append(opcode)
             self.inside.append(inside)
@@ -135,7 +142,7 @@ class _Columns:
         return own
 
     def _of(self, ins: Instruction) -> tuple[int, int]:
-        """The opcode, and what stands in the brackets, by number."""
+        """The number of the opcode, and of the text in the brackets."""
         op = ins.op
         key = id(op), len(ins.calls)
         known = self._of_op.get(key)
@@ -149,7 +156,7 @@ class _Columns:
         return known
 
     def _add_own(self, k: int, ins: Instruction) -> None:
-        """Add what follows from more than the structure: a constant's value, what is called."""
+        """Add the properties outside of the structure: a constant's value, called computations."""
         if isinstance(ins.op, Constant):
             self.inside[k] = self._of(ins)[1]
         if not ins.calls:
@@ -166,11 +173,11 @@ class _Columns:
 
 
 def rows(numbering: Numbering) -> Written:
-    """What every row of the list shows: names, opcodes, types, and who reads whom.
+    """The data of the rows of the list: names, opcodes, types and operands.
 
-    An operand is written as the distance back to it, so that equal layers are equal text, and
-    names that count on are not written out (`in_sequence`).  What only its regions read of other
-    values stands in `captured`, behind the operands.
+    An operand is the distance back to it, so that equal layers are equal text. Consecutive names
+    are compressed by `in_sequence`. Values that only regions read are in `captured`, numbered after
+    the operands.
     """
     columns = _Columns(numbering)
     entry = numbering.places.get(numbering.module.entry, 0) if numbering.computations else -1
@@ -197,7 +204,7 @@ def rows(numbering: Numbering) -> Written:
 
 
 def _inside(op: Parameter | Constant) -> str:
-    """What stands in the brackets of a value without operands, cut where it is long."""
+    """The text in the brackets of a parameter or constant, shortened if it is long."""
     if isinstance(op, Parameter):
         return str(op.number)
     text = str(op.literal)
@@ -209,13 +216,13 @@ def _root(numbering: Numbering, computation: Computation) -> int:
 
 
 def _type_json(type: Type) -> dict[str, Any]:
-    """A type: its text, and each tensor in it with element type, sizes and layout."""
+    """A type: its text, and each tensor with element type, sizes and layout."""
     leaves = [leaf_json(leaf) for leaf in leaf_types(type)[:MOST_LEAVES]]
     return {"text": visible(brief_type(type)), "leaves": leaves}
 
 
 def leaf_json(type: Type) -> list[Any]:
-    """A tensor: element type, sizes (`null` where nobody knows), bits, minor-to-major order."""
+    """A tensor: element type, sizes (`null` if unbounded), bits, layout unless it is row-major."""
     if not isinstance(type, TensorType):
         return [visible(brief_type(type)), None]
     told: list[Any] = [visible(str(type.element)), list(type.most), type.element.bits]
@@ -228,10 +235,11 @@ def leaf_json(type: Type) -> list[Any]:
 
 
 def details(numbering: Numbering) -> Written:
-    """What is looked up for one instruction: its attributes, where it comes from.
+    """The properties that the page shows for one instruction: attributes and provenance.
 
-    A place in the source is one of `frames`; `traces` are lists of places, the innermost first.
-    Of texts of MLIR the names are taken out (`_without_names`): equal layers are equal text.
+    A source position is a number in `frames`; `traces` are lists of positions, innermost first.
+    Names in texts of MLIR are replaced by numbers (`_without_names`), so that equal layers are
+    equal text.
     """
     write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
@@ -252,6 +260,7 @@ def details(numbering: Numbering) -> Written:
     known: dict[object, tuple[int, int, int]] = {}
     told_of: list[tuple[int, int, int]] = []
     for k, ins in enumerate(numbering.numbers):
+        # Instructions with one key have one text: it is printed once.
         key = _told_alike(ins)
         found = known.get(key)
         if found is None:
@@ -275,14 +284,14 @@ def details(numbering: Numbering) -> Written:
 
 
 def _told_alike(ins: Instruction) -> tuple[object, ...] | None:
-    """A key of all that is told of an instruction, if that names no other."""
+    """The key of an instruction's details; `None` if they name another instruction."""
     if not isinstance(ins, TextInstruction) or ins.calls or ins.control_predecessors:
         return None
     return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled(ins)
 
 
 def _attributes(ins: Instruction, write: _Writer) -> str:
-    """What rows do not show: HLO's attributes (what follows the bracket), or the text of MLIR."""
+    """The text that rows lack: HLO's attributes after the bracket, or the whole op of MLIR."""
     try:
         return _cut(write(ins))
     except HloscopeError as error:
@@ -290,10 +299,10 @@ def _attributes(ins: Instruction, write: _Writer) -> str:
 
 
 def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) -> str:
-    """The text with places instead of names of instructions: `%{place}`; `%{%}` is a percent sign.
+    """Replace names of instructions by relative numbers: `%{number}`; `%{%}` is a percent sign.
 
-    The place is `a3` for operand 3, and the distance forward to the instruction itself or to one
-    in what it calls.
+    The number is `a3` for operand 3, or the distance forward to the instruction itself (0) or to an
+    instruction that it calls.
     """
     places: dict[str, str] = {}
     for callee in ins.calls:
@@ -301,6 +310,7 @@ def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) ->
             number = numbering.numbers.get(inner)
             if number is not None:
                 places[visible(inner.name)] = str(number - k)
+    # Later entries win: the first operand of a name, then the instruction itself.
     for n, operand in reversed(list(enumerate(ins.operands))):
         if operand in numbering.numbers:
             places[visible(operand.name)] = f"a{n}"
@@ -314,7 +324,7 @@ def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) ->
 
 
 class _Writer:
-    """Writes many instructions, HLO's without what stands before the attributes."""
+    """Print instructions: MLIR's whole, HLO's from the attributes on."""
 
     def __init__(self) -> None:
         self._line = line_printer(_STYLE)

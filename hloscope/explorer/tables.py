@@ -1,4 +1,4 @@
-"""Values that occur often, stored once: a table of the different ones, and numbers."""
+"""Columns of repeated values: a table of the distinct values, and numbers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SORTED: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 class Written(str):
-    """A value as JSON already."""
+    """A text that is already JSON."""
 
     __slots__ = ()
 
 
 def written(value: Any, *, sort_keys: bool = False) -> Written:
-    """A value as JSON, without spaces.
+    """Encode a value as JSON without spaces.
 
     >>> written({"b": [1, 2], "a": None})
     '{"b":[1,2],"a":null}'
@@ -32,7 +32,7 @@ def written(value: Any, *, sort_keys: bool = False) -> Written:
 
 
 def written_object(members: Mapping[str, Any]) -> Written:
-    """An object as JSON, some of whose members may be written already.
+    """Encode an object as JSON; `Written` members are inserted unchanged.
 
     >>> written_object({"b": numbers([1, 2]), "a": [None]})
     '{"b":[1,2],"a":[null]}'
@@ -45,12 +45,12 @@ def written_object(members: Mapping[str, Any]) -> Written:
 
 
 def numbers(value: int | Sequence[Any] | None) -> Written:
-    """Integers, `None` or lists of these as JSON: as Python writes them, which is faster."""
+    """Encode integers, `None` or lists of them as JSON, by `str`, which is faster than `json`."""
     return Written(str(value).replace(" ", "").replace("None", "null"))
 
 
 class Shared:
-    """The different values of a column; each is written when it is first met.
+    """The distinct values of a column; each is encoded when it first occurs.
 
     >>> types = Shared(str.upper)
     >>> [types.number(t) for t in ("f32", "s8", "f32")], types.values
@@ -58,14 +58,14 @@ class Shared:
     """
 
     def __init__(self, write: Callable[[Any], Any] = lambda value: value) -> None:
-        """Take how a value is written."""
+        """Take the function that encodes a value."""
         self._same: Final[dict[int, tuple[Hashable, int]]] = {}
         self.values: Final[list[Any]] = []
         self._write: Final = write
         self._numbers: Final[dict[Hashable, int]] = {}
 
     def number(self, value: Hashable) -> int:
-        """The place of a value in `values`."""
+        """The position of a value in `values`."""
         known = self._numbers.get(value)
         if known is None:
             known = self._numbers[value] = len(self.values)
@@ -73,7 +73,7 @@ class Shared:
         return known
 
     def number_of_same(self, value: Hashable) -> int:
-        """The same; an object that comes again is known by identity, without comparing values."""
+        """The position of a value; a known object is found by identity, without comparison."""
         known = self._same.get(id(value))
         if known is None:
             known = self._same[id(value)] = value, self.number(value)  # which keeps it alive
@@ -81,15 +81,15 @@ class Shared:
 
 
 def in_sequence(names: Iterable[str]) -> list[str | int]:
-    """Names, those that count on as the number of what they count on from.
+    """Compress names: a name that continues a count is replaced by the number of its stem.
 
-    A name is a stem and a number; `add.8` counts on from the latest name of the stem `add.` if that
-    ended in 7.  Stems are numbered in the order in which a name of theirs is written out.
+    A name is a stem and a number; `add.8` continues the count of the stem `add.` if the latest name
+    of that stem ended in 7. Stems are numbered in the order in which their first names occur.
 
     >>> in_sequence(["arg0", "arg1", "sum", "arg2", "x.08", "x.9", "arg5", "arg6"])
     ['arg0', 0, 'sum', 0, 'x.08', 'x.9', 'arg5', 0]
     """
-    stems: dict[str, list[int]] = {}  # its number, and where it is
+    stems: dict[str, list[int]] = {}  # number of the stem, and its latest count
     found: list[str | int] = []
     for name in names:
         stem = name.rstrip(_DIGITS)
@@ -109,7 +109,7 @@ def in_sequence(names: Iterable[str]) -> list[str | int]:
 
 
 def out_of_sequence(told: Iterable[str | int]) -> list[str]:
-    """The names that `in_sequence` told, as the page reads them.
+    """Restore the names that `in_sequence` compressed, as the page's script does.
 
     >>> out_of_sequence(["arg0", 0, "x.08", "x.9", 1])
     ['arg0', 'arg1', 'x.08', 'x.9', 'x.10']
@@ -139,7 +139,10 @@ def _is_plain(digits: str) -> bool:
 
 
 def readable(told: Any) -> Any:
-    """What a schema of JSON holds (its depth is the schema's), with every string made visible."""
+    """Escape every string in a JSON value with `visible`.
+
+    The recursion is as deep as the value, whose depth its schema bounds.
+    """
     match told:
         case str():
             return visible(told)

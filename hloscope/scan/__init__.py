@@ -1,4 +1,4 @@
-"""Scans: many programs, their facts in tables, by pools of processes on one machine or many."""
+"""Scans: the facts of many programs in tables, by processes on one machine or many."""
 
 from typing import TYPE_CHECKING
 

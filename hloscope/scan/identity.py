@@ -1,4 +1,4 @@
-"""Identity of kernels by structure, the same in every process and on every machine."""
+"""Structural digests of kernels, equal in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hloscope.ops import Constant, Fusion
 
 _PLAIN: Final = frozenset({int, str, type(None)})
 _OF_LABEL: Final = 4
-"""Parts of the key of a label: the last are attributes that are kept as written."""
+"""Parts of the key of a label; the last part has the attributes that are kept as text."""
 
 
 def encoded(value: object) -> bytes:
-    """A value as bytes: equal values have equal ones, and others others.
+    """Encode a value as bytes; equal values have equal encodings, different values different ones.
 
-    `repr` would not do: types of many elements, for one, are abbreviated in it.
+    `repr` does not suffice: it abbreviates types of many elements, for example.
 
     Raises:
-        TypeError: It is made of what is not known here.
+        TypeError: It has a part of an unknown class.
 
     >>> encoded((1, "a")) == encoded((1, "a")), encoded((1, ("a",))) == encoded(((1,), "a"))
     (True, False)
@@ -39,13 +39,15 @@ def encoded(value: object) -> bytes:
     while left:
         one = left.pop()
         inside, text = _taken_apart(one)
+        # The class and both lengths come first, so no concatenation of other values has the same
+        # bytes.
         parts.append(b"%s %d %d:%s" % (type(one).__name__.encode(), len(inside), len(text), text))
         left += reversed(inside)
     return b"".join(parts)
 
 
 def _taken_apart(one: object) -> tuple[list[object], bytes]:
-    """The values that a value is made of, and what it is apart from them."""
+    """Split a value into the values that it contains, and the text of the rest."""
     if isinstance(one, Enum):
         return [], one.name.encode()
     if one is None or isinstance(one, bool | int | float | complex):
@@ -62,7 +64,7 @@ def _taken_apart(one: object) -> tuple[list[object], bytes]:
         return [sorted((encoded(key), encoded(value)) for key, value in one.items())], b""
     if isinstance(one, np.ndarray):
         return [one.dtype.str, one.dtype.name, one.shape], one.tobytes()
-    if hasattr(one, "written"):  # kept as it stands in the program: literals, groups of devices
+    if hasattr(one, "written"):  # values with their text: literals, groups of devices
         return [one.written, getattr(one, "type", None)], b""
     if isinstance(one, Struct):
         return _values(one), b""
@@ -70,7 +72,7 @@ def _taken_apart(one: object) -> tuple[list[object], bytes]:
 
 
 def _values(one: Struct) -> list[object]:
-    """The values of the fields, and the name of an op."""
+    """The values of the fields; for an op, also its name."""
     if isinstance(one, TupleType):
         return [one.elements]  # its other fields follow from them
     values = [getattr(one, name) for name in one.__struct_fields__]
@@ -78,10 +80,10 @@ def _values(one: Struct) -> list[object]:
 
 
 class Digests(Structure):
-    """Digests of instructions and computations: equal ones mean equal structure.
+    """Digests of instructions and computations: equal digests mean equal structure.
 
-    As in comparisons of programs, names, the order of instructions, metadata and places do not
-    count; types with their layouts, attributes, configurations and constants do.
+    As in comparisons of programs, names, the order of instructions, metadata and source positions
+    do not count; types with their layouts, attributes, configurations and constants do.
     """
 
     def __init__(self) -> None:
@@ -90,7 +92,7 @@ class Digests(Structure):
         self._known: dict[object, int] = {}
 
     def number(self, key: object) -> int:
-        """The digest of something, of 128 bits."""
+        """The 128-bit digest of a key, as an integer."""
         if not _is_plain(key):
             return int.from_bytes(blake2b(encoded(key), digest_size=16).digest())
         known = self._known.get(key)
@@ -100,17 +102,17 @@ class Digests(Structure):
         return known
 
     def of_kernel(self, ins: Instruction, computation: Computation | None = None) -> str:
-        """The digest of an instruction, what it calls, and of the types and constants it reads.
+        """The digest of an instruction, of what it calls, and of the types and constants it reads.
 
-        Where maps may follow from values, as those of a slice from its start, the digest tells all
-        that the values come from.
+        If maps may depend on values, as those of a slice on its start, the digest covers everything
+        that the values are computed from.
 
         Args:
             ins: The instruction.
-            computation: Where it stands.
+            computation: The computation of the instruction.
 
         Raises:
-            TypeError: Something in it has no digest, or it must be known where it stands.
+            TypeError: A part of it has no digest, or its computation is needed and not given.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> texts = ["ENTRY e { a = f32[4] parameter(0) ROOT b = f32[4] negate(a) }",
@@ -125,13 +127,18 @@ class Digests(Structure):
         types = [self.type(value.type) for value in values]
         known = [self._value(value, computation, is_value_read) for value in values]
         places = {value: place for place, value in reversed(list(enumerate(values)))}
+        # Two operands of one value differ from two equal values: the positions of first use tell
+        # them apart.
         same = [places[value] for value in values]
         parts = (*self.called(ins), None, *types, None, *known, None, *same)
         key = ("kernel", self.label(ins), *parts)
         return f"{self.number(key):032x}"
 
     def _value(self, value: Instruction, computation: Computation | None, is_read: bool) -> int:
-        """What is known of an operand's value: of a constant all, of others what they are from."""
+        """The digest of an operand's value: of its literal, or of what an index comes from.
+
+        It is 0 if maps cannot depend on the value.
+        """
         if isinstance(value.op, Constant):
             return self.label(value)
         if not is_read or not _is_index(value):
@@ -142,7 +149,10 @@ class Digests(Structure):
         return found[value]
 
     def _values_of(self, computation: Computation) -> Mapping[Instruction, int]:
-        """Digests of values with all that they are from; none of what reads values from outside."""
+        """Digests of a computation's values with everything they are computed from.
+
+        Empty if the computation reads values from outside.
+        """
         known = self._values.get(computation)
         if known is None:
             try:
@@ -154,9 +164,9 @@ class Digests(Structure):
 
 
 def _is_plain(key: object) -> bool:
-    """Is it of numbers and words alone, of which equal ones have equal bytes?
+    """Does the key have only strings, integers and `None`, so that equal keys have equal encodings?
 
-    `True == 1` and `0.0 == -0.0`, and are others as bytes.
+    `True == 1` and `0.0 == -0.0`, but they have different encodings.
     """
     if type(key) is not tuple:
         return False
@@ -169,16 +179,16 @@ def _is_plain(key: object) -> bool:
 
 
 def _reads_values(ins: Instruction) -> bool:
-    """May maps of the instruction depend on more than its op, types and what it calls?"""
+    """May maps of the instruction depend on more than its op, types and called computations?"""
     if isinstance(ins.op, Fusion):
-        return False  # what it reads at run time is named inside, by its parameters
+        return False  # its runtime variables are values inside, in terms of its parameters
     entries = [lookup(direction, type(ins.op)) for direction in Direction]
     is_ruled = all(entry is not None and entry.is_shared for entry in entries)
     return not is_ruled or any(map(_is_dynamic, (ins, *ins.operands)))
 
 
 def _is_index(value: Instruction) -> bool:
-    """Can the value, or a part of it, be an index, or have a size that is a value?"""
+    """Can the value, or a part of it, be an index, or have a dynamic size?"""
     kinds = [leaf.element.kind for leaf in leaf_types(value.type) if isinstance(leaf, TensorType)]
     return _is_dynamic(value) or any(kind in ("pred", "signed", "unsigned") for kind in kinds)
 

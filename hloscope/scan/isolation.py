@@ -1,4 +1,4 @@
-"""A function run in a process of its own, which may take so much time and memory and may die."""
+"""A function run in a child process with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BLOCK: Final = 1 << 16
 
 
 class Limits(NamedTuple):
-    """What one file may take.
+    """Limits of the processing of one file.
 
     Attributes:
-        seconds: Of wall time; `None` for no limit.
-        bytes: Of memory, besides what the process has when it begins; `None` for no limit.
+        seconds: Wall-clock seconds; `None` for no limit.
+        bytes: Memory in addition to that of the process at its start; `None` for no limit.
     """
 
     seconds: float | None = None
@@ -31,11 +31,11 @@ UNLIMITED: Final = Limits()
 
 
 class Why(NamedTuple):
-    """Why there is no answer.
+    """The reason why there is no result.
 
     Attributes:
-        status: `limit` or `failed`; empty if there is one.
-        text: In words.
+        status: `limit` or `failed`; empty if there is a result.
+        text: The reason, for a message.
     """
 
     status: str = ""
@@ -43,10 +43,10 @@ class Why(NamedTuple):
 
 
 class Apart:
-    """A function that is run in a process of its own while this one goes on.
+    """A function that runs in a child process while this process goes on.
 
-    A context: at its end a process that is not done is killed.  Where processes cannot be forked
-    the function runs in this one, without limits, when its result is wanted.
+    It is a context: at its end a process that still runs is killed. Where processes cannot be
+    forked, `result` runs the function in this process, without limits.
 
     >>> with Apart(lambda: [6 * 7]) as work:
     ...     work.result()
@@ -70,7 +70,7 @@ class Apart:
             os.close(read)
 
     def result(self) -> tuple[Any, Why]:
-        """What the function returns, or why it returned nothing; to be asked for once."""
+        """Wait for the function; return its result, or `None` with the reason. Call it once."""
         if self._child is None:
             return self._function(), Why()
         pid, read = self._child
@@ -84,9 +84,10 @@ class Apart:
 
 
 def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
-    """What a function returns that JSON can say, or why it returned nothing.
+    """Run a function in a child process; return its result, or `None` with the reason.
 
-    Where processes cannot be forked it runs in this one, without limits.
+    The result must be a JSON value. Where processes cannot be forked the function runs in this
+    process, without limits.
 
     >>> alone(lambda: [6 * 7], Limits(10.0))
     ([42], Why(status='', text=''))
@@ -98,7 +99,7 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
 
 
 def _begun(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
-    """A child process that runs the function, and where it writes."""
+    """Start a child process that runs the function; return its id and the pipe to read from."""
     read, write = os.pipe()
     pid = forked(lambda: _serve(function, write), limits.bytes)
     os.close(write)
@@ -116,7 +117,7 @@ def _found(text: bytes, status: int) -> tuple[Any, Why]:
 
 
 def _received(read: int, seconds: float | None) -> bytes | None:
-    """All that the child writes; nothing if that takes too long."""
+    """Everything that the child writes; `None` if that takes longer than `seconds`."""
     parts: list[bytes] = []
     end = None if seconds is None else time.monotonic() + seconds
     while True:
@@ -131,7 +132,8 @@ def _received(read: int, seconds: float | None) -> bytes | None:
 
 
 def _kill(pid: int) -> None:
-    """End a child, and what it started: it leads a group."""
+    """Kill a child and its descendants, whose process group it leads."""
+    # The group may not exist yet, if the child has not reached `setpgid`.
     for kill in (os.killpg, os.kill):
         try:
             kill(pid, signal.SIGKILL)
@@ -141,7 +143,10 @@ def _kill(pid: int) -> None:
 
 
 def _serve(function: Callable[[], Any], write: int) -> None:
-    """Answer in the child process, which leads a group of those that it begins itself."""
+    """Run the function in the child process and write its result to the pipe.
+
+    The child leads a process group, so that its own children are killed with it.
+    """
     os.setpgid(0, 0)
     end_with_parent()
     try:

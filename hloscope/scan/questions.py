@@ -1,4 +1,4 @@
-"""Questions about the tables of scans, by DuckDB: in SQL, or by name."""
+"""Queries of the tables of scans by DuckDB: in SQL, or by name."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _DIRECTORIES: Final = {1: "one directory", 2: "two directories, that of the olde
 
 
 class Question(NamedTuple):
-    """A question with a name.
+    """A named query.
 
     Attributes:
-        about: What it tells, in a line.
-        scans: How many scans it compares.
-        sql: The question; tables of the first scan have the prefix `old_` where there are two.
+        about: The contents of its result, in a line.
+        scans: Number of scans that it reads.
+        sql: The query; with two scans, tables of the older one have the prefix `old_`.
     """
 
     about: str
@@ -34,8 +34,8 @@ class Answer(NamedTuple):
     """A table.
 
     Attributes:
-        columns: Their names.
-        rows: Their values.
+        columns: Names of the columns.
+        rows: Values of the rows.
     """
 
     columns: list[str]
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 QUESTIONS: Final = {
     "waste": Question(
-        "Which kernels waste most bytes, over all programs; equal ones are one row.",
+        "Kernels with the most unused bytes, over all programs; equal kernels share a row.",
         1,
         "select structure, any_value(name order by file, name) as name, emitter, "
         "count(*) as places, count(distinct file) as files, "
@@ -54,33 +54,33 @@ QUESTIONS: Final = {
         "order by 6 desc, 1 limit {top}",
     ),
     "unknown": Question(
-        "Kernels with unknown accesses, and why.",
+        "Kernels with unknown accesses, by reason.",
         1,
         "select reasons, count(*) as places, count(distinct structure) as kernels, "
         "any_value(file order by file, name) as file, any_value(name order by file, name) as name "
         "from kernels where precision = 'unknown' group by reasons order by 2 desc, 1 limit {top}",
     ),
     "opcodes": Question(
-        "Which opcodes kernels are, and what they move.",
+        "Kernels by opcode, with the bytes that they read and write.",
         1,
         "select opcode, count(*) as places, count(distinct structure) as kernels, "
         "sum((read_bytes + written_bytes) * times) as bytes "
         "from kernels group by opcode order by 4 desc nulls last, 1 limit {top}",
     ),
     "cancel": Question(
-        "Which programs write most bytes that data movement could save.",
+        "Programs with the most bytes of data movement that can be saved.",
         1,
         "select file, module, chains, free_chains, cancelled_bytes from modules "
         "where cancelled_bytes > 0 order by cancelled_bytes desc, file limit {top}",
     ),
     "errors": Question(
-        "Which files could not be read, or have findings.",
+        "Files that could not be read, or have findings.",
         1,
         "select file, status, error, findings, first_finding from modules "
         "where status <> 'ok' or findings > 0 order by status, file limit {top}",
     ),
     "worse": Question(
-        "Which kernels of a program waste more than in an older scan: OLD NEW.",
+        "Kernels of a program with more unused bytes than in an older scan: OLD NEW.",
         2,
         "with n as (select module, op_name, source, opcode, sum(wasted_bytes) as wasted, "
         "count(*) as kernels, any_value(name order by name) as name from kernels group by all), "
@@ -93,11 +93,11 @@ QUESTIONS: Final = {
         "where n.wasted > o.wasted order by n.wasted - o.wasted desc, 1, 2 limit {top}",
     ),
 }
-"""The named questions."""
+"""The named queries."""
 
 
 def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
-    """What a question has as its answer.
+    """Run a query on scans, and return its result.
 
     Args:
         question: A name of `QUESTIONS`, or SQL over `modules` and `kernels` (`old_modules` and
@@ -106,7 +106,7 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
         top: Rows of a named question.
 
     Raises:
-        InputError: There is no such scan, the question is none, or duckdb is not installed.
+        InputError: There is no such scan, the query is invalid, or duckdb is not installed.
     """
     named = QUESTIONS.get(question)
     if not question.strip():
@@ -119,9 +119,11 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
     duckdb = library_of("scan", "duckdb", "questions")
     connection = duckdb.connect()
     try:
+        # The newest scan has the plain table names, an older one the prefix.
         for number, folder in enumerate(reversed(scans)):
             for table in TABLES:
                 _load(connection, f"{'old_' * number}{table}", folder / f"{table}.parquet")
+        # After loading, a query in SQL can read no other file.
         connection.execute("set enable_external_access = false")
         sql = question if named is None else named.sql.format(top=top)
         found = connection.execute(sql)

@@ -1,7 +1,7 @@
-"""Tasks given to an engine, and their results in order: processes of this machine, or Dask's.
+"""Tasks run by an engine, with results in order: by processes of this machine, or by Dask.
 
-Any `concurrent.futures.Executor` does.  A worker that dies takes nothing with it: what it had not
-finished is given to another, and in the end done here.
+Any `concurrent.futures.Executor` works.  If a worker dies, its unfinished tasks are given to
+another worker, and after several deaths run in this process.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from hloscope.extras import library_of
 T = TypeVar("T")
 R = TypeVar("R")
 WAITING: Final = 64
-"""Tasks for each worker that are given out before the first of them is done."""
+"""Most submitted tasks for each worker."""
 PATIENCE: Final = 10
-"""Seconds until a scheduler that does not answer is said to be absent."""
+"""Seconds to wait for a scheduler, or for a pool to close."""
 TRIALS: Final = 3
-"""A task whose worker dies so often is done here."""
+"""Deaths of workers after which a task runs in this process."""
 
 
 class Done(NamedTuple, Generic[T, R]):
-    """A task and what came of it.
+    """A task with its outcome.
 
     Attributes:
         task: The task.
@@ -46,10 +46,10 @@ class Done(NamedTuple, Generic[T, R]):
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """What runs tasks; makes a new executor where one breaks.
+    """An executor of tasks that is replaced when it breaks.
 
     Attributes:
-        jobs: Workers.
+        jobs: Number of workers.
     """
 
     def __init__(self, make: Callable[[], Executor], jobs: int) -> None:
@@ -59,17 +59,17 @@ class Engine(AbstractContextManager["Engine"]):
         self._children: set[BaseProcess] = set()
 
     def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
-        """Give a task to the executor."""
+        """Submit a task to the executor."""
         try:
             if len(self._children) == self.jobs:
                 return self._current().submit(function, task)
-            with interrupts_blocked():  # which processes that begin here inherit
+            with interrupts_blocked():  # processes that start here inherit it
                 others = set(multiprocessing.active_children())
                 try:
                     return self._current().submit(function, task)
                 finally:
                     self._children |= set(multiprocessing.active_children()) - others
-        except BrokenExecutor as error:  # it broke since the last task: told as of any other task
+        except BrokenExecutor as error:  # it broke since the last task: reported like a failed one
             broken = Future[R]()
             broken.set_exception(error)
             return broken
@@ -80,7 +80,7 @@ class Engine(AbstractContextManager["Engine"]):
         return self._executor
 
     def renew(self) -> None:
-        """Forget an executor that broke."""
+        """Drop an executor that broke; the next task creates another."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
@@ -97,22 +97,22 @@ class Engine(AbstractContextManager["Engine"]):
             self._end(executor, wait=error is None)
 
     def _end(self, executor: Executor, *, wait: bool) -> None:
-        """Let the workers end what they do, or end at once."""
+        """Shut down after the running tasks, or kill the workers at once."""
         if wait or not isinstance(executor, ProcessPoolExecutor):
             executor.shutdown(wait=wait, cancel_futures=True)
             return
         for child in self._children:
             child.kill()
         closing = Thread(target=partial(executor.shutdown, cancel_futures=True), daemon=True)
-        closing.start()  # it puts away what processes shared
+        closing.start()  # it releases the queues that the processes shared
         closing.join(PATIENCE)
 
 
 class Here(Executor):
-    """Runs a task when it is given."""
+    """An executor that runs each task at once in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The future of what the function returned."""
+        """Run the function; return a future that is done."""
         future = Future[Any]()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -122,25 +122,25 @@ class Here(Executor):
 
 
 class _Given(Engine):
-    """An executor of the caller's, which is left as it is."""
+    """The engine of a caller's executor, which it never shuts down."""
 
     def renew(self) -> None:
-        """Nothing: what is broken stays so, and what is left is done here."""
+        """Do nothing: a broken executor stays broken, and its tasks run in this process."""
 
     def __exit__(self, *_: object) -> None:
-        """Nothing: whoever made it shuts it down."""
+        """Do nothing: the caller shuts its executor down."""
 
 
 def given_engine(executor: Executor, jobs: int) -> Engine:
-    """The engine of an executor that is there already."""
+    """The engine of an existing executor."""
     return _Given(lambda: executor, jobs)
 
 
 def engine_of(jobs: int, dask: str | None) -> Engine:
-    """The engine for so many workers, or for a cluster of Dask's.
+    """The engine for a number of worker processes, or for a Dask cluster.
 
     Args:
-        jobs: Processes; with one, tasks run in this process.
+        jobs: Number of processes; with 1, tasks run in this process.
         dask: `local`, or the address of a scheduler.
 
     Raises:
@@ -157,7 +157,7 @@ NO_GUARD: Final = (
     "the file that calls scan_files is read by each worker: call it below"
     ' `if __name__ == "__main__":`'
 )
-"""What a caller without that line is told; the processes of a pool import its file."""
+"""The message for a caller without that line: the processes of a pool import its file."""
 
 
 def _pool(jobs: int) -> Executor:
@@ -169,7 +169,7 @@ def _pool(jobs: int) -> Executor:
 
 
 class _Dask(Engine):
-    """Workers of Dask's, on this machine or on others."""
+    """Workers of a Dask cluster, on this machine or on others."""
 
     def __init__(self, address: str, jobs: int) -> None:
         self._dask: Final = library_of("scan", "distributed", "workers of Dask")
@@ -192,7 +192,7 @@ class _Dask(Engine):
         return executor
 
     def _end(self, executor: Executor, *, wait: bool) -> None:
-        executor.shutdown(wait=wait)  # whose form knows nothing of what was not begun
+        executor.shutdown(wait=wait)  # Dask's executor has no `cancel_futures`
         cluster = self._client.cluster
         with suppress(Exception):  # whatever is still open goes with the process
             self._client.close(timeout=5)
@@ -200,7 +200,7 @@ class _Dask(Engine):
                 cluster.close(timeout=5)
 
     def renew(self) -> None:
-        """Nothing: a scheduler of Dask's finds other workers itself."""
+        """Do nothing: a Dask scheduler replaces workers itself."""
 
 
 def in_order(
@@ -211,14 +211,14 @@ def in_order(
     waiting: int = WAITING,
     last: Callable[[T], R] | None = None,
 ) -> Iterator[Done[T, R]]:
-    """What comes of each task, in the order of the tasks.
+    """Run tasks; yield the outcome of each, in the order of the tasks.
 
     Args:
-        engine: What runs them.
-        function: What is done with each.
+        engine: The engine that runs them.
+        function: The function to call with each task.
         tasks: The tasks.
-        waiting: So many for each worker are given out before the first of them is done.
-        last: What is done in this process with a task whose workers died, instead of `function`.
+        waiting: Most submitted tasks for each worker.
+        last: Called in this process, instead of `function`, with a task whose workers died.
     """
     coming = iter(tasks)
     given: deque[tuple[T, Future[R], int]] = deque()
@@ -233,18 +233,20 @@ def in_order(
         try:
             yield Done(task, future.result())
         except BrokenExecutor:
+            # Every submitted task of a broken executor has failed, though at most one caused it:
+            # each is submitted again, and only the oldest counts its trials.
             engine.renew()
             if trial < TRIALS:
                 given.appendleft((task, future, trial))
             else:
                 yield _here(last or function, task)
             _give_again(engine, function, given)
-        except (Exception, CancelledError):  # not the task's own: it is lost on its way
+        except (Exception, CancelledError):  # a lost task, or an error that `_here` will repeat
             yield _here(function, task)
 
 
 def _here(function: Callable[[T], R], task: T) -> Done[T, R]:
-    """Do a task in this process."""
+    """Run a task in this process."""
     try:
         return Done(task, function(task))
     except Exception as error:
@@ -254,7 +256,7 @@ def _here(function: Callable[[T], R], task: T) -> Done[T, R]:
 def _give_again(
     engine: Engine, function: Callable[[T], R], given: deque[tuple[T, Future[R], int]]
 ) -> None:
-    """Give out anew what is not done."""
+    """Submit every unfinished task again."""
     for number, (task, future, trial) in enumerate(given):
         if not _is_done(future):
             given[number] = task, engine.submit(function, task), trial + 1

@@ -1,7 +1,7 @@
-"""What was computed, kept on disk: for a scan that goes on, and for the next one.
+"""A cache of results on disk, for interrupted and later scans.
 
-A file for each answer, in folders by its key.  It is written under another name and renamed, so
-that several writers never see half of one; whoever reads a broken one computes it anew.
+Each result is a file, in a folder by its key.  It is written under another name and renamed, so
+that no reader sees half of one.  A damaged file counts as absent, so its result is computed again.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from hloscope.lazy import pattern
 _PACKAGE: Final = Path(__file__).parents[1]
 _SUFFIX: Final = ".json"
 _LARGEST: Final = 1 << 28
-"""A file of more bytes is none of ours."""
+"""Most bytes of a file; a larger one is not from this cache."""
 _SHARE: Final = 16
-"""A writer looks at the size of all when it has written this part of what there may be."""
+"""A writer checks the total size after writing this fraction (one sixteenth) of the limit."""
 _KEPT: Final = 0.75
-"""So much of what there may be is left when answers are thrown away."""
+"""Share of the limit that remains when results are deleted."""
 FORGOTTEN: Final = 3600.0
-"""Seconds after which a draft is one whose writer died."""
+"""Seconds after which the writer of a temporary file is assumed dead."""
 _FRESH: Final = 60.0
-"""Seconds until an answer that is used counts as used anew."""
+"""Least seconds between updates of the time of last use."""
 _OURS: Final = pattern(r"[0-9a-f]{40}\.json(\.[0-9a-f]+\.tmp)?")
 _FOLDER: Final = pattern(r"[0-9a-f]{2}")
 
 
-@cache
+@cache  # it reads every file of the package
 def code_digest() -> str:
-    """The digest of hloscope's own code: other code may have other answers."""
+    """The digest of this package's source code: other code may have other results."""
     digest = blake2b(digest_size=16)
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())
@@ -46,19 +46,19 @@ def code_digest() -> str:
 
 
 def _digest(text: bytes) -> bytes:
-    """What stands above an answer, so that one that was cut or changed is none."""
+    """The checksum before a record, which detects truncation and damage."""
     return blake2b(text, digest_size=8).hexdigest().encode()
 
 
 class Store:
-    """Answers by key in a folder; without a folder it keeps nothing.
+    """Results by key in a folder; without a folder nothing is stored.
 
     Attributes:
-        folder: Where they are.
-        code: What the keys begin with: answers of other code are others.
-        most: Bytes that all answers may take together, and a sixteenth more for each writer; those
-            not used for longest go.  `None` for no limit.
-        trouble: Why the last answer could not be kept.
+        folder: The folder; `None` to store nothing.
+        code: Digest of the code, a part of every key: other code may have other results.
+        most: Limit of the bytes of all results, which each writer may exceed by a sixteenth; the
+            least recently used ones are deleted.  `None` for no limit.
+        trouble: Why the last result could not be stored; empty if it was.
     """
 
     def __init__(self, folder: Path | None, code: str = "", most: int | None = None) -> None:
@@ -66,15 +66,15 @@ class Store:
         self.code: Final = code
         self.most: Final = most
         self.trouble = ""
-        self._written = 0 if most is None else most  # the first one written looks as well
+        self._written = 0 if most is None else most  # so that the first write checks the size
 
     def key(self, *parts: str) -> str:
-        """The key of what has these parts."""
+        """The key of a result that is determined by these parts."""
         text = "\0".join([self.code, *parts]).encode("utf-8", "surrogatepass")
         return blake2b(text, digest_size=20).hexdigest()
 
     def get(self, key: str) -> Any:
-        """What is kept under a key; `None` if nothing is, or nothing whole."""
+        """The stored value of a key; `None` if there is none, or it is damaged."""
         text = self.get_bytes(key)
         try:
             return None if text is None else json.loads(text)
@@ -82,7 +82,7 @@ class Store:
             return None
 
     def get_bytes(self, key: str) -> bytes | None:
-        """The bytes that are kept under a key; `None` if there are none, or not all."""
+        """The stored bytes of a key; `None` if there are none, or they are damaged."""
         if self.folder is None:
             return None
         try:
@@ -92,12 +92,12 @@ class Store:
         return text if digest == _digest(text) else None
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a value; that it cannot be kept is no error."""
+        """Store a value; a failure is not an error, but sets `trouble`."""
         if self.folder is not None:
             self.put_bytes(key, json.dumps(value).encode("ascii"))
 
     def put_bytes(self, key: str, text: bytes) -> None:
-        """Keep bytes; that they cannot be kept is no error."""
+        """Store bytes; a failure is not an error, but sets `trouble`."""
         if self.folder is None or not self.has_room(len(text)):
             return
         path = self._path(key)
@@ -117,7 +117,7 @@ class Store:
             _throw_away(self.folder, self.most)
 
     def has_room(self, size: int) -> bool:
-        """May so many bytes be one answer?"""
+        """Is a result of `size` bytes small enough to be stored?"""
         return size <= (_LARGEST if self.most is None else min(_LARGEST, self.most // _SHARE))
 
     def _path(self, key: str) -> Path:
@@ -126,10 +126,10 @@ class Store:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file that is used now; a pipe, for one, is not waited for.
+    """The bytes of a file, which counts as used now; special files such as pipes are refused.
 
     Raises:
-        OSError: It is no file, or cannot be read.
+        OSError: It is not a regular file, is too large, or cannot be read.
     """
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(number, "rb") as file:
@@ -143,7 +143,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Kept(NamedTuple):
-    """A file of ours: when it was used last, its bytes on the disk, and where it is."""
+    """A file of the cache: time of last use, bytes on the disk, and path."""
 
     used: float
     size: int
@@ -151,7 +151,10 @@ class _Kept(NamedTuple):
 
 
 def _throw_away(folder: Path, most: int) -> None:
-    """Remove what was not used for longest, where all takes more than it may; nothing of others."""
+    """Delete the least recently used results if all take more than `most` bytes.
+
+    Abandoned temporary files are deleted too; files of other programs are not.
+    """
     now = time.time()
     kept = []
     for one in _ours(folder):
@@ -162,6 +165,7 @@ def _throw_away(folder: Path, most: int) -> None:
     left = sum([one.size for one in kept])
     if left <= most:
         return
+    # Tuples sort by time of last use. A temporary file is still being written by someone: it stays.
     for one in sorted(kept):
         if left <= most * _KEPT:
             return

@@ -1,6 +1,6 @@
 """The tables of a scan as Parquet: a row for each file, and one for each kernel.
 
-What is written depends on the rows alone, so equal scans are equal byte for byte.
+The files depend on the rows alone, so equal scans are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ KERNELS: Final = {
 }  # fmt: skip
 """Columns of `kernels.parquet` and their types."""
 _ROWS: Final = 1 << 14
-"""Rows that are written together."""
+"""Rows of a row group."""
 _LARGEST: Final = (1 << 63) - 1
 
 
 class Tables:
-    """Both tables, written row by row into a folder; they are there when `close` was called."""
+    """The two tables, written row by row into a folder; the files appear on `close`."""
 
     def __init__(self, folder: Path) -> None:
-        """Open them.
+        """Open the tables.
 
         Raises:
             InputError: pyarrow is not installed, or the folder cannot be written.
@@ -60,19 +60,19 @@ class Tables:
         ]
 
     def add(self, module: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> None:
-        """Add what is known of a file."""
+        """Add the rows of a file."""
         for table, rows in zip(self._tables, ([module], kernels), strict=True):
             table.add(rows)
 
     def close(self) -> None:
-        """Write what is left, and then give the files their names: of one scan, both or none."""
+        """Write the remaining rows, then rename the files: either both tables appear, or none."""
         for table in self._tables:
             table.write_rest()
         for table in self._tables:
             table.name()
 
     def drop(self) -> None:
-        """Leave no half-written files behind."""
+        """Delete unfinished files."""
         for table in self._tables:
             table.drop()
 
@@ -97,7 +97,7 @@ class _Table:
             raise _unwritten(path, error) from None
 
     def _forget_drafts(self) -> None:
-        """Remove what scans left that were killed."""
+        """Delete temporary files of scans that were killed."""
         for draft in self._path.parent.glob(f"{self._path.stem}.*.tmp"):
             with suppress(OSError):
                 if time.time() - draft.stat().st_mtime > FORGOTTEN:
@@ -105,6 +105,7 @@ class _Table:
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._rows += rows
+        # Row groups have a fixed size, so the files do not depend on how rows arrive.
         while len(self._rows) >= _ROWS:
             self._flush(self._rows[:_ROWS])
             self._rows = self._rows[_ROWS:]
@@ -148,7 +149,7 @@ def _unwritten(path: Path, error: OSError) -> InputError:
 
 
 def _cell(value: Any) -> Any:
-    """A value that a column takes: text that is UTF-8, integers of 64 bits or the largest."""
+    """Convert a value for a column: text that is valid UTF-8, integers clamped to 64 bits."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
