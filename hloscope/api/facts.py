@@ -265,7 +265,7 @@ def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -
 
 
 def _nameless(value: object, form: str = "") -> str:
-    """Format a value of a message; names become `_`, so that equal structures share messages."""
+    """Format a value of a message; names become `_`, since equal structures share messages."""
     return "_" if isinstance(value, Label) else plain(value, form)
 
 

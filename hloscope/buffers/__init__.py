@@ -1,4 +1,4 @@
-"""Buffers: values of a scheduled program, the memory they share, when they live, and the peak."""
+"""Buffers: values of a scheduled program, the memory they share, live ranges, and the peak."""
 
 from typing import TYPE_CHECKING
 

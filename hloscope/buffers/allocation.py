@@ -1,10 +1,10 @@
 """Temporaries that XLA places into the allocation of an output or of a donated parameter.
 
-Outputs and parameters have allocations of their own for the whole run.  Before XLA lays out the
-heap of temporaries, it looks for each of them for such an allocation that is not smaller and not in
-use meanwhile: an output before it is written, a donated parameter after it was read.  Buffers are
-looked at by size, the largest first; allocations of a temporary's operands come first, then the
-others, the latest first.
+Outputs and parameters have allocations of their own for the whole run. Before XLA lays out the heap
+of temporaries, it looks for such an allocation for each of them: one that is not smaller and is
+unused while the temporary is live, such as an output before it is written, or a donated parameter
+after its last read. Buffers are placed by size, largest first. Allocations of a temporary's
+operands are tried first, then the others, the latest first.
 
 Source: XLA `BufferAssigner::AssignBuffersForComputations`, `AssignSingleHloBuffer`,
 `MaybeAssignBuffer`, `LiveRangeInterferes`; compared with the allocations of programs of jaxlib
@@ -23,15 +23,15 @@ from hloscope.ir import Instruction, TupleType
 from hloscope.walks import needed_first
 
 Touches: TypeAlias = Mapping[int, Mapping[Buffer, Sequence[Buffer]]]
-"""By moment, the results that begin there, each with the operands whose memory it may take."""
+"""By moment: results that start there, each with the operands whose memory it may take."""
 
 
 def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[Buffer, Buffer]:
-    """The temporaries with a place in another buffer's allocation, with that buffer.
+    """Map each temporary that is placed in another buffer's allocation to that buffer.
 
     Args:
         buffers: The buffers of a program.
-        touches: Which results may stand in the memory of operands.
+        touches: Results that may take the memory of operands.
         space: Number of the memory space.
     """
     search = _Search(buffers, touches)
@@ -44,7 +44,7 @@ def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[B
 
 
 def holds_table(buffer: Buffer) -> bool:
-    """Is one of the values a tuple's table of pointers?  XLA gives each an allocation of its own.
+    """Is one of the values a tuple's table of pointers? XLA gives each its own allocation.
 
     Source: XLA `BufferAssigner::AssignSpecialHloBuffer`.
     """
@@ -52,41 +52,42 @@ def holds_table(buffer: Buffer) -> bool:
 
 
 class _Gaps:
-    """The moments at which allocations are not in use, from a use to the next one.
+    """The free intervals of allocations, each from one use to the next.
 
-    The last moment of the use before and the first of the use after belong to a gap: what is placed
-    there may be handed over.  Numbers of allocations count in the order in which XLA makes them.
+    The last moment of the use before and the first moment of the use after belong to a gap, because
+    a result may take the memory of an operand at that moment. Allocations are numbered in the order
+    in which XLA creates them.
     """
 
     def __init__(self, most: int) -> None:
-        """Make room for a number of gaps."""
+        """Reserve space for `most` gaps."""
         self._starts: Final = np.zeros(most, np.int64)
         self._ends: Final = np.zeros(most, np.int64)
         self._allocations: Final = np.zeros(most, np.int64)
         self._between: Final[list[tuple[Buffer | None, Buffer | None]]] = []
 
     def add(self, allocation: int, end: int) -> None:
-        """Add the gap of a new allocation, from before the program to after its end."""
+        """Add the gap of a new allocation: from before the program to after its end."""
         at = len(self._between)
         self._starts[at], self._ends[at], self._allocations[at] = -1, end + 1, allocation
         self._between.append((None, None))
 
     def holding(self, first: int, last: int) -> Ints:
-        """The numbers of the gaps that begin at `first` at the latest and end not before `last`."""
+        """The numbers of the gaps that contain the moments from `first` to `last`."""
         count = len(self._between)
         fits = (self._starts[:count] <= first) & (self._ends[:count] >= last)
         return np.flatnonzero(fits)
 
     def allocation(self, gaps: Ints) -> Ints:
-        """The allocations of some gaps."""
+        """The allocations of the given gaps."""
         return self._allocations[gaps]
 
     def bounds(self, gap: int) -> tuple[int, int, Buffer | None, Buffer | None]:
-        """Start and end of a gap, the buffer before and the buffer after it."""
+        """Start and end of a gap, with the buffers before and after it."""
         return int(self._starts[gap]), int(self._ends[gap]), *self._between[gap]
 
     def use(self, gap: int, first: int, last: int, buffer: Buffer) -> None:
-        """Divide a gap by a use."""
+        """Split a gap by a use from `first` to `last`."""
         at, (before, after) = len(self._between), self._between[gap]
         self._starts[at], self._ends[at] = last, self._ends[gap]
         self._allocations[at], self._ends[gap] = self._allocations[gap], first
@@ -95,11 +96,11 @@ class _Gaps:
 
 
 class _Search:
-    """Allocations so far, and what was placed into them.
+    """The allocations so far, and the buffers placed in them.
 
     Attributes:
-        returned: Buffers that the program returns, donated parameters among them.
-        found: The temporaries that were placed, with the buffer whose allocation it is.
+        returned: Buffers that the program returns, including donated parameters.
+        found: The placed temporaries, each with the buffer that owns the allocation.
     """
 
     def __init__(self, buffers: Buffers, touches: Touches) -> None:
@@ -114,7 +115,7 @@ class _Search:
         self.found: Final[dict[Buffer, Buffer]] = {}
 
     def allocate(self, buffer: Buffer) -> None:
-        """Let others be placed into the buffer's allocation; not into a table of pointers."""
+        """Give a buffer an allocation that temporaries may use, unless it is a pointer table."""
         if not holds_table(buffer):
             self._gaps.add(len(self._owners), self._buffers.schedule.end)
             self._numbers[buffer] = len(self._owners)
@@ -122,12 +123,14 @@ class _Search:
             self._use(buffer, buffer)
 
     def place(self, buffer: Buffer) -> None:
-        """Place a temporary into the first allocation that is free while it is in use.
+        """Place a temporary into the first allocation that is free while it is live.
 
-        Allocations so far are not smaller: those of large buffers are made first.
+        Every allocation so far is large enough, because buffers come in order of size.
         """
         if holds_table(buffer):
             return
+        # An allocation must be free in every interval of the temporary, so those that are free in
+        # the first are the candidates.
         free = self._gaps.allocation(self._gaps.holding(*buffer.intervals[0]))
         others = [self._owners[number] for number in np.sort(free)[::-1].tolist()]
         for owner in (*self._of_operands(buffer), *others):
@@ -137,17 +140,19 @@ class _Search:
                 return
 
     def _use(self, owner: Buffer, buffer: Buffer) -> None:
-        """Note that a buffer is in use in an allocation that is free."""
+        """Mark an allocation as used by a buffer, in gaps that `_gap` finds."""
         for first, last in buffer.intervals:
             gap = self._gap(owner, first, last, buffer)
             assert gap is not None
             self._gaps.use(gap, first, last, buffer)
 
     def _gap(self, owner: Buffer, first: int, last: int, buffer: Buffer) -> int | None:
-        """The gap of an allocation in which a buffer has a place for some moments, if any."""
+        """A gap of an allocation that is free for a buffer from `first` to `last`, or `None`."""
         gaps = self._gaps.holding(first, last)
         for gap in gaps[self._gaps.allocation(gaps) == self._numbers[owner]].tolist():
             start, end, before, after = self._gaps.bounds(gap)
+            # At a shared boundary moment both buffers are live: only a result that takes its
+            # operand's memory may follow without a moment between.
             if start == first and not (before and self._hands_over(first, before, buffer)):
                 continue
             if end == last and not (after and self._hands_over(last, buffer, after)):
@@ -156,7 +161,7 @@ class _Search:
         return None
 
     def _of_operands(self, buffer: Buffer) -> list[Buffer]:
-        """The owners of the allocations in which operands of the buffer's arrays stand."""
+        """The owners of the allocations that hold the operands of the buffer's arrays."""
         buffers, owners = self._buffers, []
         for value in buffer.values:
             for operand in value.instruction.operands if not value.index else ():
@@ -167,9 +172,9 @@ class _Search:
         return owners
 
     def _hands_over(self, moment: int, operand: Buffer, result: Buffer) -> bool:
-        """Does XLA let a result take an operand's place?
+        """Does XLA let a result take an operand's memory at a moment?
 
-        The instruction must read the operand from the last instruction that shows it.
+        The instruction must read the operand from the last instruction that shows its value.
         """
         if operand not in self._touches.get(moment, {}).get(result, ()):
             return False
@@ -183,7 +188,7 @@ class _Search:
 
 
 def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
-    """The last instruction that shows each value; a root shows its own until its computation ends.
+    """The last instruction that shows each value; a root counts until its computation ends.
 
     Source: XLA `HloLiveRange::CalculateBufferStartEndMap` (`end_position`).
     """
@@ -200,10 +205,10 @@ def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
 
 
 def _largest_first(buffers: Buffers, returned: frozenset[Buffer], space: int) -> list[Buffer]:
-    """The buffers of a space in the order in which XLA looks at them.
+    """The buffers of a memory space in the order in which XLA places them.
 
-    Those of one size: what the program returns first, then callers before what they call, and
-    within a computation each instruction after its operands.
+    Buffers of equal size are ordered: those that the program returns, then callers before callees,
+    and in a computation each instruction after its operands.
     """
     spans = buffers.schedule.spans
     order: dict[Instruction, int] = {}

@@ -1,13 +1,13 @@
-"""Which value each position shows: dataflow through tuples, calls, loops and branches.
+"""Dataflow through tuples, calls, loops and branches: the value that each position shows.
 
 A value is one array, or one tuple's table of pointers, that one instruction writes at one shape
 index; it has the number of that position.  Most instructions write all parts of their result.  The
-rows of `SHOWN` are the others: they show values of their operands, of what they call, or of what
-calls them.
+rows of `SHOWN` are the others: they show values of their operands, of called computations, or of
+callers.
 
-Where two values may arrive, at a loop's parameters and at the result of a `conditional`, a new
-value, a phi, stands for both.  A phi at which only one value can arrive, itself left out, is that
-value: what a loop carries unchanged is what it began with.
+Where several values can arrive, at a loop's parameters and at the result of a `conditional`, there
+is a new value, a phi.  A phi that only one other value can reach is replaced by that value: a part
+that a loop carries unchanged is its initial value.
 
 Source: XLA `HloDataflowAnalysis` (`InitializeInstructionValueSets`, `Update…ValueSet`, in SSA
 form), `PhiGraph::Optimize`.
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
         output: The part of the result.
         source: The other instruction.
         inside: The part of its result.
-        arrays_only: Tables of pointers in the part are written anew.
+        arrays_only: Does the instruction write new tables of pointers, and show only arrays?
     """
 
     output: ShapeIndex
@@ -70,11 +70,11 @@ ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
 
 
 class ShownRow(NamedTuple):
-    """What ops of some classes show: the rest of their result they write.
+    """Ops that show parts of other values; they write the rest of their result.
 
     Attributes:
-        ops: The classes.
-        parts: The parts shown, of an instruction and the computations that it runs.
+        ops: The classes of ops.
+        parts: Yields the parts shown, for an instruction and the computations that it runs.
         about: The rule in words.
     """
 
@@ -195,7 +195,7 @@ for _row in SHOWN:
 
 
 def _start_of(ins: Instruction) -> Instruction:
-    """The instruction that began what an asynchronous step goes on with."""
+    """The `async-start` of an asynchronous update or done."""
     while isinstance(ins.op, AsyncDone | AsyncUpdate) and ins.operands:
         ins = ins.operands[0]
     return ins
@@ -210,7 +210,7 @@ class Dataflow:
     """
 
     def __init__(self, positions: Positions) -> None:
-        """Follow every value of a schedule."""
+        """Find the value of every position of a schedule."""
         self.positions: Final = positions
         self.value: Final = [*range(positions.count)]
         self._phis: Final[dict[int, tuple[int, ...]]] = {}
@@ -225,6 +225,8 @@ class Dataflow:
                     rule = _RULES.find(ins.op)
                     for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
                         self._show(ins, part)
+        # All edges must exist before they are followed: a loop's body may show values written
+        # later.
         self._hand_over()
         self._resolve()
 
@@ -235,7 +237,7 @@ class Dataflow:
                 self.value[own] = other
 
     def _loop(self, ins: Instruction) -> None:
-        """A `while`, and the parameters of its condition and body: initial value or body's root."""
+        """Make phis of a `while` and its callees' parameters: initial value, or the body's root."""
         for callee in self.positions.schedule.runs[ins]:
             for parameter in callee.parameters[:1]:
                 self._join(parameter, _loop_inputs(ins, self.positions))
@@ -245,13 +247,13 @@ class Dataflow:
         self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
 
     def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
-        """Make the parts of an instruction phis of equal parts of others."""
+        """Make each part of an instruction a phi of the corresponding parts of `sources`."""
         ranges = [self.positions.within(source) for source in sources]
         for k, own in enumerate(self.positions.within(ins)):
             self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
 
     def _hand_over(self) -> None:
-        """Parameters of what is called show the operands of the caller; those of loops are phis."""
+        """Let parameters of callees show the caller's operands; loops' parameters are phis."""
         for callee, (caller, number) in self.positions.schedule.callers.items():
             if isinstance(caller.op, While):
                 continue
@@ -264,18 +266,20 @@ class Dataflow:
                     self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
 
     def _resolve(self) -> None:
-        """Follow what is shown to what is written, and leave out phis of one value."""
+        """Replace shown positions by the positions that write the values, and resolve phis."""
         value = self.value
         for position in range(len(value)):
             self._root(position)
         inputs = {phi: {self._root(p) for p in of} for phi, of in self._phis.items()}
+        # The first method handles cycles of phis, the second phis whose inputs became equal by
+        # that.
         self._resolve_closed(inputs)
         self._resolve_single(inputs)
         for position in range(len(value)):
             self._root(position)
 
     def _root(self, position: int) -> int:
-        """The position that writes what a position shows; the way there is shortened."""
+        """The position that writes the value of a position; shortens the path (union-find)."""
         value, root = self.value, position
         seen = 0
         while value[root] != root:
@@ -298,8 +302,8 @@ class Dataflow:
     def _resolve_closed(self, inputs: dict[int, set[int]]) -> None:
         """Replace phis that only one written value can reach, directly or through other phis.
 
-        Written values flow along phis until nothing changes.  A phi keeps the first that arrives
-        and is marked as ambiguous at the second, so that each phi is looked at twice at most.
+        Written values propagate along phis until nothing changes. A phi stores the first value that
+        arrives and is marked as ambiguous at the second, so that each phi propagates at most twice.
         """
         users = self._users(inputs)
         reaching: dict[int, int] = {}
@@ -311,6 +315,8 @@ class Dataflow:
                 continue
             if phi in reaching:
                 ambiguous.add(phi)
+                # From two values on, the phi's users are ambiguous as well: two values suffice to
+                # show that.
                 sent = [reaching[phi], value]
             else:
                 reaching[phi] = value
@@ -321,7 +327,7 @@ class Dataflow:
                 self.value[phi] = value
 
     def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
-        """Replace phis at which one value arrives, itself left out, to a fixed point."""
+        """Replace phis whose inputs, except themselves, are one value, until none is left."""
         users = self._users(inputs)
         todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
         while todo:
@@ -337,6 +343,6 @@ class Dataflow:
 
 
 def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """What arrives at the parameters of a loop: the operand and the root of the body."""
+    """The values that arrive at the parameters of a loop: the operand and the root of the body."""
     runs = positions.schedule.runs[ins]
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]

@@ -1,4 +1,4 @@
-"""Donation: which parameters results take the memory of, and which others could be taken.
+"""Donation: the parameters whose memory results take, and others whose memory they could take.
 
 A result may take the memory of a parameter of the same type and layout that is not read after the
 result begins.  JAX pairs donated parameters and results by type, before XLA schedules: where a
@@ -23,20 +23,21 @@ from hloscope.ir import Instruction, TensorType
 from hloscope.ops import ELEMENTWISE, Parameter
 
 DonationStatus: TypeAlias = Literal["taken", "offered", "kept"]
-"""A result takes the parameter; it is offered and no result takes it; it is not offered."""
+"""`taken`: a result takes its memory; `offered`: donated, but no result takes it; `kept`: not
+donated."""
 
 
 class Donation(Struct, frozen=True):
-    """A parameter, or an array of one, and whether a result takes its memory.
+    """A parameter, or an array in one, with the status of its donation.
 
     Attributes:
-        parameter: The value that the caller gives.
+        parameter: The parameter's value.
         buffer: Its buffer.
         status: `taken`, `offered` or `kept`.
         output: Index of the result that takes its memory; `None` if none does.
         has_output: Is there a result of its type and layout that takes no other parameter?
-        copied_by: The copy that writes the result to the parameter's memory at last, as the
-            parameter is read while the result is computed elsewhere; `None` if there is none.
+        copied_by: The copy that finally writes the result to the parameter's memory, because the
+            parameter is read while the result is computed; `None` if there is none.
     """
 
     parameter: Value
@@ -48,13 +49,13 @@ class Donation(Struct, frozen=True):
 
 
 class DonationOffer(Struct, frozen=True):
-    """A parameter that a result could take the memory of, if the caller gave it away.
+    """A parameter whose memory a result could take, if the caller donated it.
 
     Attributes:
-        parameter: The value that the caller gives.
+        parameter: The parameter's value.
         output: Index of the result.
         result: The buffer of the result.
-        last_read: The moment at which the parameter is read for the last time.
+        last_read: The moment of the parameter's last read.
         bytes: Bytes that are held twice without the donation.
     """
 
@@ -66,16 +67,16 @@ class DonationOffer(Struct, frozen=True):
 
 
 class Donations:
-    """What is known of the donation of each parameter."""
+    """The donations of a program's parameters."""
 
     def __init__(self, memory: ProgramMemory, uses: Uses) -> None:
-        """Take a program with moments."""
+        """Take a program with a schedule."""
         self._memory: Final = memory
         self._uses: Final = uses
         self._buffers: Final[Buffers] = memory.buffers
 
     def parameters(self) -> list[Donation]:
-        """Each array that the caller gives, in order, and what becomes of it."""
+        """Each array of the parameters, in order, with the status of its donation."""
         module = self._memory.module
         taken = {
             (one.taken, one.inside): one.output
@@ -97,17 +98,19 @@ class Donations:
         return found
 
     def _copy_to(self, output: ShapeIndex) -> Instruction | None:
-        """The copy that writes a result; `None` if something else does."""
+        """The copy that writes a result; `None` if another op does."""
         position = self._buffers.positions.at(self._memory.module.entry.root, output)
         writer = None if position is None else self._buffers.value(position).instruction
         return writer if writer is not None and isinstance(writer.op, ELEMENTWISE["copy"]) else None
 
     def offers(self) -> list[DonationOffer]:
-        """Parameters that the caller keeps and results could take the memory of, with the results.
+        """Parameters that are not donated, with results that could take their memory.
 
-        Results are taken in order, each once.  The parameter is read for the last time before the
-        result begins, or by the instruction that writes the result element by element.
+        Each result is used once, in order. The last read of the parameter is before the result
+        starts, or by the instruction that writes the result element by element.
         """
+        # Only parameters of the result's type and layout can be taken: JAX pairs them by type as
+        # well.
         waiting: dict[TensorType, list[tuple[Value, int]]] = defaultdict(list)
         for donation in self.parameters():
             type = donation.parameter.type
@@ -136,7 +139,7 @@ class Donations:
         return found
 
     def _free_outputs(self) -> list[tuple[ShapeIndex, Value, Buffer]]:
-        """Results that take no parameter's memory: index, value and buffer, each buffer once."""
+        """Results that take no parameter's memory: index, value and buffer; each buffer once."""
         positions, root = self._buffers.positions, self._memory.module.entry.root
         found: dict[Buffer, tuple[ShapeIndex, Value, Buffer]] = {}
         for p in positions.within(root):
@@ -146,10 +149,12 @@ class Donations:
         return [*found.values()]
 
     def _is_free(self, given: tuple[Value, int], result: Buffer) -> bool:
-        """Is a parameter free when a result begins?"""
+        """Is a parameter's memory free when a result starts?"""
         parameter, last = given
         if last != result.first:
             return last < result.first
+        # The last read is by the instruction that starts the result: it must be one that reads each
+        # element before it writes it.
         first = result.values[0]
         writer = first.instruction
         number = self._operand_number(writer, parameter)
@@ -161,7 +166,7 @@ class Donations:
         return may_share(touch, self._memory.target.kind)
 
     def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:
-        """The operand of an instruction that is a parameter; `None` if none or several are."""
+        """The number of the operand that is the parameter; `None` if none or several are."""
         positions = self._buffers.positions
         given = positions.at(parameter.instruction, parameter.index)
         value = self._buffers.flow.value

@@ -1,7 +1,7 @@
-"""When values live: from the moment they are written to the last moment at which they are needed.
+"""Live ranges of values: from the moment they are written to the last moment they are needed.
 
-A moment is the place of an instruction in the schedule, counted from 0; the end of the program is
-one more.  Ranges include both ends.
+A moment is the position of an instruction in the schedule, counted from 0; the end of the program
+is the moment after the last.  Ranges include both ends.
 
 Source: XLA `HloLiveRange` (`CalculateBufferStartEndMap`, `ComputeValueLiveRangeEnd`,
 `GetLastUsageTime`, `NormalizeAliasedBuffers`), `HloValue::ComputeUses`.
@@ -32,11 +32,11 @@ from hloscope.ops import (
 Range: TypeAlias = tuple[int, int]
 """First and last moment, both included."""
 _READS_TABLE_ONLY: Final = (GetTupleElement, ELEMENTWISE["copy"], Domain)
-"""Ops that read the table of a tuple and hand its elements on."""
+"""Ops that read the table of a tuple, but not its elements."""
 
 
 def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """First and last moment of each value, by its number, before values of a buffer are aligned."""
+    """First and last moment of each value, by number, before alignment of buffers."""
     positions, schedule = flow.positions, flow.positions.schedule
     last_table, last_parts = _last_uses(positions)
     done = _async_ends(positions)
@@ -45,6 +45,9 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
         if position == value:
             ranges[value] = [*_own_range(positions, position, done)]
     for position, value in enumerate(flow.value):
+        # A value is live as long as an instruction that shows it runs, or is used: the last of
+        # these moments ends its range. A use of a whole tuple reads the table; its inner parts are
+        # read by other ops than tuple accesses.
         ins = positions.instruction(position)
         is_table = position == positions.first[ins]
         used = (last_table if is_table else last_parts).get(ins, -1)
@@ -60,7 +63,7 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
 
 
 def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
-    """The moments at which the instruction itself needs what it writes."""
+    """The moments at which the writing instruction itself needs the value."""
     moment, ins = positions.moment[position], positions.instruction(position)
     computation = positions.computation(position)
     start, stop = positions.schedule.spans[computation]
@@ -70,9 +73,10 @@ def _own_range(positions: Positions, position: int, done: dict[Computation, int]
 
 
 def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
-    """The last moment at which each instruction's own part is read, and its inner parts.
+    """The last moment at which each instruction's whole value, and its inner parts, are read.
 
-    A `call` reads nothing: what it calls does.  A `while` reads its operand when its body begins.
+    A `call` reads nothing, because its callee does. A `while` reads its operand when its body
+    starts.
     """
     schedule = positions.schedule
     table: dict[Instruction, int] = {}
@@ -93,7 +97,7 @@ def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instr
 
 
 def _async_ends(positions: Positions) -> dict[Computation, int]:
-    """The moment of the `done` of each computation that runs asynchronously, and what it calls."""
+    """The moment of the `done` of each asynchronous computation and of its callees."""
     schedule = positions.schedule
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):
@@ -103,7 +107,8 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
                 start = start.operands[0]
             ends[start] = moment
     found: dict[Computation, int] = {}
-    for callee, (caller, _) in schedule.callers.items():  # callers before what they call
+    # `callers` lists callers before callees, so the outer computation is known by now.
+    for callee, (caller, _) in schedule.callers.items():
         if isinstance(caller.op, AsyncStart) and caller in ends:
             found[callee] = ends[caller]
         else:
@@ -114,7 +119,7 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
 
 
 def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
-    """Parts of the entry's parameters that no result replaces: the caller keeps them."""
+    """Yield the parts of the entry's parameters that no result replaces: the caller keeps them."""
     entry = module.entry
     replaced = {(a.taken, a.inside) for a in aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)}
     for parameter in entry.parameters:
@@ -125,7 +130,7 @@ def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
 
 
 def align(ranges: dict[int, list[int]], values: list[int]) -> None:
-    """Make the ranges of the values of one buffer follow each other: no two overlap but at ends.
+    """Shorten the ranges of one buffer's values so that they overlap only at their ends.
 
     Args:
         ranges: First and last moment of each value; changed in place.
@@ -133,12 +138,14 @@ def align(ranges: dict[int, list[int]], values: list[int]) -> None:
     """
     ordered = sorted(values, key=lambda value: (*ranges[value], value))
     for a, b in pairwise(ordered):
+        # A value that outlives the next one hands the rest of its range on; then it ends where the
+        # next one starts. The union of the ranges stays the same.
         ranges[b][1] = max(ranges[a][1], ranges[b][1])
         ranges[a][1] = min(ranges[a][1], ranges[b][0])
 
 
 def intervals(ranges: dict[int, list[int]], values: list[int]) -> tuple[Range, ...]:
-    """The moments at which one of some values lives, as ranges without a common moment."""
+    """The moments at which at least one of the values is live, as disjoint ranges."""
     found: list[list[int]] = []
     for start, end in sorted(ranges[value] for value in values):
         if found and start <= found[-1][1]:

@@ -1,4 +1,4 @@
-"""Buffers of a program: values that share memory, what they are for, and when they live."""
+"""Buffers of a program: values that share memory, their kinds, and their live ranges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hloscope.ops import Constant
 
 BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
 KINDS: Final[tuple[BufferKind, ...]] = ("parameter", "output", "temporary", "constant")
-"""What buffers are for; constants have allocations of their own."""
+"""Kinds of buffers; constants have their own allocations."""
 _POINTER: Final = 8
 """Bytes of an entry of a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
 
@@ -37,10 +37,9 @@ class Value(Struct, frozen=True):
     Attributes:
         instruction: The instruction.
         computation: Its computation.
-        index: Which part of its result the value is.
-        type: Type of the part.
-        start: The moment at which it is written; of a parameter, that at which its computation
-            begins.
+        index: Index of the value in the instruction's result.
+        type: Type of the value.
+        start: The moment at which it is written; for a parameter, the start of its computation.
         end: The last moment at which it is needed.
     """
 
@@ -59,15 +58,15 @@ class Value(Struct, frozen=True):
 
 
 class Buffer(Struct, frozen=True, eq=False):
-    """Memory that some values share.
+    """Memory that one or several values share.
 
     Attributes:
-        values: The values, that which begins first before the others.
-        kind: What it is for: a `parameter` if the caller gives it, else `constant`, an `output`
-            if the program returns it, else `temporary`.
+        values: The values in the order of their starts.
+        kind: `parameter` if it holds an argument, else `constant` if it holds a constant, else
+            `output` if the program returns it, else `temporary`.
         space: Number of the memory space.
         size: Bytes of the largest value.
-        intervals: Moments at which it is in use, first and last, in order.
+        intervals: Live intervals in order, each with first and last moment.
         is_known: Has every value a size?
     """
 
@@ -80,26 +79,26 @@ class Buffer(Struct, frozen=True, eq=False):
 
     @property
     def bytes(self) -> int:
-        """Bytes that it takes: padding and run-time sizes included."""
+        """Bytes of the buffer, with padding and the sizes that dynamic shapes store."""
         return self.size.padded + self.size.metadata
 
     def lives_at(self, moment: int) -> bool:
-        """Is it in use at a moment?"""
+        """Is the buffer live at a moment?"""
         return any(start <= moment <= end for start, end in self.intervals)
 
     def owner(self, moment: int) -> Value:
-        """The value it holds at a moment: of several the one written last."""
+        """The value that it holds at a moment; if there are several, the one written last."""
         live = [value for value in self.values if value.start <= moment <= value.end]
         return max(live, key=lambda value: value.start) if live else self.values[0]
 
     @property
     def first(self) -> int:
-        """The first moment of use."""
+        """The first live moment."""
         return self.intervals[0][0]
 
     @property
     def last(self) -> int:
-        """The last moment of use."""
+        """The last live moment."""
         return self.intervals[-1][1]
 
 
@@ -112,7 +111,7 @@ class Buffers:
     """
 
     def __init__(self, module: Module, schedule: Schedule) -> None:
-        """Follow the values of a module."""
+        """Find the buffers of a scheduled module."""
         self.schedule: Final = schedule
         self.positions: Final = Positions(schedule)
         self.flow: Final = Dataflow(self.positions)
@@ -126,6 +125,8 @@ class Buffers:
         self.buffers: Final[list[Buffer]] = []
         self._of_value: Final[dict[int, tuple[Value, Buffer]]] = {}
         for numbers in groups.values():
+            # The kind needs all values of the buffer: one of them can make it a parameter or an
+            # output.
             kind = self._kind(numbers, root, given)
             values = [self._value(number, *ranges[number]) for number in numbers]
             buffer = _buffer(values, intervals(ranges, numbers), kind)
@@ -134,7 +135,7 @@ class Buffers:
                 self._of_value[number] = value, buffer
 
     def _kind(self, values: list[int], root: set[int], given: set[int]) -> BufferKind:
-        """What a buffer is for: the first of the kinds that one of its values has."""
+        """The kind of a buffer: the first that applies to one of its values."""
         if any(value in given for value in values):
             return "parameter"
         if any(isinstance(self.positions.instruction(v).op, Constant) for v in values):
@@ -153,7 +154,7 @@ class Buffers:
         )
 
     def at(self, position: int) -> Buffer:
-        """The buffer of what a position shows."""
+        """The buffer of the value that a position shows."""
         return self._of_value[self.flow.value[position]][1]
 
     def value(self, position: int) -> Value:
@@ -166,7 +167,7 @@ class Buffers:
 
 
 def _buffer(values: list[Value], lives: tuple[Range, ...], kind: BufferKind) -> Buffer:
-    """The buffer of some values, in order of their first moments."""
+    """The buffer of the given values."""
     sizes = [value_bytes(value.type) for value in values]
     known = [size for size in sizes if size is not None]
     size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
@@ -189,6 +190,6 @@ def value_bytes(type: Type) -> Bytes | None:
 
 
 def space_of(type: Type) -> int:
-    """The memory space of an array; 0, the default one, of everything else."""
+    """The memory space of an array; 0, the default, for other types."""
     layout = type.layout if isinstance(type, TensorType) else None
     return 0 if layout is None else layout.memory_space

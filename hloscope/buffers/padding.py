@@ -1,4 +1,4 @@
-"""Padding of arrays: which dimensions tiles pad, and the order of dimensions that pads least."""
+"""Padding of arrays: dimensions that tiles pad, and the order of dimensions with least padding."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from hloscope.ir import TensorType, array_bytes
 
 _MOST_PERMUTED: Final = 6
-"""Rank up to which every order of dimensions is tried: 720 orders."""
+"""Largest rank for which all orders of dimensions are tried: 720 orders."""
 
 
 def padding_causes(type: TensorType) -> list[str]:
-    """Dimensions that the first tile pads, and elements wider than natural."""
+    """Describe the dimensions that the first tile pads, and elements wider than natural."""
     layout, causes = type.layout, []
     if layout is None:
         return []
@@ -36,10 +36,10 @@ def padding_causes(type: TensorType) -> list[str]:
 
 
 def cheapest_order(type: TensorType) -> TensorType | None:
-    """The array with the order of dimensions that takes fewest bytes under the same tiles.
+    """The type with the order of dimensions that takes fewest bytes under the same tiles.
 
-    Among equally cheap orders the one that differs from the present one at fewest places is
-    returned.  `None` if no order takes fewer bytes, the rank is above 6, or there are no tiles.
+    Of equally cheap orders, the one closest to the present order is returned. `None` if no order
+    takes fewer bytes, the rank is above 6, or there are no tiles.
 
     >>> from hloscope.hlo_parser import parse_type, print_type
     >>> best = cheapest_order(parse_type("s32[8388608,8,4]{2,1,0:T(8,128)}"))

@@ -1,4 +1,4 @@
-"""Positions: every place of a scheduled program that shows an array or a tuple's table of pointers.
+"""Positions: the places of a scheduled program that show an array or a tuple's table of pointers.
 
 A position is an instruction and a shape index of its type.  Positions are numbered: those of one
 instruction follow each other, each tuple before its elements.
@@ -18,7 +18,7 @@ from hloscope.limits import MOST_POSITIONS
 
 
 class ShapeTree(NamedTuple):
-    """The parts of a type, each tuple before its elements.
+    """The parts of a type in preorder: each tuple before its elements.
 
     Attributes:
         indices: Shape index of each part; the first is `()`.
@@ -44,8 +44,10 @@ def _tree_of(type: Type) -> ShapeTree:
         if isinstance(part, TupleType):
             elements = [((*index, k), element) for k, element in enumerate(part.elements)]
             stack += reversed(elements)
+    # A tuple of arrays has one part for each element and itself. Deeper tuples are summed from the
+    # back, where the sizes of their elements are known.
     sizes = [1 + (t.leaves if isinstance(t, TupleType) and t.depth == 1 else 0) for t in types]
-    for at in range(len(types) - 1, -1, -1):  # elements first: a tuple's size is theirs and 1
+    for at in range(len(types) - 1, -1, -1):
         part = types[at]
         if isinstance(part, TupleType) and part.depth > 1:
             size, inner = 1, at + 1
@@ -61,7 +63,7 @@ class Positions:
     """The numbers of all positions of a schedule.
 
     Attributes:
-        count: How many there are.
+        count: Number of positions.
         moment: The moment of the instruction of each position.
     """
 
@@ -92,7 +94,10 @@ class Positions:
         return None if number is None else self.first[ins] + number
 
     def within(self, ins: Instruction, index: ShapeIndex = ()) -> range:
-        """The positions of a part of an instruction and of all parts inside; none if not there."""
+        """The positions of a part of an instruction and of all parts inside.
+
+        The range is empty if there is no such part.
+        """
         tree = self.tree(ins.type)
         number = tree.numbers.get(index)
         if number is None:
@@ -114,14 +119,17 @@ class Positions:
         return self.tree(ins.type).indices[position - self.first[ins]]
 
     def type(self, position: int) -> Type:
-        """The type of what a position shows."""
+        """The type of the value that a position shows."""
         ins = self.instruction(position)
         return self.tree(ins.type).types[position - self.first[ins]]
 
     def pairs(
         self, a: Instruction, a_index: ShapeIndex, b: Instruction, b_index: ShapeIndex
     ) -> Iterator[tuple[int, int]]:
-        """Positions of two equal parts, side by side; none where the parts are not alike."""
+        """Yield pairs of corresponding positions of two parts.
+
+        Nothing is yielded if their numbers of parts differ.
+        """
         ours, theirs = self.within(a, a_index), self.within(b, b_index)
         if len(ours) == len(theirs):
             yield from zip(ours, theirs, strict=True)

@@ -1,4 +1,4 @@
-"""The memory of a program: its buffers, the bytes in use at every moment, and both bounds."""
+"""The memory of a program: its buffers, the live bytes at every moment, and two bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hloscope.ops import (
 from hloscope.walks import nearest_first
 
 MOST_VALUES: Final = 10
-"""Largest values that are listed of a program without a schedule."""
+"""Number of largest values listed for a program without a schedule."""
 SPACE_NAMES: Final = {
     ("gpu", 1): "collective memory",
     ("tpu", 1): "VMEM",
@@ -42,7 +42,7 @@ SPACE_NAMES: Final = {
     ("tpu", 5): "host memory",
     ("cpu", 5): "host memory",
 }
-"""What a memory space other than 0 is, by backend and number.
+"""Names of memory spaces other than 0, by backend and number.
 
 Source: XLA `Layout::kHostMemorySpace` (5), `kGenericFastMemorySpace` (1), XLA:GPU
 `MemorySpaceColor`.
@@ -51,12 +51,12 @@ _SIGNED_64: Final = (1 << 63) - 1
 
 
 class Sums(Struct, frozen=True):
-    """Bytes of a program whose values have no known moments.
+    """Bytes of a program without a schedule.
 
     Attributes:
-        parameters: Of the entry's parameters.
-        outputs: Of what the entry returns.
-        largest: The largest arrays that instructions write, the largest first.
+        parameters: Bytes of the entry's parameters.
+        outputs: Bytes of the entry's results.
+        largest: The largest arrays that instructions write, largest first.
     """
 
     parameters: int
@@ -70,8 +70,8 @@ class LiveBuffer(Struct, frozen=True):
     Attributes:
         buffer: The buffer.
         value: The value that it holds.
-        runs: 1.
-        notes: None.
+        runs: Always 1; a row has it in common with a kernel.
+        notes: Always empty.
     """
 
     buffer: Buffer
@@ -86,12 +86,12 @@ class LiveBuffer(Struct, frozen=True):
 
     @property
     def computation(self) -> Computation:
-        """Its computation."""
+        """The computation of that instruction."""
         return self.value.computation
 
 
 class ProgramMemory:
-    """What memory a program takes, and when.
+    """The memory of a program over its schedule.
 
     Attributes:
         module: The program.
@@ -100,7 +100,7 @@ class ProgramMemory:
     """
 
     def __init__(self, module: Module) -> None:
-        """Take a program; buffers are found when they are asked for."""
+        """Take a program; its buffers are computed at the first access."""
         self.module: Final = module
         self.target: Final[Target] = target_of(module)
         self.reason: str = ""
@@ -132,33 +132,34 @@ class ProgramMemory:
 
     @cached_property
     def spaces(self) -> dict[int, Timeline]:
-        """The bytes in use at every moment, by number of the memory space."""
+        """The live bytes at every moment, by number of the memory space."""
         return timelines(self.buffers, self.target.kind)
 
     @property
     def device(self) -> Timeline:
-        """The bytes in use in the default memory space, that of the device."""
+        """The live bytes in the default memory space, that of the device."""
         return self.spaces[0]
 
     @property
     def lower(self) -> int:
-        """L: bytes of the device that are live at once, at least."""
+        """L: the largest number of live bytes of the device, which no assignment can go below."""
         return self.device.lower
 
     @property
     def estimate(self) -> int:
-        """E: bytes of the device that XLA will hold, about."""
+        """E: estimated bytes of the device that XLA holds."""
         return self.device.estimate
 
     @property
     def peak(self) -> int:
-        """The first moment at which most bytes of the device are live."""
+        """The first moment with the most live bytes of the device."""
         return self.device.peak
 
     def live(self, moment: int, space: int = 0) -> list[LiveBuffer]:
-        """The buffers in use at a moment with the values that they hold, the largest first.
+        """The live buffers at a moment with the values that they hold, largest first.
 
-        Results that stand in the memory of an operand there are left out: the operand counts.
+        A result that takes the memory of an operand at that moment is left out, because the operand
+        counts.
         """
         placed = {result for result, _ in self.spaces[space].placed.get(moment, ())}
         here = [
@@ -170,11 +171,11 @@ class ProgramMemory:
         return [LiveBuffer(buffer, buffer.owner(moment)) for buffer in here]
 
     def held(self) -> list[LiveBuffer]:
-        """The buffers of the device that XLA holds, whose bytes add up to the estimate.
+        """The buffers of the device that XLA holds; their bytes add up to the estimate.
 
-        Parameters, outputs and constants, the tables of tuples, and the temporaries in use when
-        these take most.  Temporaries in the allocation of an output or of a donated parameter are
-        left out: that buffer counts.
+        They are parameters, outputs, constants, the tables of tuples, and the live temporaries at
+        the moment when these take most. Temporaries in the allocation of an output or of a donated
+        parameter are left out, because that buffer counts.
         """
         line = self.device
         busiest, found = line.temporary_peak, []
@@ -196,7 +197,7 @@ class ProgramMemory:
 
     @cached_property
     def sums(self) -> Sums:
-        """Bytes of parameters, outputs and the largest arrays: known without moments, too."""
+        """Bytes of parameters, outputs and the largest arrays, which need no schedule."""
         entry = self.module.entry
         outputs = entry.results
         parameters = sum([_bytes_of(parameter.type) for parameter in entry.parameters])
@@ -212,7 +213,7 @@ class ProgramMemory:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What the figures leave out or assume."""
+        """Assumptions of the figures, and what they leave out."""
         found = []
         if self.reason:
             return [f"no moments are known: {self.reason}"]
@@ -252,11 +253,11 @@ _SHOWS_OTHERS: Final = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyDone, Domain,
     GetTupleElement, OptimizationBarrier, Parameter, Return, Tuple, While,
 )  # fmt: skip
-"""Ops whose arrays are others': of operands, of parameters, or of what they run."""
+"""Ops whose arrays belong to others: to operands, callers, or called computations."""
 
 
 def _run_one_by_one(module: Module) -> list[Computation]:
-    """The computations whose instructions run by themselves."""
+    """The computations whose instructions run one by one."""
     runs = (Call, Case, While, AsyncStart)
 
     def onward(computation: Computation) -> list[Computation]:

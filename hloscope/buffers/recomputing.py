@@ -1,4 +1,4 @@
-"""Values that stand unused around the peak, and what the peak would be if they were recomputed."""
+"""Values that are live but unused around the peak, and the peak if they were recomputed."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _COSTLY: Final = (
     Collective, Convolution, CustomCall, Dot, DotGeneral, Fft, RaggedDot, Reduce, ReduceWindow, Rng,
     RngBitGenerator, ScaledDot, Sort, While,
 )  # fmt: skip
-"""Ops that take more than one pass over their operands, or may not run twice."""
+"""Ops that need more than one pass over their operands, or must not run twice."""
 
 
 class Recomputation(Struct, frozen=True):
-    """A value that stands unused from before a moment until after it.
+    """A value that is live but unused from before a moment until after it.
 
     Attributes:
         buffer: Its buffer.
         value: The value that it holds then.
-        last: The last use before the stretch.
+        last: The last use before the unused stretch.
         next: The first use after it.
-        end: The moment from which on the value is needed again.  What a loop reads piece by piece
-            can be computed anew piece by piece: it is not needed as a whole any more.
-        lower_without: Bytes that are live at once, at least, if the value is computed anew.
-        is_cheap: Is it made by element-wise ops of operands that live at the next use anyway?
+        end: The moment from which the value is needed again.  A value that a loop reads piece by
+            piece can be recomputed piece by piece, so it is never needed as a whole again.
+        lower_without: The bound L if the value is recomputed, in bytes.
+        is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 
     buffer: Buffer
@@ -61,17 +61,17 @@ class Recomputation(Struct, frozen=True):
 
     @property
     def worth(self) -> int:
-        """Bytes times moments of the stretch, by which rows are sorted."""
+        """Bytes times moments of the unused stretch, by which rows are sorted."""
         return self.buffer.bytes * (self.next.moment - self.last.moment)
 
 
 def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recomputation]:
-    """Temporaries that stand unused at a moment, those that save most first.
+    """Temporaries that are live but unused at a moment, largest worth first.
 
     Args:
-        memory: A program with moments.
+        memory: A program with a schedule.
         uses: The uses of its buffers.
-        moment: A moment; the peak is the one that counts.
+        moment: A moment, usually the peak.
     """
     least = memory.device.least
     before = [*accumulate(least, max)]
@@ -83,7 +83,8 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
         last, following = uses.around(buffer, moment)
         if last is None or following is None or last.moment >= moment:
             continue
-        # Outside of the stretch the bytes stay.  Where the peak is outside, they are `lower`.
+        # Outside of the stretch nothing changes: `before` and `after` are the running maxima there.
+        # Inside, at most `lower` minus the buffer is live.
         inside = memory.lower - buffer.bytes
         end = following.moment if not _is_carried(buffer) else buffer.last + 1
         without = max(before[last.moment], (after[end] if end < len(after) else 0), inside)
@@ -93,7 +94,7 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Bytes that are live at once, at least, if values are computed anew for their next use."""
+    """The bound L if all the given values are recomputed for their next use, in bytes."""
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes
@@ -107,7 +108,7 @@ def _is_carried(buffer: Buffer) -> bool:
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
-    """Do only element-wise ops make a value, of operands that live at its next use?"""
+    """Is the value computed by element-wise ops from operands that are live at its next use?"""
     inner = [one for callee in ins.calls for one in callee] if isinstance(ins.op, Fusion) else [ins]
     if any(isinstance(one.op, _COSTLY) for one in inner):
         return False
@@ -119,9 +120,10 @@ def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
 
 
 def second_highest(memory: ProgramMemory) -> tuple[int, int]:
-    """The highest moment that is no neighbour of the peak on the same plateau or slope, and bytes.
+    """The moment and bytes of the highest point outside of the peak's plateau and slopes.
 
-    No change at the peak alone brings the program below it.  Slopes end where the bytes rise again.
+    No change at the peak alone brings the program below these bytes. A slope ends where the bytes
+    rise again.
     """
     least, peak = memory.device.least, memory.peak
     left = peak

@@ -1,8 +1,8 @@
-"""Results that may stand in the memory of an operand which nobody needs any more.
+"""Results that may take the memory of an operand that is not needed any more.
 
-At the moment of an instruction an operand that ends there and a result that begins there may share
-memory, if the instruction reads each element of the operand no later than it writes that element
-of the result.  Backends add their own rules, in `BACKEND_ROWS`.
+At the moment of an instruction an operand that ends there and a result that starts there may share
+memory, if the instruction reads each element of the operand no later than it writes that element of
+the result. Backends add their own rules, in `BACKEND_ROWS`.
 
 Source: XLA `HloDataflowAnalysis::CanShareOperandBufferWithUser`, `AliasInfo::MayAlias`,
 `CanShareBufferHint` and `FusionCanShareBufferHint` of XLA:GPU.
@@ -47,7 +47,7 @@ FusedUsers: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
 
 class Touch(NamedTuple):
-    """An operand of an instruction that ends where a part of the result begins.
+    """An operand of an instruction that ends where a part of the result starts.
 
     Attributes:
         user: The instruction.
@@ -56,7 +56,7 @@ class Touch(NamedTuple):
         output: Index of the part of the result.
         given: Type of the part of the operand.
         made: Type of the part of the result.
-        users: Of each value inside a fusion its users: `fused_users`; empty of other ops.
+        users: The users of each value inside a fusion, by `fused_users`; empty for other ops.
     """
 
     user: Instruction
@@ -69,13 +69,13 @@ class Touch(NamedTuple):
 
 
 class MayShareRow(NamedTuple):
-    """When a result of ops of some classes may stand in the memory of an operand.
+    """A condition for results of some ops to take the memory of an operand.
 
     Attributes:
-        ops: The classes.
+        ops: The classes of ops.
         is_allowed: The condition.
         about: The rule in words.
-        same_type: Must both have the same element type, sizes and layout?
+        same_type: Must operand and result have the same element type, sizes and layout?
     """
 
     ops: tuple[type[Op], ...]
@@ -89,7 +89,7 @@ def _always(_: Touch) -> bool:
 
 
 def _only_user_operand(touch: Touch, number: int) -> bool:
-    """Is the operand given once, as that number?"""
+    """Is the value an operand only once, with that number?"""
     value = touch.user.operands[touch.operand]
     return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
 
@@ -112,7 +112,7 @@ def _sorted(touch: Touch) -> bool:
 
 
 def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
-    """Does each element of a result need the element of an operand at the same index only?"""
+    """Does each element of a result depend only on the operand's element at the same index?"""
     if isinstance(ins.op, DynamicUpdateSlice):
         return ins.operands[0] is operand
     return isinstance(ins.op, Elementwise | BitcastConvert | Map)
@@ -123,7 +123,7 @@ def _elementwise(touch: Touch) -> bool:
 
 
 def _fused(touch: Touch) -> bool:
-    """Do only element-wise ops stand between the parameter and the root, or a tuple at the end?"""
+    """Are all ops from the parameter to the root element-wise, or a tuple at the end?"""
     op = touch.user.op
     assert isinstance(op, Fusion)
     if op.kind in ("kLoop", "kInput"):
@@ -139,9 +139,9 @@ def _fused(touch: Touch) -> bool:
 def _paths(
     touch: Touch, until: tuple[type[Op], ...] = ()
 ) -> Iterator[tuple[Instruction, Instruction]]:
-    """Each value that a fusion makes of a parameter, with each of its users.
+    """Yield each value inside a fusion that depends on the parameter, with each of its users.
 
-    Users of values that ops of the classes `until` make are left out.
+    Users of values computed by ops of the classes `until` are left out.
     """
     fused = touch.user.calls[0] if touch.user.calls else None
     if fused is None or touch.operand >= len(fused.parameters):
@@ -157,7 +157,7 @@ def _paths(
 
 
 def fused_users(ins: Instruction) -> FusedUsers:
-    """The users of each value inside a fusion; none of another op."""
+    """The users of each value inside a fusion; empty for other ops."""
     found: dict[Instruction, list[Instruction]] = {}
     for inner in ins.calls[0] if isinstance(ins.op, Fusion) and ins.calls else ():
         for operand in dict.fromkeys(inner.operands):
@@ -166,7 +166,7 @@ def fused_users(ins: Instruction) -> FusedUsers:
 
 
 def _adds_to_product(touch: Touch) -> bool:
-    """Is the parameter the other addend of a product or convolution, and read by nothing else?"""
+    """Is the parameter added to a product or convolution, and read by nothing else?"""
     root = touch.user.calls[0].root
     if not isinstance(root.op, ELEMENTWISE["add"]):
         return False
@@ -196,7 +196,7 @@ MAY_SHARE: Final = (
         (Elementwise, BitcastConvert, Map), _elementwise, "any operand of an element-wise op"
     ),
 )
-"""When a result may stand in the memory of an operand, for every backend.
+"""Conditions for a result to take the memory of an operand, for every backend.
 
 Copies never do: XLA removes those that are not needed before it assigns memory.
 """
@@ -225,11 +225,11 @@ _LT_MATMULS: Final = ("__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
 def _fused_on_gpu(touch: Touch) -> bool:
-    """Element-wise ops and bitcasts lead from the parameter to the root, in one order of elements.
+    """Do element-wise ops and bitcasts, in one element order, lead from the parameter to the root?
 
-    Both arrays have as many elements of the same width; sizes and element types may differ.  What
-    the reduction of an input fusion makes does not matter: its emitter reads all of its input
-    before it writes.
+    The two arrays have equal numbers of elements of equal width; sizes and element types may
+    differ. Ops after the reduction of an input fusion do not matter: its emitter reads all of its
+    input before it writes.
     """
     given, made = touch.given, touch.made
     if not isinstance(given, TensorType) or not isinstance(made, TensorType):
@@ -249,7 +249,7 @@ def _fused_on_gpu(touch: Touch) -> bool:
 
 
 def _fused_sort(touch: Touch) -> bool:
-    """Is the fusion a sort, and the parameter its operand of the result's number and no other?"""
+    """Is the fusion a sort whose operand with the result's number is the parameter, only once?"""
     if not _is_sort(touch.user) or touch.operand >= len(touch.user.calls[0].parameters):
         return False
     parameter = touch.user.calls[0].parameters[touch.operand]
@@ -286,7 +286,7 @@ BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
     ),
     "cpu": (),
 }
-"""Rules of one backend, by what `cost.target_of` calls it.  Those of others are not known: there a
+"""Rules by backend, as `cost.target_of` names it.  Those of other backends are unknown: there a
 lower bound may be too high by results that the backend puts in the memory of an operand."""
 
 
@@ -296,11 +296,11 @@ def is_same_for_all_outputs(ins: Instruction) -> bool:
 
 
 def may_share(touch: Touch, backend: str) -> bool:
-    """May the part of the result stand in the memory of the part of the operand?
+    """May the part of the result take the memory of the part of the operand?
 
     Args:
-        touch: An operand that ends where the result begins.
-        backend: `gpu`, `cpu`, or another, of which no rules are known.
+        touch: An operand that ends where the result starts.
+        backend: `gpu`, `cpu`, or another one, whose rules are unknown.
     """
     user, operand = touch.user, touch.user.operands[touch.operand]
     if isinstance(operand.op, Constant):
@@ -317,7 +317,7 @@ def may_share(touch: Touch, backend: str) -> bool:
 
 
 def is_same_storage(a: Type, b: Type) -> bool:
-    """Have two arrays the same element type, sizes and layout?  No layout means row-major.
+    """Do two arrays have the same element type, sizes and layout? No layout means row-major.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> is_same_storage(parse_type("f32[2,3]"), parse_type("f32[2,3]{1,0}"))

@@ -1,10 +1,10 @@
-"""The order in which a scheduled program runs: all computations that run by themselves, in one row.
+"""The schedule of a program: one sequence of the instructions of all computations that run.
 
-The text of a scheduled module lists instructions in the order of the schedule.  Before an
-instruction stand the computations that it runs: what a `call` calls, the branches of a
-`conditional` in order, the condition and then the body of a `while`, and what an `async-start`
-wraps; each once.  Computations of fusions, reductions, sorts and the like are a part of their
-instruction and have no places.
+The text of a scheduled module lists instructions in the order of the schedule.  The computations
+that an instruction runs come before it, each once: the callee of a `call`, the branches of a
+`conditional` in order, the condition and then the body of a `while`, and the computation that an
+`async-start` wraps.  Computations of fusions, reductions, sorts and similar ops are part of their
+instruction and have no moments.
 
 Source: XLA `HloLiveRange::FlattenSchedule`.
 """
@@ -31,14 +31,14 @@ from hloscope.ops import (
 )
 
 _RUNS: Final = (Call, Case, While, AsyncStart)
-"""Ops that run what they call instruction by instruction."""
+"""Ops that run the computations they call instruction by instruction."""
 OWN_STARTS: Final = (AllReduce, AllGather, CollectivePermute)
-"""Ops whose `-start` is an opcode of XLA's; the others' stands for an `async-start` that calls a
-computation of the op alone."""
+"""Ops whose `-start` is an XLA opcode; for other ops it abbreviates an `async-start` that calls a
+computation with the op alone."""
 
 
 class NoMomentsError(UnsupportedError):
-    """The text does not tell when its values live; the message says why."""
+    """The text does not determine live ranges; the message states the reason."""
 
 
 class Schedule(Struct, frozen=True):
@@ -48,8 +48,8 @@ class Schedule(Struct, frozen=True):
         instructions: The instruction of each moment.
         computations: The computation of each moment.
         spans: First moment of each computation, and the moment after its last.
-        callers: The instruction that runs a computation, and the number of the computation among
-            those that it runs.  The entry has none.
+        callers: The instruction that runs each computation, and the number of the computation
+            among those that it runs.  The entry has none.
         runs: The computations that each instruction runs, in order; a `while` has its condition
             first.
     """
@@ -91,6 +91,7 @@ def schedule_of(module: Module) -> Schedule:
         computation, rest = stack[-1]
         ins = waiting[-1] or next(rest, None)
         waiting[-1] = None
+        # The computation is complete: its span ends, and the caller, which waited for it, is next.
         if ins is None:
             spans[computation] = starts[computation], len(instructions)
             stack.pop()
@@ -101,6 +102,7 @@ def schedule_of(module: Module) -> Schedule:
             for number, callee in enumerate(runs[ins]):
                 _refuse_second_caller(callee, ins, callers, module)
                 callers[callee] = ins, number
+        # An instruction gets its moment when all computations that it runs have theirs.
         following = next((c for c in runs.get(ins, ()) if c not in starts), None)
         if following is not None:
             waiting[-1] = ins
@@ -120,8 +122,8 @@ def _refuse_second_caller(
 ) -> None:
     """Refuse a computation that another instruction runs as well.
 
-    XLA gives each caller its own copy before it assigns memory, so dumps of compiled programs have
-    one caller for each computation (`FlattenCallGraph`).
+    XLA gives each caller its own copy before it assigns memory (`FlattenCallGraph`), so dumps of
+    compiled programs have one caller for each computation.
     """
     other = callers.get(callee)
     if other is not None or callee is module.entry:
@@ -134,7 +136,7 @@ def _refuse_second_caller(
 
 
 def _computations_run(ins: Instruction) -> tuple[Computation, ...]:
-    """The computations that an instruction runs; that of a short asynchronous form is made here."""
+    """The computations that an instruction runs; for a short asynchronous form, one is created."""
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return ins.calls

@@ -1,4 +1,4 @@
-"""Values that must share one buffer: XLA gives them one piece of memory whatever else it does.
+"""Values that must share one buffer, whatever else XLA does.
 
 Source: XLA `HloAliasAnalysis` (`ComputeInputOutputAliasedValues`, `ComputeWhileAliasedValues`,
 `ComputeConditionalAliasedValues`, `ComputeInPlaceOperationAliasedValues`).
@@ -24,7 +24,7 @@ class SharingRow(NamedTuple):
 
     Attributes:
         name: The reason.
-        pairs: The positions, of a module and its dataflow.
+        pairs: Yields the positions, for a module and its dataflow.
         about: The rule in words.
     """
 
@@ -80,11 +80,11 @@ MUST_SHARE: Final = (
     SharingRow("branches", _conditionals, "the results of all branches and of the `conditional`"),
     SharingRow("in place", _updated, "an operand and the result that is made of it in place"),
 )
-"""Reasons for which values share a buffer."""
+"""Reasons for values to share a buffer."""
 
 
 def shared_values(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """The values of each buffer in order, by the first of them.
+    """The values of each buffer in order, by the smallest of them.
 
     Args:
         module: The module.
@@ -103,6 +103,8 @@ def shared_values(module: Module, flow: Dataflow) -> dict[int, list[int]]:
         for a, b in row.pairs(module, flow):
             first, second = led(value[a]), led(value[b])
             if first != second:
+                # Union-find whose leaders are the smallest numbers: buffers come in the order of
+                # their first values.
                 leader[max(first, second)] = min(first, second)
     buffers: dict[int, list[int]] = {}
     for one in sorted(leader):

@@ -1,4 +1,4 @@
-"""Values that live for a moment only: copies, converted arrays, gathered shards, scratch."""
+"""Values that are live for a moment only: copies, converted arrays, gathered shards, scratch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVES: Final = (
 
 
 class Transient(NamedTuple):
-    """A buffer that lives for one or two instructions.
+    """A buffer that is live for one or two instructions.
 
     Attributes:
         buffer: The buffer.
@@ -45,7 +45,7 @@ class Transient(NamedTuple):
 
 
 def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
-    """Temporaries at a moment that are not needed after the next one, the largest first."""
+    """Temporaries at a moment that are not needed after the next one, largest first."""
     found = []
     for row in memory.live(moment):
         buffer, value = row.buffer, row.value
@@ -56,10 +56,10 @@ def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
 
 
 def transient_kind(value: Value) -> str:
-    """Which kind of movement or scratch a value is; empty if it is none.
+    """The kind of a transient value; empty if it is not transient.
 
-    A fusion counts by its root, bitcasts left out.  Scratch are bytes that a library call returns
-    beside its result.
+    A fusion counts by its root, before bitcasts. Scratch is bytes that a library call returns in
+    addition to its result.
     """
     ins = value.instruction
     if isinstance(ins.op, AsyncStart):
@@ -76,7 +76,7 @@ def _is_bytes(value: Value) -> bool:
 
 
 def _root(ins: Instruction) -> Instruction:
-    """What makes a value: of a fusion its root, before bitcasts."""
+    """The instruction that computes a value; for a fusion its root, before bitcasts."""
     if isinstance(ins.op, Fusion) and ins.calls:
         ins = ins.calls[0].root
         while isinstance(ins.op, Bitcast):

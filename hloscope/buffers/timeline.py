@@ -1,9 +1,9 @@
-"""Bytes in use at every moment, with and without results that stand in place of operands.
+"""Live bytes at every moment, with and without results that take the memory of operands.
 
-At a moment `t`, `U(t)` is the sum of the buffers in use.  A result that begins at `t` may stand in
-the memory of an operand that ends at `t`; each operand is taken once.  `L(t)` is `U(t)` without
-the results that can be placed so, as many bytes of them as possible.  A program needs at least the
-largest `L(t)`, since any two other buffers in use at one moment are apart.
+At a moment `t`, `U(t)` is the sum of the live buffers.  A result that starts at `t` may take the
+memory of an operand that ends at `t`; each operand is taken once.  `L(t)` is `U(t)` minus the most
+bytes of results that can be placed so.  A program needs at least the largest `L(t)`, since any two
+other buffers that are live at one moment are disjoint.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from hloscope.buffers.reuse import Touch, fused_users, is_same_for_all_outputs, 
 from hloscope.ir import Instruction
 
 Pair: TypeAlias = tuple[Buffer, Buffer]
-"""A result, and the operand in whose place it stands."""
+"""A result, and the operand whose memory it takes."""
 
 
 class Timeline(Struct, frozen=True):
-    """Bytes in use in one memory space.
+    """Live bytes of one memory space.
 
     Attributes:
         space: Number of the memory space.
         live: `U(t)`, for each moment from 0 to the end of the program, this one included.
         least: `L(t)`.
-        placed: The results that stand in place of an operand, with these, by moment.
+        placed: The results that take the memory of an operand, with these, by moment.
         sums: Bytes of all buffers of each kind, whenever they live.
         reused: The temporaries that XLA places into the allocation of an output or of a donated
-            parameter, with it.
+            parameter, each with that buffer.
         most_temporary: Bytes of all other temporaries as XLA places them: the largest `L(t)` of
-            the arrays among them, of which only those of one value stand in each other's place,
-            and all tables of tuples, which XLA keeps apart.
+            the arrays among them, where only buffers of one value take each other's memory,
+            and all tables of tuples, which XLA allocates separately.
         temporary_peak: The first moment of that `L(t)`.
-        temporary_placed: The temporaries that stand in place of another there.
+        temporary_placed: The temporaries that take the memory of another one there.
         lower: L, the largest `L(t)`: no assignment of memory takes fewer bytes.
         peak: The first moment at which `L(t)` is largest.
     """
@@ -58,22 +58,22 @@ class Timeline(Struct, frozen=True):
 
     @property
     def estimate(self) -> int:
-        """E: bytes that XLA will hold: parameters, outputs, constants and the most of temporaries.
+        """E: estimated bytes that XLA holds: parameters, outputs, constants and peak temporaries.
 
-        CPU and GPU allocate all but temporaries for the whole run.  What alignment and gaps in the
-        heap of temporaries add is left out.  Source: XLA `BufferAssigner`; compared with the totals
-        of programs of jaxlib 0.10.2 for CPU and H100.
+        CPU and GPU allocate all but temporaries for the whole run.  Alignment and gaps in the heap
+        of temporaries are left out.  Source: XLA `BufferAssigner`; compared with the totals of
+        programs of jaxlib 0.10.2 for CPU and H100.
         """
         held = self.sums["parameter"] + self.sums["output"] + self.sums["constant"]
         return held + self.most_temporary
 
 
 def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
-    """The bytes in use at every moment, by memory space.
+    """The live bytes at every moment, by memory space.
 
     Args:
         buffers: The buffers of a program.
-        backend: What the program was compiled for: its rules decide what may share memory.
+        backend: The backend of the program; its rules decide what may share memory.
     """
     touches = _touching(buffers, backend)
     spaces = sorted({buffer.space for buffer in buffers.buffers} | {0})
@@ -132,13 +132,13 @@ def _sum_at_moments(buffers: Sequence[Buffer], end: int) -> list[int]:
 
 
 def shared_bytes(pair: Pair) -> int:
-    """Return the bytes that a result takes over from an operand: the smaller of both sizes."""
+    """The bytes that a result takes over from an operand: the smaller of the two sizes."""
     result, operand = pair
     return min(result.bytes, operand.bytes)
 
 
 def _touching(buffers: Buffers, backend: str) -> dict[int, dict[Buffer, list[Buffer]]]:
-    """By moment, the results that begin there, each with the operands whose memory it may take."""
+    """By moment: results that start there, each with the operands whose memory it may take."""
     starts: dict[int, set[Buffer]] = defaultdict(set)
     ends: dict[int, set[Buffer]] = defaultdict(set)
     for buffer in buffers.buffers:
@@ -183,6 +183,8 @@ def _edges(
     users = fused_users(ins)
     depends_on_type = is_same_for_all_outputs(ins)
     takers = {taken for _, _, taken in given}
+    # Fusions may have thousands of outputs of few types: the list is computed once for a type, and
+    # results share it, which `_next_free` uses.
     allowed: dict[object, list[Buffer]] = {}  # one list for all outputs of a type
     edges: dict[Buffer, list[Buffer]] = {}
     for out, result in made:
@@ -208,16 +210,16 @@ def _edges(
 def placed_results(
     edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
 ) -> list[Pair]:
-    """Results in place of operands, each operand taken once, with as many bytes as possible.
+    """Assign results to operands' memory, each operand once, with as many bytes as possible.
 
-    Larger results are placed first.  A later one may move earlier ones to other operands (along an
-    augmenting path), but takes no result's place away, so that the placed results are a largest
-    independent set of the transversal matroid, found greedily.  Operands that a search in vain has
-    seen lead to no free operand in later searches either.
+    Results are placed by size, largest first. A later result may move earlier ones to other
+    operands, along an augmenting path, but never displaces one. So the placed results are a
+    maximum-weight independent set of the transversal matroid, which the greedy algorithm finds.
+    Operands visited by a failed search lead to no free operand in later searches either.
 
     Args:
-        edges: For each result the operands whose memory it may take.
-        is_meant: Which results and operands take part.
+        edges: The operands whose memory each result may take.
+        is_meant: Decides which results and operands take part.
     """
     taken_by: dict[Buffer, Buffer] = {}
     place: dict[Buffer, Buffer] = {}
@@ -228,6 +230,8 @@ def placed_results(
             continue
         came_from: dict[Buffer, Buffer] = {}
         waiting, operand = [result], None
+        # Breadth-first search for an augmenting path: `waiting` grows by the results that hold the
+        # operands seen.
         for mover in waiting:
             operand = _next_free(edges[mover], free_from, is_meant, taken_by)
             if operand is not None:
@@ -240,7 +244,8 @@ def placed_results(
         if operand is None:
             hopeless.update(came_from)
             continue
-        while True:  # from the free operand back to the new result, each moves on
+        # Walk the path backwards: each result takes the operand found from it, and frees its own.
+        while True:
             mover = came_from[operand]
             before = place.get(mover)
             place[mover], taken_by[operand] = operand, mover
@@ -257,10 +262,10 @@ def _next_free(
     is_meant: Callable[[Buffer], bool],
     taken_by: Mapping[Buffer, Buffer],
 ) -> Buffer | None:
-    """The first operand of a list that no result takes; `None` if all are taken.
+    """The first operand of a list that no result has taken; `None` if all are taken.
 
-    What is taken stays so: `free_from` remembers how far each list, which several results may
-    have, is taken.
+    Taken operands stay taken, so `free_from` stores how far each list is taken; several results may
+    share a list.
     """
     at = free_from.get(id(operands), 0)
     while at < len(operands) and (operands[at] in taken_by or not is_meant(operands[at])):

@@ -1,4 +1,4 @@
-"""Results that must stand in the memory of an operand: rows of ops, and fusions around them.
+"""Results that must take the memory of an operand: ops that update in place, and fusions of them.
 
 Source: XLA `AliasInfo::GetInPlaceInputOutputPairs`, `GetFusionInstructionInPlaceInputOutputPairs`.
 """
@@ -45,11 +45,11 @@ InPlaceRule: TypeAlias = Callable[[Instruction], Iterator[InPlace]]
 
 
 class InPlaceRow(NamedTuple):
-    """What ops of some classes update in place.
+    """Ops that update operands in place.
 
     Attributes:
-        ops: The classes.
-        pairs: Parts of operands with the parts of the result that take their memory.
+        ops: The classes of ops.
+        pairs: Yields parts of operands with the parts of the result that take their memory.
         about: The rule in words.
     """
 
@@ -66,7 +66,7 @@ def _operand(number: int) -> InPlaceRule:
 
 
 def _each(count: int) -> Iterator[InPlace]:
-    """Operand k in the memory of element k; a single operand in that of the result."""
+    """Yield operand k with element k of the result; a single operand with the whole result."""
     if count == 1:
         yield InPlace(0, (), ())
         return
@@ -78,7 +78,7 @@ def _scattered(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
-    """A collective-permute of 4 operands writes into operand 1, array by array."""
+    """Yield pairs for a collective-permute of 4 operands, which writes into operand 1."""
     if len(ins.operands) != 4:
         return
     yield InPlace(1, (), output)
@@ -105,17 +105,17 @@ def _started(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _declared(ins: Instruction) -> Iterator[InPlace]:
-    """What `output_to_operand_aliasing` says."""
+    """Yield the pairs that `output_to_operand_aliasing` declares."""
     for entry in aliasing_in(getattr(ins.op, "settings", ()), OPERAND_ALIASING):
         if entry.output is not None and entry.taken < len(ins.operands):
             yield InPlace(entry.taken, entry.inside, entry.output)
 
 
 def _fused(ins: Instruction) -> Iterator[InPlace]:
-    """An output of a fusion that an op inside updates in place in a parameter; what is declared.
+    """Yield outputs that an op inside a fusion updates in place in a parameter, and declared pairs.
 
     The output is followed to its source through tuples and bitcasts; so is the source's operand,
-    through one nested fusion as well.
+    also through one nested fusion.
     """
     if ins.calls:
         for output in _leaves(ins):
@@ -134,7 +134,7 @@ def _fused(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
-    """Indices of the parts of a result that are no tuples."""
+    """Yield the indices of the arrays of a result."""
     stack: list[tuple[ShapeIndex, Type]] = [((), ins.type)]
     while stack:
         index, type = stack.pop()
@@ -145,7 +145,7 @@ def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
 
 
 def _followed(ins: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
-    """What a part of a value is before tuples and bitcasts."""
+    """The instruction and index that a part of a value comes from, through tuples and bitcasts."""
     while True:
         if isinstance(ins.op, Tuple) and index and index[0] < len(ins.operands):
             ins, index = ins.operands[index[0]], index[1:]
@@ -177,7 +177,7 @@ IN_PLACE: Final = (
         "an output that an op of this table makes of a parameter; what is declared",
     ),
 )
-"""Ops whose result must stand in the memory of an operand."""
+"""Ops whose result must take the memory of an operand."""
 
 _RULES: Final = ByOp[InPlaceRule]()
 for _row in IN_PLACE:
@@ -185,7 +185,7 @@ for _row in IN_PLACE:
 
 
 def in_place(ins: Instruction) -> list[InPlace]:
-    """Parts of the result of an instruction that must stand in the memory of an operand.
+    """Parts of the result of an instruction that must take the memory of an operand.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[8] parameter(0) u = f32[1] parameter(1) "

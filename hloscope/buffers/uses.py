@@ -1,4 +1,4 @@
-"""When a buffer is written and read, and by which instructions."""
+"""Reads and writes of buffers: their moments and instructions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hloscope.ir import Instruction
 from hloscope.ops import ELEMENTWISE, Call, Domain, GetTupleElement, Parameter, Tuple
 
 _HANDS_ON: Final = (GetTupleElement, Tuple, Domain)
-"""Ops that read no array: they hand elements of tuples on."""
+"""Ops that read no array, only tables of tuples."""
 
 
 class Use(NamedTuple):
     """An instruction that reads or writes a buffer.
 
     Attributes:
-        moment: Its place in the schedule.
+        moment: The moment of the instruction.
         instruction: The instruction.
         is_write: Does it write a value to the buffer?
     """
@@ -32,7 +32,7 @@ class Uses:
     """The uses of all buffers of a program."""
 
     def __init__(self, buffers: Buffers) -> None:
-        """Take the buffers; uses are found when they are first asked for."""
+        """Take the buffers; the uses are computed at the first query."""
         self._buffers: Final = buffers
 
     @cached_property
@@ -51,7 +51,7 @@ class Uses:
         return found
 
     def _read_by(self, ins: Instruction) -> dict[Buffer, None]:
-        """The buffers that an instruction reads: of a tuple that it copies, the table only."""
+        """The buffers that an instruction reads; of a tuple that it copies, only the table."""
         buffers = self._buffers
         table_only = isinstance(ins.op, ELEMENTWISE["copy"])
         read: dict[Buffer, None] = {}
@@ -66,7 +66,7 @@ class Uses:
         return self._all.get(buffer, [])
 
     def around(self, buffer: Buffer, moment: int) -> tuple[Use | None, Use | None]:
-        """The last use at or before a moment, and the first one after it."""
+        """The last use at or before a moment, and the first use after it."""
         before: Use | None = None
         for use in self.of(buffer):
             if use.moment > moment:
@@ -75,6 +75,6 @@ class Uses:
         return before, None
 
     def last_read(self, buffer: Buffer) -> int:
-        """The last moment at which a buffer is read or written; -1 if that never happens."""
+        """The last moment at which a buffer is read or written; -1 if it never is."""
         uses = self.of(buffer)
         return uses[-1].moment if uses else -1
