@@ -1,4 +1,4 @@
-"""The command `hloscope`; the only room that imports click and rich."""
+"""The command `hloscope`; the only package that imports click and rich."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def command() -> Any:
 
 
 def guard() -> None:
-    """Guard the standard streams of this process: what they are given is written, or escaped."""
+    """Guard the standard streams: output that must not reach them as it is gets escaped."""
     import_module("hloscope.cli.streams").guard()
 
 
 def main() -> None:
     """Run the command with the arguments of the process, and end the process.
 
-    `--version` is answered before anything is loaded; a prompt may ask for it often.
+    `--version` is handled before anything is loaded, because a shell prompt may ask for it often.
     """
     install()
     if sys.argv[1:] == ["--version"]:

@@ -1,4 +1,4 @@
-"""Numbers of bytes as options have them."""
+"""Numbers of bytes as option values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Bytes(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         found = _BYTES.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"`{value}` is not a size such as 4G or 500M", param, ctx)

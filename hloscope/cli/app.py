@@ -1,8 +1,8 @@
-"""The group of commands: what exists, and how every one of them ends.
+"""The group of commands: its members, and the messages and exit codes of all of them.
 
-Results go to the standard output, everything else to the standard error.  Exit codes: 0 fine, 1 a
-check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 our own
-bug; 130 and 141 as the shell has them for an interrupt and a reader that went away (`EXIT_CODES`).
+Results go to the standard output, everything else to the standard error.  Exit codes: 0 success, 1 a
+check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 a defect
+of hloscope; 130 after an interrupt and 141 after a broken pipe, as in shells (`EXIT_CODES`).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from hloscope.lazy import lazy
 
 USAGE, OUR_BUG, NO_READER = 2, 5, 141
 ANSWERS: Final = frozenset({0, 1})
-"""Exit codes of commands that have said what they were asked: that, or that a check failed."""
+"""Exit codes of commands that have printed a complete result, of a failed check too."""
 
 
 class App(click.Group):
-    """The group of commands: loads a command when it is used, and prints errors as messages."""
+    """The group of commands: it loads a command when it is used, and prints errors as messages."""
 
     context_class = Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """`HELP`."""
+        """Return `HELP`."""
         return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order of `COMMANDS`."""
+        """Return all commands, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; loads its module."""
+        """Load the module of a command, and return the command."""
         if cmd_name not in COMMANDS:
             return None
         module = COMMANDS[cmd_name].module
@@ -51,7 +51,7 @@ class App(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command the first argument names."""
+        """Return the command that the first argument names."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -64,10 +64,12 @@ class App(click.Group):
                 formatter.write_dl([(name.ljust(width), one.about) for name, one in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; every way it can end has its message and exit code."""
+        """Run the command; each way to end has its message and exit code."""
         try:
             with Raising():
                 result = _finished(lambda: super(App, self).invoke(ctx))
+        # The order of the handlers matters: click's errors carry their own exit codes, and an
+        # interrupt or a closed pipe can surface inside any other error.
         except click.BadParameter as error:
             raise _with_help(error) from None
         except (click.ClickException, click.exceptions.Exit):
@@ -79,7 +81,7 @@ class App(click.Group):
             ctx.exit(NO_READER)
         except HloscopeError as error:
             end(ctx, str(error), error.exit_code)
-        except Exception as error:  # whatever else comes out of the library is a bug of ours
+        except Exception as error:  # every other error is a defect of hloscope
             if _is_interrupted(error):
                 end(ctx, SAID, INTERRUPTED)
             if isinstance(error, OSError) and error.errno in UNWRITABLE and not error.filename:
@@ -95,7 +97,7 @@ class App(click.Group):
 
 
 def _with_help(error: click.BadParameter) -> click.BadParameter:
-    """The error; after what is wrong with an option's value, what the option is for, in a line."""
+    """Return the error about an option's value, with the option's help added."""
     if not isinstance(error.param, click.Option) or error.ctx is None:
         return error
     record = error.param.get_help_record(error.ctx)
@@ -135,14 +137,14 @@ def end(ctx: click.Context, message: str, code: int) -> None:
 
 
 def _is_interrupted(error: BaseException | None) -> bool:
-    """Did an interrupt lead to this error?  Python wraps one that comes while a class is made."""
+    """Did an interrupt cause this error? Python wraps one that comes while a class is created."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _drop_output() -> None:
-    """Forget what is not written yet: the reader (`head`, say) has gone, or the disk is full."""
+    """Discard unwritten output: its reader (such as `head`) has ended, or the disk is full."""
     if sys.stdout is not None:
         discard(sys.stdout)
 

@@ -1,4 +1,4 @@
-"""`banks`: which threads wait for each other in shared memory."""
+"""`banks`: bank conflicts of threads in shared memory."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
 
 
 def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> object:
-    """The rules as they are written; one that there is not is an error of usage."""
+    """Check the names of rules; an unknown one is a usage error."""
     try:
         if value:
             check_settings(value, None)

@@ -52,7 +52,7 @@ MOST_BLOCKS = (1 << 31) - 1
 
 
 def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Blocks and threads, as `--launch 256,128` gives them."""
+    """Parse the blocks and threads of `--launch 256,128`."""
     if value is None:
         return None
     numbers = re.fullmatch(r"\s*(\d{1,18})\s*,\s*(\d{1,18})\s*", value)
@@ -66,7 +66,7 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
 
 
 def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """The map or layout, checked to be one."""
+    """Check that the text is a map or a layout."""
     if value is not None:
         try:
             thread_map_of(value)
@@ -194,7 +194,7 @@ def coalesce(
 
 
 def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: bool) -> None:
-    """Execute the kernel of NAME; exit with 1 if its outputs are not those of the HLO."""
+    """Execute the kernel NAME; exit with 1 if its outputs differ from those of the HLO."""
     found = execute_named(file, name, inputs=inputs, device=device)
     if as_json:
         print_json(found.to_json())
@@ -207,9 +207,9 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
 def _asked(
     program: Program, name: str | None, model: Model
 ) -> tuple[ProgramCoalescing, Invalid | None]:
-    """Answers about all kernels, or those of a name; and what is wrong, if kernels are left out.
+    """The results for all kernels, or for those of a name; with findings if kernels are left out.
 
-    The whole program is verified only where an answer fails or a kernel without one is invalid.
+    The whole program is verified only if a result fails, or if a kernel without one is invalid.
     """
     memory = model.memory(program.analysis, program.dump)
     if name is None:

@@ -1,7 +1,7 @@
-"""Colour: when the command may use it, and how styled text is printed.
+"""Colour: the conditions for its use, and printing of styled text.
 
 `--color` decides; with `auto`, the default, a terminal gets colour unless the environment has
-`NO_COLOR` (not empty) or `TERM=dumb`.  Text of programs must pass `visible` before it is styled.
+`NO_COLOR` (not empty) or `TERM=dumb`. Text of programs must pass `visible` before it is styled.
 
 Source: https://no-color.org.
 """
@@ -44,7 +44,7 @@ def colour_option(*, hidden: bool = False) -> click.Option:
 
 
 def uses_colour(*, err: bool = False) -> bool:
-    """Does the standard output, or with `err` the standard error, get colour?"""
+    """Does the standard output (or with `err` the standard error) get colour?"""
     ctx = click.get_current_context(silent=True)
     choice = ctx.meta.get(COLOUR, "auto") if ctx else "auto"
     if choice != "auto":
@@ -54,7 +54,7 @@ def uses_colour(*, err: bool = False) -> bool:
 
 
 def print_styled(text: str, *, err: bool = False) -> None:
-    """Print text with terminal styles; without them where colour is not used."""
+    """Print text with terminal styles, or without them if colour is not used."""
     if uses_colour(err=err):
         click.echo(text, styled_errors() if err else styled_output(), color=True)
     else:
@@ -62,12 +62,12 @@ def print_styled(text: str, *, err: bool = False) -> None:
 
 
 def styled_heading(text: str) -> str:
-    """The text as headings of help are styled."""
+    """Style a text as a heading of help."""
     return click.style(text, bold=True)
 
 
 def styled_name(text: str) -> str:
-    """The text as names of commands and options are styled."""
+    """Style a text as a name of a command or option in help."""
     return click.style(text, fg="cyan")
 
 

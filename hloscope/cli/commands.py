@@ -1,6 +1,6 @@
 """The groups of commands in `--help`, and the questions of the first screen.
 
-`hloscope` alone prints `first_screen`; `hloscope --help` lists `GROUPS`.  Both are made from the
+`hloscope` alone prints `first_screen`; `hloscope --help` lists `GROUPS`.  Both come from the
 tables here and load no command.
 """
 

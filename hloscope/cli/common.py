@@ -78,7 +78,7 @@ class Formatter(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        """Write names beside their descriptions."""
+        """Write names with their descriptions."""
         super().write_dl([(styled_name(a), b) for a, b in rows], col_max, col_spacing)
 
 
@@ -116,7 +116,7 @@ def json_option(function: F) -> F:
 def complete_files(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Leave it to the shell to complete the name of a file."""
+    """Let the shell complete the name of a file."""
     return [shell_completion.CompletionItem(incomplete, type="file")]
 
 
@@ -125,7 +125,7 @@ MOST_FINDINGS = 5
 
 
 def print_differences(findings: Sequence[str]) -> None:
-    """Print where a dump folder states something else than the model, on the standard error."""
+    """Print the differences between a dump folder and the model, on the standard error."""
     for finding in findings[:MOST_FINDINGS]:
         click.echo(f"finding: {visible(finding)}", err=True)
     if len(findings) > MOST_FINDINGS:
@@ -136,7 +136,7 @@ file_argument = click.argument("file", metavar="FILE", shell_complete=complete_f
 
 
 def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool = False) -> None:
-    """Print one object; on one line, at once, where a stream of them is printed.
+    """Print an object; with `compact` on one line at once, as a part of a stream.
 
     Args:
         value: The object.

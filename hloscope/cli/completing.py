@@ -21,21 +21,21 @@ else:
 def complete_instructions(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """The instructions of the command's FILE that begin so, and computations before a slash."""
+    """Instructions of FILE that start with the given text, and computations before a slash."""
     return _complete(ctx, incomplete, _instructions)
 
 
 def complete_computations(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """The computations of the command's FILE that begin so."""
+    """Computations of FILE that start with the given text."""
     return _complete(ctx, incomplete, lambda program, _: program.module.computations)
 
 
 def complete_places(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """A file; after `FILE:`, an instruction in it."""
+    """Files, or after `FILE:` the instructions in the file."""
     file, colon, name = incomplete.rpartition(":")
     if not colon:
         return [shell_completion.CompletionItem(incomplete, type="file")]

@@ -27,10 +27,10 @@ def print_corpus(
 
     Args:
         files: Files, directories, patterns, URLs, and `-` for the standard input.
-        question: What is asked of each instruction.
-        jobs: Processes.
-        cache: Where answers are kept.
-        most: Bytes that they may take.
+        question: The query for each instruction.
+        jobs: Number of processes.
+        cache: Folder of the cache; `None` for no cache.
+        most: Limit of the cache in bytes.
     """
     given = list(_given(files))
     kept = None if cache is None else KeptAnswers(Path(cache), most)
@@ -40,7 +40,7 @@ def print_corpus(
             found = next(answers)
             _print(found)
             code, trouble = max(code, found.code), trouble or found.trouble
-        next(answers, None)  # all is done, and the processes end
+        next(answers, None)  # runs the generator to its end, where it stops its processes
     if trouble:
         click.echo(f"the cache was not written: {trouble}", err=True)
     if code:

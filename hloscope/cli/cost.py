@@ -110,7 +110,7 @@ def _print_cost(
 
 
 def _print_advice(found: Cost, top: int) -> None:
-    """Print the changes that are proved to save bytes, those that save most first."""
+    """Print the changes that are proved to save bytes, largest saving first."""
     advice = found.advice()
     if not advice:
         click.echo("no change is proved to save bytes", err=True)

@@ -1,4 +1,4 @@
-"""`diff`: what is different between two programs, by structure."""
+"""`diff`: structural differences between two programs."""
 
 from __future__ import annotations
 

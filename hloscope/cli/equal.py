@@ -1,4 +1,4 @@
-"""`equal`: do two maps, instructions or programs read the same elements, or return the same?"""
+"""`equal`: proofs that maps, instructions or programs read the same elements, or equal results."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def equal(
 
 
 def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
-    """Print what runs show, and end with its exit code."""
+    """Print the comparison of results, and exit with its exit code."""
     if as_json:
         print_json({"schema": SCHEMA, **value_runs_json(found)})
     else:
@@ -144,7 +144,7 @@ def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
 
 
 def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
-    """Print comparisons, as JSON if a schema is given, and end with the exit code of the verdict.
+    """Print comparisons, as JSON if a schema is given, and exit with the code of the verdict.
 
     Args:
         found: The comparisons.
@@ -176,7 +176,7 @@ def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
 
 
 def is_map(text: str) -> bool:
-    """Is a map meant, a broken one perhaps, and no file?"""
+    """Is the argument meant as a map, possibly a malformed one, rather than a file?"""
     if "->" in text or text.strip() == "KNOWN EMPTY":
         return True
     return text.lstrip().startswith("(") and not os.path.exists(text.rpartition(":")[0] or text)

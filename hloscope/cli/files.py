@@ -23,7 +23,7 @@ else:
 
 
 def read_program(file: str) -> Program:
-    """The program in a file, or in the standard input for `-`.
+    """Read the program in a file, or in the standard input for `-`.
 
     Raises:
         InputError: There is no such file, or it holds no text.
@@ -42,7 +42,7 @@ def _refuses(refuse: Callable[[], None]) -> None:
 
 
 def read_verified_program(file: str) -> Program:
-    """The program in a file, verified: for commands whose answers hold for valid programs only.
+    """Read and verify a program, for commands whose results hold for valid programs only.
 
     Raises:
         InputError: There is no such file, or it holds no text.
@@ -55,9 +55,10 @@ def read_verified_program(file: str) -> Program:
 
 
 def read_with_findings(file: str) -> tuple[Program, Invalid]:
-    """The program in a file and what is wrong with it; the findings are printed.
+    """Read a program and verify it; the findings are printed.
 
-    For commands that answer the valid instructions of a program; they end with `end_if_invalid`.
+    For commands that answer the valid instructions of an invalid program; they call
+    `end_if_invalid` at their end.
 
     Raises:
         InputError: There is no such file, or it holds no text.
@@ -69,7 +70,7 @@ def read_with_findings(file: str) -> tuple[Program, Invalid]:
 
 
 def print_findings(program: Program) -> Invalid:
-    """Verify a program and print what is wrong with it.
+    """Verify a program and print its findings.
 
     Raises:
         VerifyError: A finding is about the module, not about one instruction.
@@ -87,7 +88,7 @@ def end_if_invalid(invalid: Invalid | None) -> None:
 
 
 def read_text(file: str) -> Source:
-    """The text of the program in a file, or in the standard input for `-`.
+    """Read the text of the program in a file, or in the standard input for `-`.
 
     Raises:
         InputError: There is no such file, or it holds no text.
@@ -98,12 +99,12 @@ def read_text(file: str) -> Source:
 
 
 def is_folder(name: str) -> bool:
-    """Does it stand for files: a directory, a pattern, or a place on the net?"""
+    """Does the argument name several files: a directory, a pattern, or a URL?"""
     if os.path.exists(name):
         return os.path.isdir(name)
     return "://" in name or glob.has_magic(name)
 
 
 def is_file(name: str) -> bool:
-    """Is it meant as a file, or as several?"""
+    """Does the argument name a file or several files?"""
     return name == "-" or os.path.lexists(name) or is_folder(name)

@@ -1,4 +1,4 @@
-"""`help`: what the commands take, for people, for programs, and as a manual page."""
+"""`help`: the arguments and options of the commands, as text, JSON, or a manual page."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[st
 
 
 def _prints(command: str, one: dict[str, Any]) -> bool:
-    """Does the command print JSON of this schema, by the schema's description?"""
+    """Does the schema's description say that the command prints it?"""
     return re.match(rf"`hloscope {command}\b", one["description"]) is not None
 
 
@@ -123,6 +123,6 @@ def _option(option: click.Option, ctx: click.Context) -> dict[str, Any]:
 
 
 def _text(text: str | None) -> str:
-    """A help text without its line breaks inside paragraphs."""
+    """A help text with its paragraphs on one line each."""
     paragraphs = (text or "").split("\n\n")
     return "\n\n".join([" ".join(one.split()) for one in paragraphs])

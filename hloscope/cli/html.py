@@ -1,4 +1,4 @@
-"""`html`: one page to look at a program, its maps and its verdicts."""
+"""`html`: a page with a program, its maps and verdicts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def html(
 
 
 def _jobs() -> int:
-    """One more than processors that may be used, as the parts take different times; or one."""
+    """Number of processes: one more than the usable processors, as parts take different times.
+
+    It is 1 if only one processor can be used.
+    """
     if hasattr(os, "sched_getaffinity"):
         processors = len(os.sched_getaffinity(0))
     else:

@@ -1,4 +1,4 @@
-"""`index`: which elements an instruction touches."""
+"""`index`: the elements that an instruction reads, or that depend on it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Answering: TypeAlias = Callable[[InstructionView], Indexing]
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
 INDENTED: Final = 1 << 14
-"""An answer about more pairs of an output and an operand is one line of JSON."""
+"""Largest number of pairs of an output and an operand whose JSON is indented."""
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
 def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index | None:
-    """The index that `--at 3,7,12` means."""
+    """Parse the index of `--at 3,7,12`."""
     if value is None:
         return None
     numbers = value.strip(" ()[]")
@@ -216,10 +216,10 @@ def index(
 
 
 def _subject(program: Program, is_about_all: bool) -> InstructionView:
-    """What is asked about without NAME: the instruction that computes the result.
+    """The instruction for a query without NAME: the one that computes the result.
 
-    Chosen outputs and operands, and reads of parameters, are those of the root.  If the answer is
-    not about the root, this is said.
+    Chosen outputs and operands, and reads of parameters, belong to the root. A note is printed if
+    the instruction is not the root.
     """
     root = program.root
     found = program.result if is_about_all else root
@@ -230,7 +230,7 @@ def _subject(program: Program, is_about_all: bool) -> InstructionView:
 
 
 def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
-    """Answers with their proofs, which are counted."""
+    """Return a function that adds proofs to a result, and counts them."""
 
     def answer(view: InstructionView) -> Indexing:
         found = asked(view).prove(prover=prover)
@@ -258,7 +258,7 @@ def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
 def _print_answers(
     views: list[InstructionView], answer: Answering, form: str, at: Index | None
 ) -> None:
-    """Each answer in its form; JSON of several is an object a line."""
+    """Print the results in their format; the JSON of several results is one object a line."""
     texts: list[str] = []
     for view in views:
         found = answer(view)
@@ -273,7 +273,7 @@ def _print_answers(
 
 
 def _print_json(value: dict[str, Any], *, compact: bool) -> None:
-    """Print one answer; without spaces where thousands of outputs read thousands of operands."""
+    """Print one result; without spaces if thousands of outputs read thousands of operands."""
     told = sum([len(output.get("operands", ())) for output in value.get("outputs", ())])
     if told > INDENTED:
         print_long_json(value)
@@ -336,17 +336,17 @@ _WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
         and (given["name"] is not None or given["jobs"] or given["cache"] is not None)
     ),
 }
-"""Options that do not go together, and why."""
+"""Messages about options that exclude each other, each with its condition."""
 
 
 def _is_instruction(given: dict[str, Any]) -> bool:
-    """Is what stands behind FILE rather one of its instructions than another file?"""
+    """Does the argument after FILE name an instruction rather than another file?"""
     name = given["name"]
     return name is not None and not given["more"] and not is_file(name)
 
 
 def _check_usage(given: dict[str, Any]) -> None:
-    """Say what is wrong with the options."""
+    """Refuse options that exclude each other."""
     for message, is_wrong in _WRONG.items():
         if is_wrong(given):
             raise click.UsageError(message)

@@ -1,4 +1,4 @@
-"""`infer`: the types that follow for the results of every op."""
+"""`infer`: inferred result types of every op."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Ctrl-C ends the command with exit code 130 and a message, at any time.
 
-While modules are loaded and while the process ends there is nobody to catch an exception, and one
-in code that is made of text, as `namedtuple` does, ends Python by the signal.  So the process ends
-at once there.  While a command runs, it is a `KeyboardInterrupt`, which puts away what was begun;
-where Python would lose that, in callbacks of the memory, the process ends at once as well.
+While modules are loaded, and while the process ends, nothing would catch an exception, and one
+raised in generated code, such as that of `namedtuple`, makes Python end by the signal. So the
+process exits at once there. While a command runs, an interrupt is a `KeyboardInterrupt`, so that
+the command can clean up. If Python would discard that exception, in callbacks of the garbage
+collector, the process exits at once as well.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # until `install` an interrupt is Python's, so it comes before all that takes
-if TYPE_CHECKING:  # long to load: `typing`, and the enumerations of `signal`
+# Until `install` runs, an interrupt has Python's own handler.  So this module loads nothing slow:
+# neither `typing` nor the enumerations of `signal`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     import signal
     from types import FrameType
     from typing import NoReturn
@@ -25,7 +28,7 @@ SAID = "\ninterrupted"
 
 
 def install() -> None:
-    """Let an interrupt end this process at once; one that is ignored stays ignored."""
+    """Let an interrupt end this process at once, unless interrupts are ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
@@ -38,7 +41,7 @@ def _leave(_: int, __: FrameType | None) -> NoReturn:
 
 
 class Raising:
-    """Interrupts are exceptions in here, in a process where `install` was called."""
+    """A context in which interrupts are exceptions, in a process that called `install`."""
 
     def __enter__(self) -> None:
         self._is_ours = signal.getsignal(signal.SIGINT) is _leave
@@ -63,6 +66,6 @@ def end(code: object) -> NoReturn:
     """End this process with the exit code of a `SystemExit`; an interrupt is too late."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if code == INTERRUPTED:  # Python may remember the signal, and end by it
+        if code == INTERRUPTED:  # Python may have stored the signal, and end by it
             os._exit(INTERRUPTED)
     sys.exit(code)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`ls`: what a program holds."""
+"""`ls`: the instructions, computations or modules of a program or directory."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def ls(
 
 
 def _refuse_others(is_folder: bool, tree: bool) -> None:
-    """Refuse options that would be passed over in silence."""
+    """Refuse options that would have no effect."""
     if is_folder:
         listing, heeded = "a directory", {"tsv", "top"}
     elif tree:
@@ -150,7 +150,7 @@ def _refuse_others(is_folder: bool, tree: bool) -> None:
 
 
 def _read(file: str, *, is_named: bool) -> Program | None:
-    """The program; `None` if it is without functions, and nothing in it is named."""
+    """Read the program; `None` if it has no functions, and the command names nothing in it."""
     try:
         return read_program(file)
     except NoFunctionError:
@@ -160,7 +160,7 @@ def _read(file: str, *, is_named: bool) -> Program | None:
 
 
 def _print_none(file: str, *, tree: bool, as_json: bool) -> None:
-    """Say that nothing is listed, as the module has no function."""
+    """Print that nothing is listed, because the module has no function."""
     if as_json and tree:
         print_json({"schema": TREE_SCHEMA, "file": file, "module": "", "computations": []})
     elif as_json:
@@ -176,7 +176,7 @@ def _place_of(source: object, name: str) -> str:
 
 
 def _print_tree(program: Program, name: str | None, top: int | None, *, as_json: bool) -> None:
-    """Print the tree below the entry, or below the computation of that name."""
+    """Print the call tree of the entry, or of the computation with the given name."""
     module = program.module
     root = module.entry if name is None else computation_of(module, name)
     listed = list(branches(root))
@@ -192,7 +192,7 @@ def _print_tree(program: Program, name: str | None, top: int | None, *, as_json:
 
 
 def _print_dumps(folder: Path, top: int | None, *, as_json: bool, tsv: bool) -> None:
-    """Print what is in a directory of dumps."""
+    """Print the modules in a directory of dumps."""
     found = dumps_in(folder)[:top]
     if as_json:
         programs = list(map(dump_json, found))

@@ -14,7 +14,7 @@ from hloscope.cli.exits import EXIT_CODES
 
 
 def manual(top: click.Context, commands: Mapping[str, click.Context]) -> str:
-    """The page as roff; it says no date, so that it changes only where the commands do."""
+    """The manual page in roff; without a date, so that it changes only if the commands do."""
     return "\n".join(_lines(top, commands)) + "\n"
 
 
@@ -56,6 +56,6 @@ def _paragraphs(text: str | None) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that roff takes as it is."""
+    """A text with roff's special characters escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return f"\\&{text}" if text.startswith((".", "'")) else text

@@ -108,7 +108,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _simplify_lines(keep_points: bool, exact: bool) -> None:
-    """One line out for each line in, an error for a bad one; exit code 3 if there was any."""
+    """Print a line for each input line, or an error; exit with 3 if there was an error."""
     failed = False
     for number, line in stdin_lines():
         try:

@@ -95,7 +95,7 @@ def memory(
 def _print_difference(
     compared: MemoryDifferenceAnswer, form: str, device: str | None, top: int
 ) -> None:
-    """Print what differs, as text, JSON or a picture."""
+    """Print the difference of two programs as text, JSON or a picture."""
     if form == "json":
         print_json(compared.to_json())
     elif form == "text":

@@ -1,4 +1,4 @@
-"""`ops`: what the indexing rules and the interpreter cover."""
+"""`ops`: coverage by the indexing rules, the tile rules and the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`opt`: a program after passes, named as upstream's `stablehlo-opt` names them."""
+"""`opt`: a program after passes, with the pass names of `stablehlo-opt`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ _ALL: Final = "all"
 
 
 class _WithPasses(Command):
-    """A command that takes passes and switches in upstream's spelling, too."""
+    """A command that also takes passes and switches in the spelling of `stablehlo-opt`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put aside what names passes; their order counts."""
+        """Move the words that name passes to `ctx.meta`, in their order; parse the others."""
+        # click would sort options by name and refuse those of `stablehlo-opt`, but the order of
+        # passes matters: they are taken out before click parses.
         own: list[str] = []
         words: list[str] = []
         rest = iter(args)

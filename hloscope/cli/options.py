@@ -124,7 +124,7 @@ def by_buffers_option(function: F) -> F:
 
 
 class _FileName(click.ParamType[str]):
-    """The name of a file; an empty name, such as that of an unset variable, is refused."""
+    """A file name that is not empty: the value of an unset variable is refused."""
 
     name = "FILE"
 
@@ -138,7 +138,7 @@ class _FileName(click.ParamType[str]):
 def limit_option(
     name: str, default: int, about: str, *, metavar: str = "N", least: int | None = None
 ) -> Callable[[F], F]:
-    """Add an option that is a limit with a default."""
+    """Add an option for a limit, with its default."""
     kind = int if least is None else click.IntRange(least)
     return click.option(
         name, metavar=metavar, type=kind, default=default, show_default=True, help=about

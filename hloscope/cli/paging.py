@@ -1,4 +1,4 @@
-"""Long results: a pager on a terminal, as `git log` has one; all at once anywhere else."""
+"""Output of long results: through a pager on a terminal, directly elsewhere."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ else:
 
 
 def is_terminal() -> bool:
-    """Do people read the standard output, on a terminal that can place text?"""
+    """Is the standard output a terminal that can position text?"""
     return is_tty(sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
 def is_tty(stream: TextIO | None) -> bool:
-    """Is it a terminal?  A stream that is closed when the process starts is `None`."""
+    """Is the stream a terminal? It is `None` if it was closed when the process started."""
     return stream is not None and stream.isatty()
 
 
 def width() -> int:
-    """Columns of the terminal."""
+    """Number of columns of the terminal."""
     return shutil.get_terminal_size().columns
 
 
 def print_long(text: str, *, nl: bool = True, is_styled: bool = False) -> None:
-    """Print a text; on a terminal that is too short for it, in the pager that `PAGER` names.
+    """Print a text; if it is longer than the terminal, through the pager that `PAGER` names.
 
     Args:
         text: The text.

@@ -1,4 +1,4 @@
-"""`print`: a program in its own language, as that language's own tools print it."""
+"""`print`: a program in the canonical format of its language."""
 
 from __future__ import annotations
 

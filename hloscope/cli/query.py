@@ -1,4 +1,4 @@
-"""`query`: questions about the tables of scans."""
+"""`query`: queries of the tables of scans."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def query(
 
 
 def _list(as_json: bool) -> None:
-    """Print the named questions."""
+    """Print the named queries."""
     questions = [[name, one.about] for name, one in QUESTIONS.items()]
     if as_json:
         print_json({"schema": SCHEMA, "columns": ["name", "about"], "rows": questions})
@@ -82,7 +82,7 @@ def _list(as_json: bool) -> None:
 
 
 def _value(cell: Any) -> Any:
-    """A cell as JSON can say it."""
+    """A cell as a JSON value."""
     if cell is None or isinstance(cell, bool | int | str):
         return cell
     if isinstance(cell, float):

@@ -1,4 +1,4 @@
-"""`refine`: a program of unknown sizes with given ones, and why a size stays unknown."""
+"""`refine`: a program of unknown sizes refined to given ones, and the reasons for unknown sizes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def refine(
 
 
 def print_maps(source: Source, arguments: str | None, name: str, *, as_json: bool) -> None:
-    """The maps of some instructions in terms of named sizes."""
+    """Print the maps of instructions in terms of named sizes."""
     texts = None if arguments is None else split_types(arguments)
     found = [each for each in parametric(source, texts) if fnmatchcase(each.name, name)]
     if not found:

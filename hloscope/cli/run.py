@@ -1,4 +1,4 @@
-"""`run`: what a program returns."""
+"""`run`: the results of a program."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def run(
 
 @contextmanager
 def _limits_told() -> Iterator[None]:
-    """Name the option that raises a limit in the error of that limit."""
+    """Add the option that raises a limit to the error about that limit."""
     try:
         yield
     except EvaluationError as error:

@@ -126,7 +126,7 @@ def _time_left(seconds: float) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Give a function that shows how far it is, with rate and time left, if someone looks."""
+    """Yield a function that shows progress with rate and time left, if there is a terminal."""
     if not is_tty(sys.stderr):
         yield None
         return

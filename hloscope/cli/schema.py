@@ -1,4 +1,4 @@
-"""`schema`: what JSON the commands print."""
+"""`schema`: the JSON Schemas of the commands' output."""
 
 from __future__ import annotations
 

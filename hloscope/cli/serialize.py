@@ -1,6 +1,6 @@
-"""`serialize`: writes a program as a portable artifact.
+"""Serialise a program: the command `serialize` writes a portable artifact.
 
-Apart from the other commands about artifacts, which have nothing to read texts with.
+It is separate from the other commands about artifacts, which need no parsers of texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`show`: one instruction with everything around it."""
+"""`show`: one instruction with its neighbourhood."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MOST_OF_A_MAP: Final = 1 << 24
 
 
 def read_stdin() -> bytes:
-    """The bytes of the standard input, decompressed.
+    """Return the bytes of the standard input, decompressed.
 
     Raises:
         InputError: It is closed, has too much, or is no text.
@@ -24,7 +24,7 @@ def read_stdin() -> bytes:
 
 
 def read_map() -> bytes:
-    """The bytes of a map's text from the standard input.
+    """Return the bytes of the standard input, which hold the text of a map.
 
     Raises:
         InputError: It is closed, or has too much.
@@ -36,7 +36,7 @@ def read_map() -> bytes:
 
 
 def stdin_lines() -> Iterator[tuple[int, bytes]]:
-    """The lines of the standard input as they come, counted from 1; no empty ones.
+    """Yield the lines of the standard input as they arrive, counted from 1; empty ones are skipped.
 
     Raises:
         InputError: It is closed, or a line is too long.

@@ -1,8 +1,9 @@
 """The standard streams of the command: escaping for terminals, and errors of writing.
 
-A terminal obeys what it is sent.  So nothing of a program reaches one, or the standard error, but
-as visible characters; what hloscope itself styles (progress) is written to `styled_errors`.  A pipe
-or file gets results as they are; bytes that were no UTF-8 leave as they came.
+A terminal executes control characters. So text of a program reaches a terminal, or the standard
+error, only as visible characters; styled text of hloscope itself (progress) is written to
+`styled_errors`. A pipe or file gets results unescaped; input bytes that are not UTF-8 are written
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from hloscope.visible import visible
 
 CLOSED: Final = "cannot write the standard output: it is closed"
 LENIENT: Final = "hloscope.lenient"
-"""Name of the error handler that writes what an encoding lacks."""
+"""Name of the error handler for characters that an encoding lacks."""
 UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
-"""What the system says of a stream that takes no more."""
+"""Error numbers of a stream that accepts no more output."""
 
 
 class OutputError(InputError):
@@ -31,7 +32,7 @@ class OutputError(InputError):
 
 
 class _Shown(io.TextIOWrapper):
-    """A stream that people read: it is sent visible characters only."""
+    """A stream for readers: control characters are made visible."""
 
     def write(self, text: str, /) -> int:
         super().write(visible(text))
@@ -61,19 +62,19 @@ class _Said(_Shown):
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is written to the stream, and what waits in it, go nowhere."""
+    """Redirect a stream to the null device, with its buffered output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _hold() -> None:
-    """Let no file be opened in the place of a standard stream that was closed at the start."""
+    """Occupy closed standard streams, so that no opened file takes their numbers."""
     while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(held)
 
 
 def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Bytes as they were read; escapes for all else that cannot be encoded."""
+    """Encode surrogates as the bytes that were read, and other characters as escapes."""
     if isinstance(error, UnicodeEncodeError):
         try:
             return codecs.lookup_error("surrogateescape")(error)
@@ -91,7 +92,7 @@ def guard() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, io.TextIOWrapper):
-            continue  # there is none, or somebody has put in another
+            continue  # the stream is closed, or was replaced by the caller
         if name == "stdout" and not stream.isatty():
             stream.reconfigure(errors=LENIENT)
             continue

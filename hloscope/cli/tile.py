@@ -1,4 +1,4 @@
-"""`tile`: how an instruction can be tiled."""
+"""`tile`: the tilings of an instruction."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def tile(
 
 
 def _root(program: Program) -> InstructionView:
-    """Return the root, which must be one array."""
+    """Return the root, which must be an array."""
     root = program.root
     if root.ir.op.name in ("tuple", "return") and len(root.operands) != 1:
         near = f", such as {root.operands[0].name}" if root.operands else ""
@@ -92,7 +92,7 @@ def _root(program: Program) -> InstructionView:
 
 
 def _tell_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
-    """Print the tiling space of an instruction, as XLA's experimental tiling has it."""
+    """Print the tiling space of an instruction, as XLA's experimental tiling defines it."""
     try:
         found = view.tiling_space(sizes)
     except ValueError as error:  # --sizes fits no dimensions

@@ -1,4 +1,4 @@
-"""Read the programs of a text, and end where one is wrong."""
+"""Reading of the programs in a text; an invalid one ends the command."""
 
 from __future__ import annotations
 

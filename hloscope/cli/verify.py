@@ -1,4 +1,4 @@
-"""`verify`: what is wrong with programs."""
+"""`verify`: violations of the specification in programs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _print(name: str, found: list[Diagnostic], notes: list[Diagnostic]) -> None:
 
 
 def described(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as JSON has it; lines and columns count from 1."""
+    """A diagnostic as JSON; lines and columns count from 1."""
     span = diagnostic.span
     line, column = span.line_col if span else (None, None)
     return {

@@ -12,7 +12,7 @@ from hloscope.ir import Module, size_text
 
 
 def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
-    """Each advice as a line with its share, and one with the command that shows the proof."""
+    """Two lines for each advice: its text with its share, and the command that shows the proof."""
     lines = []
     for one in found:
         source = provenance_of(one.instruction, module).place
@@ -26,7 +26,7 @@ def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
 
 
 def advice_json(one: Advice, module: Module) -> dict[str, Any]:
-    """An advice of schema `hloscope.cost/1`."""
+    """An advice as in schema `hloscope.cost/1`."""
     return {
         "kind": str(one.kind),
         "text": one.text,
@@ -44,7 +44,7 @@ def advice_json(one: Advice, module: Module) -> dict[str, Any]:
 
 
 def triton_text(name: str, use: TritonUse) -> str:
-    """The rating of a Triton fusion's tiles, for one run, in a line."""
+    """The rating of a Triton fusion's tiles in one run, as a line."""
     least = f"{size_text(use.least)} at least"
     if use.compiled is None:
         return f"tiles of {name}: {least}; compiled tiles unknown: {use.reason}"

@@ -1,4 +1,4 @@
-"""Data of an indexing answer, and its JSON."""
+"""Data of an indexing result, and its JSON."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ else:
 
 INDEX_SCHEMA: Final = "hloscope.index/3"
 MOST_TOLD: Final = 1024
-"""Of a tuple of more parts an answer tells some, and their number."""
+"""Most elements of a tuple type that are printed; of more there is the number."""
 _NAMED: Final = 6
-"""So many operands the `repr` of an output names."""
+"""Most operands that the `repr` of an output names."""
 MOST_TOLD_IN_ALL: Final = 1 << 16
-"""So many elements of tuple types are told for all outputs together, though a few for each."""
+"""Most elements of tuple types that are printed for all outputs, but `FEW_TOLD` for each."""
 FEW_TOLD: Final = 8
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
@@ -49,12 +49,12 @@ class OperandAnswer(Struct, frozen=True):
     """Accesses of one operand, or of one operand element to the outputs.
 
     Attributes:
-        number: Which operand.
-        name: What it is called.
+        number: Number of the operand.
+        name: Its name.
         type: Its type.
         accesses: The maps, each with its precision.
-        leaf: Asked from an operand: which of its tensors.
-        check: The proof of the maps, if one was asked for.
+        leaf: For maps from an operand: the number of the tensor in it.
+        check: The proof of the maps; `None` if none was requested.
     """
 
     number: int
@@ -73,15 +73,15 @@ class OperandAnswer(Struct, frozen=True):
         return iter(self.accesses)
 
     def proved(self, check: Check) -> OperandAnswer:
-        """Return this answer with a proof."""
+        """Return this result with a proof."""
         return replace(self, check=check)
 
 
 class OperandAnswers(Sequence[OperandAnswer]):
-    """Answers about the operands; answers without accesses are created on demand.
+    """Results for operands; results without accesses are created on demand.
 
-    The root of a training step has thousands of outputs and of operands, and each output reads one
-    operand: only those that are touched take room.
+    The root of a training step has thousands of outputs and operands, and each output reads one
+    operand: only results with accesses or proofs are stored.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class OperandAnswers(Sequence[OperandAnswer]):
 
         Args:
             values: All operands.
-            numbers: Of those asked about.
-            told: The answers that are not empty or have a proof of their own.
-            rest: The proof that nothing is touched of all others, together.
+            numbers: The numbers of the requested ones.
+            told: The results that have accesses or their own proof.
+            rest: The common proof that no other operand is read.
         """
         self._values = values
         self._numbers = numbers
@@ -106,18 +106,18 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self.rest: Final = rest
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
-        """Return these answers with their proofs, and one proof for all omitted operands."""
+        """Return these results with their proofs, and one proof for all omitted operands."""
         numbers = {operand.number: operand for operand in told}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
 
     @property
     def checked_untouched(self) -> list[OperandAnswer]:
-        """Return the operands without accesses that have a proof of their own."""
+        """The operands without accesses that have their own proof."""
         return [o for o in self._told.values() if o.check is not None and not o.accesses]
 
     @property
     def left(self) -> int:
-        """Number of operands that the proof `rest` is about."""
+        """Number of operands that the proof `rest` covers."""
         return len(self._numbers) - len(self._told)
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         return self._of(self._numbers[at])
 
     def of_number(self, number: int) -> list[OperandAnswer]:
-        """Return the answer about an operand; `None` if it was not requested."""
+        """Return a list with the result for an operand; empty if it was not requested."""
         return [self._of(number)] if number in self._numbers else []
 
     def _of(self, number: int) -> OperandAnswer:
@@ -143,7 +143,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
 
 
 class TensorAnswers(OperandAnswers):
-    """Answers about the tensors of an operand that is a tuple, by input-to-output maps."""
+    """Results for the tensors of a tuple operand, by input-to-output maps."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class TensorAnswers(OperandAnswers):
         self.operand: Final = operand
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
-        """Return these answers with their proofs, and one proof for all omitted tensors."""
+        """Return these results with their proofs, and one proof for all omitted tensors."""
         return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
 
     def _of(self, number: int) -> OperandAnswer:
@@ -166,9 +166,9 @@ class TensorAnswers(OperandAnswers):
 
 
 class OutputAnswer(Struct, frozen=True):
-    """Answers about the operands, for one output of the instruction.
+    """Results for the operands, for one output of the instruction.
 
-    Asked from an operand: with the tensors of that operand, each on its own.
+    For maps from an operand, they are results for the tensors of that operand.
     """
 
     number: int
@@ -177,7 +177,7 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
-        """The operands of which something is touched."""
+        """The operands with accesses."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.touched
         return [operand for operand in self.operands if operand.accesses]
@@ -189,14 +189,14 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
-        """Return the operands without accesses that have a proof of their own."""
+        """The operands without accesses that have their own proof."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.checked_untouched
         return [o for o in self.operands if o.check is not None and not o.accesses]
 
     @property
     def proved_together(self) -> tuple[Check, int] | None:
-        """The proof that nothing is touched of many operands, and their number."""
+        """The common proof that operands are not read, with their number; `None` without one."""
         operands = self.operands
         if not isinstance(operands, OperandAnswers) or operands.rest is None or not operands.left:
             return None
@@ -207,17 +207,18 @@ class Answer(Struct, frozen=True):
     """The maps of one instruction.
 
     Attributes:
-        instruction: The instruction asked about.
+        instruction: The instruction.
         opcode: Its opcode as HLO spells it.
-        direction: From output elements to operand elements, or the other way.
-        outputs: One for each output asked about.
+        direction: From output elements to operand elements, or the reverse.
+        outputs: The results of each requested output.
         order: What the indices are: logical indices; indices in memory order, slowest-varying
             dimension first; or positions in memory, counted in elements.
-        what: The tensors touched are operands of the instruction, or parameters of its computation.
-        computation: The instruction's computation, where they are its parameters.
-        inside: The computation the instruction is in, if it is known.
+        what: `operand` if the tensors are operands, `parameter` if they are parameters of the
+            instruction's computation.
+        computation: That computation; `None` for operands.
+        inside: The computation of the instruction; `None` if unknown.
         origin: Where the instruction comes from in the program's source.
-        convention: What the outputs of reductions read.
+        convention: Definition of what the outputs of reductions read.
     """
 
     instruction: Instruction
@@ -236,9 +237,10 @@ class Answer(Struct, frozen=True):
         return f"<Answer {self.instruction.name}, {way}: {len(self.outputs)} outputs>"
 
     def sizes(self, type: Type) -> Dims:
-        """What the dimension variables run over when an element of `type` is asked about.
+        """The ranges of the dimension variables for an element of `type`.
 
-        Empty where nobody knows; of a size without a bound, the greatest integer.
+        It is empty if positions in memory are unknown; a size without a bound counts as the
+        greatest integer.
         """
         if not isinstance(type, TensorType):
             return ()
@@ -256,8 +258,8 @@ class Answer(Struct, frozen=True):
 def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
     """Return the tensors of the operand that an output depends on, by flat tuple index.
 
-    An operand that is a tensor is called by its name; those of a tuple are `p{0}`, `p{1}`, ....
-    Where none reaches anything there is one still, if there is any.
+    An operand that is a tensor has its own name; tensors of a tuple are `p{0}`, `p{1}`, …. If no
+    output depends on any tensor, the first requested one is returned.
     """
     source = next((o for output in answer.outputs for o in output.operands), None)
     if source is None:
@@ -281,7 +283,7 @@ def shape_text(type: Type) -> str:
 
 
 def opcode_of(ins: Instruction) -> str:
-    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks."""
+    """The opcode as HLO spells it, `dynamic-slice`; the StableHLO name if HLO lacks the op."""
     try:
         return hlo_opcode(ins.op)
     except UnsupportedError:
@@ -289,7 +291,7 @@ def opcode_of(ins: Instruction) -> str:
 
 
 def opcodes() -> Callable[[Instruction], str]:
-    """`opcode_of`, which looks once at each op."""
+    """Return `opcode_of` with a cache by op: many instructions share op objects."""
     known: dict[int, tuple[Op, str]] = {}
 
     def opcode(ins: Instruction) -> str:
@@ -303,10 +305,10 @@ def opcodes() -> Callable[[Instruction], str]:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """The answer as an object of schema `hloscope.index/3`.
+    """The result as an object of schema `hloscope.index/3`.
 
-    What is not touched is left out and counted; equal maps are there once, and so are equal
-    answers about an operand: many outputs of a training step read the same of the same parameters.
+    Operands without accesses are counted, not listed. Equal maps and equal results are stored once,
+    because many outputs of a training step read equal elements of the same parameters.
     """
     shared = _Shared()
     found: dict[str, Any] = {
@@ -365,7 +367,7 @@ def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> di
 
 
 class _Shared:
-    """The different answers about operands, and the different maps in them, each with a number."""
+    """The distinct results about operands, and the distinct maps, each with a number."""
 
     def __init__(self) -> None:
         self.operands: list[dict[str, Any]] = []
@@ -376,14 +378,14 @@ class _Shared:
         self._shapes: dict[int, str] = {}
 
     def shape(self, type_: Type, most: int) -> str:
-        """The text of a type of the answer, which is alive as long as this."""
+        """The text of a type; the cache by identity is safe while the result holds the type."""
         known = self._shapes.get(id(type_))
         if known is None:
             known = self._shapes[id(type_)] = brief_type(type_, most)
         return known
 
     def operand(self, operand: OperandAnswer, most: int) -> int:
-        """The place of an answer about an operand in `operands`."""
+        """The position of a result about an operand in `operands`."""
         known = self._known.get(id(operand))
         if known is None:
             known = self._known[id(operand)] = operand, self._number(operand, most)
@@ -400,7 +402,7 @@ class _Shared:
         return number
 
     def number(self, access: Access) -> int:
-        """The place of an access in `maps`."""
+        """The position of an access in `maps`."""
         known = self._numbers_of_maps.get(access)
         if known is None:
             known = self._numbers_of_maps[access] = len(self.maps)
@@ -411,8 +413,8 @@ class _Shared:
 def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:
     """Return one access as JSON; empty keys are omitted.
 
-    `leaf` is there for an array inside a tuple other than the first.  With `plain`, no parts of
-    the map have names, as in XLA's texts.
+    `leaf` is the flat tuple index, omitted if it is 0. With `plain`, parts of the map have no
+    names, as in XLA's texts.
     """
     m = access.map
     return {

@@ -1,4 +1,4 @@
-"""One instruction with everything around it, as text and JSON."""
+"""One instruction with its neighbourhood, as text and JSON."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from hloscope.hlo_parser import (
 from hloscope.ir import Computation, Instruction, Module, Uses, users
 
 MOST_FRAMES: Final = 3
-"""Places in the source that are shown unless all are asked for."""
+"""Default number of source positions that are printed."""
 
 
 Printed: TypeAlias = Callable[[Instruction], str]
 
 
 class Found(NamedTuple):
-    """An instruction, the computation it is in, the module, what prints its line, and users."""
+    """An instruction with its computation, module, printer of lines, and users of values."""
 
     module: Module
     computation: Computation
@@ -44,19 +44,19 @@ class Found(NamedTuple):
 def founds(
     module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
 ) -> list[Found]:
-    """What is found in a module; what all of them need is looked for once."""
+    """Instructions of a module to print; they share the printer and the users."""
     uses = cache(users)
     return [Found(module, *place, printed, uses) for place in places]
 
 
 def line_printer(style: str | Style = "default") -> Printed:
-    """What prints instructions in their own language.
+    """Return a function that prints an instruction in its own language.
 
-    Those of StableHLO as MLIR does, with the names of the source.  These are looked for once, and
-    so are the texts of types: one printer is for many instructions.
+    StableHLO is printed as MLIR does, with the names of the source. Names and texts of types are
+    computed once, so use one printer for many instructions.
 
     Args:
-        style: How those of HLO are printed.
+        style: The style of HLO instructions.
     """
     printed = instruction_printer(STYLES[style] if isinstance(style, str) else style)
     printer = cache(lambda: mlir.source_printer(dialects.DIALECTS))
@@ -72,10 +72,10 @@ def line_printer(style: str | Style = "default") -> Printed:
 
 
 def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
-    """Instructions at most `around` steps away by operands or users, with their signed distance.
+    """The instructions at most `around` steps away, with their signed distance.
 
-    The distance is negative among what the instruction depends on, positive among its users; an
-    instruction is counted on the side where it is nearer.
+    Steps go along operands (negative distances) and users (positive distances). An instruction
+    reached on the two sides has the distance of the operands' side.
     """
     steps = {found.instruction: 0}
     uses = found.users(found.computation) if around else {}
@@ -91,7 +91,7 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
 
 
 def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[str]:
-    """The neighbourhood in the program's order, the instruction marked; then what it calls."""
+    """The neighbourhood in program order, the instruction marked; then called computations."""
     position = {ins: i for i, ins in enumerate(found.computation)} if len(steps) > 1 else {}
     if position:
         yield f"{found.computation.name}:"
@@ -112,7 +112,7 @@ def _line(ins: Instruction, full: bool, printed: Printed) -> str:
     """The instruction in its own language."""
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
-        return print_instruction(ins, style=style)  # it stands below
+        return print_instruction(ins, style=style)  # `_config` prints it below
     return printed(ins)
 
 
@@ -148,7 +148,7 @@ def _pretty(text: str) -> list[str] | None:
 
 
 def computation_text(computation: Computation, full: bool, printed: Printed) -> Iterator[str]:
-    """A computation, line by line; `full`: of types nothing is left out."""
+    """Yield a computation line by line; with `full`, types are not shortened."""
     shape = shape_text if full else brief_type
     parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
     yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
@@ -159,7 +159,7 @@ def computation_text(computation: Computation, full: bool, printed: Printed) -> 
 
 
 def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
-    """An instruction, where it comes from and what is around it, as JSON has it."""
+    """An instruction, its origin and its neighbourhood, as JSON."""
     ins = found.instruction
     return {
         **_instruction_json(ins, found.printed),

@@ -1,4 +1,4 @@
-"""Boxes of elements: sides are evenly spaced indices, `[3, 0:32, 1:9:2]` as text."""
+"""Boxes of elements: the sides are evenly spaced indices, `[3, 0:32, 1:9:2]` as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Box: TypeAlias = tuple[range, ...]
 
 
 def boxes_of(points: Collection[Index]) -> tuple[Box, ...]:
-    """Disjoint boxes of evenly spaced indices that hold exactly these points.
+    """Disjoint boxes of evenly spaced indices whose union is exactly `points`.
 
     >>> [box_text(box) for box in boxes_of([(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)])]
     ['[1:3, 0:5:2]']
@@ -31,6 +31,8 @@ def _boxes(
         return known[points]
     if not next(iter(points)):
         return ((),)
+    # Recursion over the first dimension: indices whose slices consist of the same boxes form the
+    # first side, split into runs. Slices often repeat, so results are cached by their points.
     rows: dict[int, list[Index]] = {}
     for first, *rest in points:
         rows.setdefault(first, []).append(tuple(rest))
@@ -46,7 +48,7 @@ def _boxes(
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Growing numbers as evenly spaced runs; a run of two is one only if they are neighbours."""
+    """Split ascending numbers into evenly spaced runs; a run of two must be consecutive numbers."""
     at = 0
     while at < len(numbers):
         end = at + 1
@@ -61,7 +63,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[range]:
 
 
 def side_size(side: range) -> int:
-    """How many indices there are; `len` has no more than 63 bits.
+    """The number of indices of a side, of any size; `len` is limited to 63 bits.
 
     >>> side_size(range(0, 2**64, 3)) == -(-(2**64) // 3), side_size(range(3, 1))
     (True, 0)
@@ -70,7 +72,7 @@ def side_size(side: range) -> int:
 
 
 def box_size(box: Iterable[range]) -> int:
-    """How many elements a box has."""
+    """The number of elements of a box."""
     return prod(map(side_size, box))
 
 
@@ -87,7 +89,10 @@ def _side_text(side: range) -> str:
 
 
 def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """The one box that an access touches, or none if nothing; `None` if it may be no box."""
+    """The only box that an access reads at `at`, as a tuple; empty if it reads nothing.
+
+    `None` if the elements may be no box.
+    """
     m = access.map
     if m is None or m.is_undefined or m.constraints or m.runtime:
         return None
@@ -96,6 +101,8 @@ def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
     if m.is_known_empty or any(v not in d.interval for v, d in zip(at, m.dims, strict=True)):
         return ()
     here: dict[Var, Expr] = {Dim(i): Const(v) for i, v in enumerate(at)}
+    # The elements are a box if each result is a constant or depends on one range variable, and no
+    # variable occurs in two results: then every combination of side values occurs.
     sides: list[range] = []
     used: set[Expr] = set()
     for result in m.results:
@@ -116,7 +123,7 @@ def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
 
 
 def outermost(boxes: Sequence[Box]) -> list[Box]:
-    """The boxes without those inside others."""
+    """The boxes that are not inside another one."""
     distinct = list(dict.fromkeys(boxes))
     return [b for b in distinct if not any(b is not o and _is_inside(b, o) for o in distinct)]
 

@@ -64,7 +64,7 @@ def _at(place: str) -> str:
 
 
 def peak_lines(memory: ProgramMemory) -> list[str]:
-    """The bounds; the moment with most bytes, its instruction and line, and what is live there."""
+    """The bounds, and the peak with its instruction, source line and live bytes."""
     lines = [
         f"at least {size_text(memory.lower)} live at once; XLA holds about "
         f"{size_text(memory.estimate)}"
@@ -95,7 +95,7 @@ def assigned_text(memory: ProgramMemory, assigned: int) -> str:
 
 
 def moment_text(memory: ProgramMemory, moment: int) -> str:
-    """A moment, its instruction with its line, and the bytes of each kind there."""
+    """A moment, its instruction with its source line, and the live bytes of each kind."""
     schedule = memory.schedule
     if moment < schedule.end:
         ins = schedule.instructions[moment]
@@ -112,7 +112,7 @@ def moment_text(memory: ProgramMemory, moment: int) -> str:
 
 
 def remat_text(rows: Sequence[LiveBuffer]) -> str:
-    """How many buffers are values that XLA computes anew; empty if none is."""
+    """The number of buffers with values that XLA recomputes; empty if there are none."""
     count = sum([".remat" in row.value.instruction.name for row in rows])
     return f"{count:,} of {len(rows):,} buffers are rematerialised by XLA" if count else ""
 
@@ -135,7 +135,7 @@ def fit_text(memory: ProgramMemory, device: Device) -> str:
 
 
 def compiler_lines(memory: ProgramMemory) -> list[str]:
-    """Why XLA holds more than is live: outputs held before they begin, results placed apart."""
+    """Why XLA holds more than is live: outputs held before they start, separate allocations."""
     if memory.estimate <= memory.lower:
         return []
     gap = size_text(memory.estimate - memory.lower)
@@ -231,7 +231,7 @@ def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> Mem
 
 
 class PaddedType(NamedTuple):
-    """Arrays of one type at a moment that tiles pad.
+    """Arrays of one type with padding, at a moment.
 
     Attributes:
         type: The type.
@@ -251,7 +251,7 @@ class PaddedType(NamedTuple):
 
 
 def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[PaddedType]:
-    """Types of buffers that tiles pad, those that waste most first."""
+    """Types of buffers with padding, largest waste first."""
     groups: dict[TensorType, list[LiveBuffer]] = {}
     for row in rows:
         if isinstance(row.value.type, TensorType) and row.buffer.size.wasted:
@@ -267,7 +267,7 @@ def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[Padd
 
 
 def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[str]:
-    """Bytes of padding at the peak, and for the worst types the dimension and the best order."""
+    """Bytes of padding at the peak; for the worst types the dimension and the best order."""
     total = sum([one.size.wasted * one.number for one in padded])
     if not total:
         return []
@@ -289,7 +289,7 @@ def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[s
 
 
 def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
-    """Reorder the dimensions of the type that wastes most."""
+    """Return the step that reorders the dimensions of the type with the most padding."""
     best = max(padded, key=lambda one: one.saved, default=None)
     if best is None or best.best is None:
         return None
@@ -304,7 +304,7 @@ def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
 
 
 def copy_lines(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> list[str]:
-    """Copies that a loop or an update forces, and who needs the original."""
+    """Copies that a loop or an update forces, and the readers of the original."""
     return [f"copy: {_copy_text(one, memory.module)}" for one in copies[:MOST_ROWS]]
 
 
@@ -322,7 +322,7 @@ def _copy_text(one: ForcedCopy, module: Module) -> str:
 
 
 def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep | None:
-    """Donate the parameter of the largest copy that only the caller forces."""
+    """Return the step that donates the parameter of the largest copy forced only by the caller."""
     forced = [one for one in copies if one.keeps_parameter]
     if not forced:
         return None
@@ -333,7 +333,7 @@ def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep
 
 
 class RecomputedLine(NamedTuple):
-    """Values of one source line that stand unused around the peak.
+    """Values of one source line that are live but unused around the peak.
 
     Attributes:
         place: The line, or the name of the value where no line is known.
@@ -349,7 +349,7 @@ class RecomputedLine(NamedTuple):
 
 
 def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> list[RecomputedLine]:
-    """Values that stand unused around the peak by source line, those of most worth first."""
+    """Values that are live but unused around the peak, by source line, largest worth first."""
     groups: dict[str, list[Recomputation]] = {}
     for row in rows:
         place = buffer_origin(row.buffer, row.value, memory.module).place or row.value.name
@@ -397,7 +397,7 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
 
 
 def _pass_text(one: RecomputedLine, module: Module) -> str:
-    """Say whether JAX keeps the values from the forward to the backward pass."""
+    """The words about values that JAX keeps from the forward to the backward pass."""
 
     def is_kept(row: Recomputation) -> bool:
         last = provenance_of(row.last.instruction, module).op_name
@@ -410,7 +410,7 @@ def _pass_text(one: RecomputedLine, module: Module) -> str:
 
 
 def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> MemoryStep | None:
-    """Recompute the values of the line that lowers the peak most."""
+    """Return the step that recomputes the values of the line that lowers the peak most."""
     best = min(found, key=lambda one: one.lower, default=None)
     if best is None or best.lower >= memory.lower:
         return None
@@ -421,7 +421,7 @@ def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> Me
 
 
 def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[str]:
-    """Copies, converted arrays and scratch at the peak that live for an instruction or two."""
+    """Copies, converted arrays and scratch at the peak that live for one or two instructions."""
     groups: dict[tuple[str, str], list[Transient]] = {}
     for one in found:
         if one.buffer.bytes >= LEAST_SHARE * memory.lower:
@@ -443,7 +443,7 @@ def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[s
 
 
 def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
-    """Sums of a program without moments: parameters, outputs, the largest arrays."""
+    """Sums of a program without a schedule: parameters, outputs, the largest arrays."""
     sums = memory.sums
     yield f"no moments: {memory.reason}"
     yield f"parameters {size_text(sums.parameters)}, outputs {size_text(sums.outputs)}"
@@ -454,7 +454,7 @@ def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
 
 
 def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str:
-    """The one change that saves most; what to say where none was found."""
+    """The change that saves most, or a sentence that none was found."""
     known = [one for one in steps if one is not None and one.saved >= LEAST_SHARE * memory.lower]
     if not known:
         return "to do: nothing was found that lowers the peak without a change of the algorithm"

@@ -20,11 +20,11 @@ MEMORY_DIFF_SCHEMA: Final = "hloscope.memory_diff/1"
 MEMORY_GROUPINGS: Final = (
     "group", "buffer", "source", "scope", "opcode", "computation", "kind",
 )  # fmt: skip
-"""What buffers can be grouped by; `group` are those of one kind, type and source line."""
+"""Groupings of buffers; a `group` has one kind, type and source line."""
 LEAST_CHANGE: Final = 0.001
-"""The least share of the peak by which the bytes of two points of a timeline differ."""
+"""Least difference of two points of a timeline, as a share of the peak."""
 MOST_POINTS: Final = 2000
-"""Points of a timeline."""
+"""Most points of a timeline."""
 
 
 class BufferGrouping(Grouping):
@@ -33,7 +33,7 @@ class BufferGrouping(Grouping):
     names: ClassVar[Sequence[str]] = MEMORY_GROUPINGS
 
     def of(self, rows: Sequence[LiveBuffer]) -> list[Group[LiveBuffer]]:
-        """The buffers in groups, that of most bytes first."""
+        """The buffers in groups, most bytes first."""
         return grouped(rows, self.key_of, lambda row: row.buffer.bytes)
 
     def key_of(self, row: LiveBuffer) -> Hashable:
@@ -47,7 +47,7 @@ class BufferGrouping(Grouping):
                 return self.key(row, lambda: (row.buffer.kind, print_type(row.value.type)))
 
     def origin_of(self, row: CostRow) -> Provenance:
-        """Where the value comes from that a buffer holds, or else another one of the buffer."""
+        """The origin of the buffer's value, or of another value of the buffer."""
         assert isinstance(row, LiveBuffer)
         return buffer_origin(row.buffer, row.value, self.module)
 
@@ -65,11 +65,11 @@ class BufferGrouping(Grouping):
 
 
 def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
-    """Origin of a value; if it states none, that of another value of its buffer.
+    """Origin of a value; if it has none, that of another value of its buffer.
 
-    Loops, copies that XLA inserts and parameters of computations say nothing: the value that was
-    written last before, or else the first one after, is taken.  What the caller of the program
-    gives comes from nowhere else.
+    Loops, copies that XLA inserts and parameters of computations have no origin: then the value
+    written last before counts, else the first one after. A parameter of the entry keeps its own
+    origin, even if that is unknown.
 
     Args:
         buffer: The buffer.
@@ -93,8 +93,8 @@ def buffers_table(
 
     Args:
         rows: The buffers.
-        grouping: What they are grouped by.
-        top: How many groups have a row of their own.
+        grouping: The grouping.
+        top: Number of groups that have their own row.
     """
     each = grouping.name in ("group", "buffer")
     figures: list[Column[LiveBuffer]] = [
@@ -124,7 +124,7 @@ def _count(groups: Sequence[Group[LiveBuffer]]) -> str:
 def _same(
     text: Callable[[LiveBuffer], str],
 ) -> Callable[[Sequence[Group[LiveBuffer]]], str]:
-    """The text of all members if it is the same; empty otherwise."""
+    """Return a cell function: the common text of all members; empty if they differ."""
 
     def cell(groups: Sequence[Group[LiveBuffer]]) -> str:
         found = {text(row) for group in groups for row in group.members}
@@ -134,7 +134,7 @@ def _same(
 
 
 def _lives(groups: Sequence[Group[LiveBuffer]]) -> str:
-    """The first and last moment of one buffer; of several the earliest and the latest."""
+    """The first and last live moment of a group's buffers."""
     if len(groups) != 1:
         return ""
     buffers = [row.buffer for row in groups[0].members]
@@ -145,7 +145,7 @@ def _lives(groups: Sequence[Group[LiveBuffer]]) -> str:
 
 
 def memory_json(memory: ProgramMemory) -> dict[str, Any]:
-    """Bounds, kinds, spaces, moments and buffers of a program with moments."""
+    """Bounds, kinds, spaces, moments and buffers of a program with a schedule."""
     return {
         "moments": memory.schedule.end,
         "lower_bytes": memory.lower,
@@ -157,7 +157,7 @@ def memory_json(memory: ProgramMemory) -> dict[str, Any]:
 
 
 def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
-    """A moment, its instruction, and the bytes in use."""
+    """A moment, its instruction, and the live bytes."""
     schedule = memory.schedule
     found: dict[str, Any] = {"moment": moment, "name": None}
     if moment < schedule.end:
@@ -169,7 +169,7 @@ def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
 
 
 def memory_space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
-    """Bounds, kinds and the course of the bytes of one memory space."""
+    """Bounds, bytes by kind and the timeline of one memory space."""
     return {
         "space": line.space,
         "lower_bytes": line.lower,
@@ -184,9 +184,9 @@ def memory_space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
 
 
 def timeline_points(least: Sequence[int]) -> list[int]:
-    """Moments that draw the course: first, last, peak, and changes of 0.1 % of the peak and more.
+    """Moments of a timeline: first, last, peak, and changes of at least 0.1 % of the peak.
 
-    At most `MOST_POINTS`; of more, the larger changes.
+    At most `MOST_POINTS` are returned, with the largest changes.
 
     >>> timeline_points([0, 10_000, 10_001, 10_000, 0])
     [0, 1, 2, 4]
@@ -209,7 +209,7 @@ def timeline_points(least: Sequence[int]) -> list[int]:
 def buffer_json(
     buffer: Buffer, memory: ProgramMemory, value: Value | None = None
 ) -> dict[str, Any]:
-    """A buffer, called by its first value if no other one is given."""
+    """A buffer, named after `value`, or after its first value."""
     value = value or buffer.values[0]
     return {
         "name": value.name,

@@ -1,8 +1,8 @@
-"""The memory of two programs compared: of which buffers XLA holds more in one of them.
+"""The memory of two programs compared: the buffers that XLA holds in only one of them.
 
-XLA holds parameters and outputs all the time, and the temporaries of the moment at which these take
-most; their bytes add up to the estimate of each program.  A buffer that both programs have may be
-held in one only: then it tells when it lives.
+XLA always holds parameters and outputs, and the temporaries of the moment at which these take most;
+their bytes add up to each program's estimate. A buffer of the two programs may be held in only one
+of them: then its row states when it is live.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
 
 class SameOrigin(NamedTuple):
-    """Buffers of one program that have a key.
+    """Buffers of one program with a common key.
 
     Attributes:
-        number: How many there are.
-        bytes: Of all.
-        first: The earliest moment at which one is in use.
-        last: The latest.
-        held: How many XLA holds.
+        number: Number of buffers.
+        bytes: Bytes of all of them.
+        first: The earliest live moment.
+        last: The latest live moment.
+        held: Number of buffers that XLA holds.
         held_bytes: Bytes of these.
-        kinds: What they are for.
+        kinds: Their kinds.
     """
 
     number: int
@@ -53,9 +53,9 @@ class MemoryChange(Struct, frozen=True):
     """Buffers of one origin in two programs.
 
     Attributes:
-        label: The source line and the op's name, or the type where nothing is said of both.
-        before: Those of the first program.
-        after: Those of the second.
+        label: The source line and the op's name; the type if neither is known.
+        before: The buffers of the first program.
+        after: The buffers of the second program.
     """
 
     label: str
@@ -64,12 +64,12 @@ class MemoryChange(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes of them that XLA holds more in the second program."""
+        """Bytes held for the second program minus bytes held for the first."""
         return self.after.held_bytes - self.before.held_bytes
 
     @property
     def text(self) -> str:
-        """The change in words: `+352 MiB progs.py:167 jvp()/mul, 6 buffers → 29`."""
+        """The change as text: `+352 MiB progs.py:167 jvp()/mul, 6 buffers → 29`."""
         sign = "+" if self.bytes > 0 else ""
         return f"{sign}{size_text(self.bytes)} {self.label}, {self._how}"
 
@@ -97,13 +97,13 @@ def _buffers(count: int) -> str:
 
 
 class MemoryDifference(Struct, frozen=True):
-    """Two programs with moments, and the buffers of which XLA holds more in one of them.
+    """Two programs with schedules, and the buffers that XLA holds in only one of them.
 
     Attributes:
         before: The first program.
-        after: The second.
-        changes: What differs, in the direction of the whole difference first.  Their bytes add up
-            to it.
+        after: The second program.
+        changes: The changes, first those in the direction of the total difference.  Their bytes
+            add up to it.
     """
 
     before: ProgramMemory
@@ -112,7 +112,7 @@ class MemoryDifference(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Estimated bytes that XLA allocates more for the second program."""
+        """Estimated bytes of the second program minus those of the first."""
         return self.after.estimate - self.before.estimate
 
 
@@ -120,7 +120,7 @@ _Row: TypeAlias = LiveBuffer
 
 
 class _Side:
-    """The buffers of one program that no stage has matched yet."""
+    """The buffers of one program that are not matched yet."""
 
     def __init__(self, memory: ProgramMemory) -> None:
         self.memory: Final = memory
@@ -132,7 +132,7 @@ class _Side:
         ]
 
     def groups(self, key: Callable[[_Side, _Row], Hashable]) -> dict[Hashable, list[_Row]]:
-        """The rows left by key; those whose key is `None` are left out."""
+        """The remaining rows by key; rows with the key `None` are left out."""
         found: dict[Hashable, list[_Row]] = {}
         for row in self.rows:
             if (name := key(self, row)) is not None:
@@ -140,7 +140,7 @@ class _Side:
         return found
 
     def summed(self, rows: Sequence[_Row]) -> SameOrigin:
-        """Number, bytes and moments of some rows."""
+        """Number, bytes and live range of some rows."""
         if not rows:
             return _NONE
         buffers = [row.buffer for row in rows]
@@ -157,14 +157,14 @@ class _Side:
 
 
 def _by_origin(side: _Side, row: _Row) -> Hashable:
-    """Source line and op name."""
+    """The source line and op name; `None` if neither is known."""
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     key = place_text(origin), origin.op_name
     return key if any(key) else None
 
 
 def _by_op_name(side: _Side, row: _Row) -> Hashable:
-    """Op name without the function's name and scopes of rematerialisation."""
+    """The op name without the function's name and rematerialisation scopes; `None` if unknown."""
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     return plain_op_name(origin.op_name) or None
 
@@ -175,11 +175,11 @@ def _by_type(_: _Side, row: _Row) -> Hashable:
 
 
 _STAGES: Final = (_by_origin, _by_op_name, _by_type)
-"""What buffers of two programs are matched by, one after the other."""
+"""Keys by which buffers of two programs are matched, in this order."""
 
 
 def plain_op_name(op_name: str) -> str:
-    """An op name without the head `jit(name)` and without scopes of rematerialisation.
+    """An op name without the head `jit(name)` and without rematerialisation scopes.
 
     >>> plain_op_name("jit(step)/transpose(jvp(checkpoint))/rematted_computation/mul")
     'transpose(jvp())/mul'
@@ -198,11 +198,13 @@ def compared_memory(before: ProgramMemory, after: ProgramMemory) -> MemoryDiffer
     function's name and scopes of rematerialisation, and the rest by kind and type.
 
     Args:
-        before: A program with moments.
+        before: A program with a schedule.
         after: Another one.
     """
     a, b = _Side(before), _Side(after)
     changes: list[MemoryChange] = []
+    # The keys go from precise to coarse. Buffers matched by one key are removed, so that a coarser
+    # key compares only what changed its line or name.
     for stage in _STAGES:
         ours, theirs = a.groups(stage), b.groups(stage)
         for key in [key for key in ours if key in theirs]:
@@ -228,9 +230,9 @@ def _last_key(side: _Side, row: _Row) -> Hashable:
 
 
 def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
-    """The source line of the largest row and its op name without the function's; or its type.
+    """The source line and short op name of the largest row, or its type.
 
-    Of rows that XLA holds, if there are any.  A copy without an origin is told by its name.
+    Rows that XLA holds come first. A copy without an origin is named.
     """
     row = max(rows, key=lambda row: (row.buffer in side.held, row.buffer.bytes))
     if key == _by_type(side, rows[0]):

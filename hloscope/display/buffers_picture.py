@@ -1,7 +1,8 @@
 """The picture of a program's memory: bytes over the schedule, by kind and source line.
 
-Across is the place in the schedule, upwards are bytes.  An area is painted from its upper edge down
-to the bottom, the highest one first, so that of each only what lies above the next one is seen.
+The x axis is the position in the schedule, the y axis bytes. Each area is painted from its upper
+edge down to the bottom, the highest area first, so that only its part above the next area is
+visible.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _WIDTH, _LEFT, _RIGHT, _PAD = 900, 86, 18, 16
 _PLOT: Final = _WIDTH - _LEFT - _RIGHT
 _HIGH, _STEP, _BAND, _CHARACTER = 280, 17, 15, 7.3
 _PLOT_WIDTH, _PLOT_HEIGHT = 440, 150
-"""Of a plot alone, which stands beside a table on a page."""
+"""Size of a plot that is shown next to a table on a page."""
 _COLUMNS: Final = int((_WIDTH - 2 * _PAD) / _CHARACTER)
 """Characters of a line of text."""
 _MOST_DEPTH: Final = 3
-"""Rows of loops and branches; what lies deeper is left out."""
+"""Rows of nested loops and branches; deeper ones are left out."""
 _MOST_ABOVE: Final = 1.6
-"""A device's size is a line if it is no more than so many times the peak."""
+"""A device's size is drawn if it is at most this multiple of the peak."""
 STYLE: Final = (
     ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}"
     ".hm .scale{stroke:#e3e8ee}.hm .others{fill:#cfd6de}.hm .block{stroke:#ffffff;stroke-width:.6}"
@@ -57,7 +58,7 @@ STYLE: Final = (
 
 
 def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None) -> str:
-    """The memory of a program, or of some, one below the other on one scale, as SVG.
+    """The memory of programs as SVG, one below the other, on one scale.
 
     Args:
         programs: Each program's name and its memory.
@@ -98,7 +99,7 @@ def memory_picture(
 
 
 def memory_plot(name: str, memory: ProgramMemory, device: Device | None = None) -> Picture:
-    """The areas of one program alone: no caption, and the legend as data.
+    """The areas of one program: without caption, and with the legend as data.
 
     Args:
         name: The program's name.
@@ -131,13 +132,13 @@ def _colours(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _highest(drawn: Sequence[Stack], limit: int) -> int:
-    """Bytes at the top of the scale: the highest peak, or the device's size if it is near."""
+    """Bytes at the top of the scale: the highest peak, or the device's size if it is close."""
     highest = max([stack.memory.lower for stack in drawn]) or 1
     return max(highest, limit) if limit <= _MOST_ABOVE * highest else highest
 
 
 def _parts(drawn: Sequence[Stack], colours: Mapping[str, str]) -> list[str]:
-    """The parts of some stacks in the order of their colours, those without one last."""
+    """The parts of the stacks in the order of their colours; parts without a colour are last."""
     held = {area.part for stack in drawn for area in stack.areas}
     return [part for part in (*colours, OTHERS) if part in held]
 
@@ -145,7 +146,7 @@ def _parts(drawn: Sequence[Stack], colours: Mapping[str, str]) -> list[str]:
 def _add_caption(
     shapes: list[Shape], y: float, name: str, memory: ProgramMemory, device: Device | None
 ) -> float:
-    """Add the name, both bounds, the peak and whether a device holds the program."""
+    """Add the name, the bounds, the peak and whether a device holds the program."""
     bounds, *_ = peak_lines(memory)
     texts = [name, bounds, f"peak: {moment_text(memory, memory.peak)}"]
     if device is not None:
@@ -170,7 +171,7 @@ def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> floa
 
 
 def _band(band: Band, y: float, stack: Stack, whole: float) -> Iterator[Shape]:
-    """A band with its name, if there is room for it; a narrow one is a hair wide."""
+    """A band with its name if that fits; a narrow band has a minimum width."""
     count = stack.starts[-1]
     x = _LEFT + whole * band.first / count
     wide = max(whole * (band.last - band.first) / count, 0.6)
@@ -184,8 +185,8 @@ class _Plot:
     """The areas of one program.
 
     Attributes:
-        top: Where the highest figure of the scale lies.
-        bottom: Where 0 lies.
+        top: The y coordinate of the top of the scale.
+        bottom: The y coordinate of 0 bytes.
     """
 
     def __init__(self, stack: Stack, top: float, highest: int, wide: float, high: float) -> None:
@@ -194,15 +195,15 @@ class _Plot:
         self._stack, self._count = stack, stack.starts[-1]
 
     def x(self, moment: float) -> float:
-        """Where a moment begins."""
+        """The x coordinate of the start of a moment."""
         return round(_LEFT + self._wide * moment / self._count, 1)
 
     def y(self, count: int) -> float:
-        """Where a number of bytes lies, to half a unit."""
+        """The y coordinate of a number of bytes, rounded to half a unit."""
         return round(2 * (self.bottom - self._high * count / self.highest)) / 2
 
     def shapes(self, colours: Mapping[str, str]) -> Iterator[Shape]:
-        """The grid, the areas from the top down, names in areas that have room, and the peak."""
+        """Yield the grid, the areas from the top down, names that fit, and the peak."""
         yield from self._grid()
         stack = self._stack
         below = [0] * len(stack.moments)
@@ -229,7 +230,7 @@ class _Plot:
         return self._told(Shape("path", attributes), area)
 
     def _told(self, shape: Shape, area: Area) -> Shape:
-        """The shape with what it tells under the pointer, and where it leads."""
+        """The shape with its tooltip and the instruction that it links to."""
         memory = self._stack.memory
         if area.buffer is None:
             at_peak = size_text(area.heights[self._stack.peak_column])
@@ -257,6 +258,8 @@ class _Plot:
                 continue
             columns = [column for column, _ in run]
             path.append(f"M{self.x(starts[columns[0]]):g},{self.bottom:g}")
+            # Columns with the same height share a segment, which keeps paths of long programs
+            # short.
             for y, same in groupby(columns, lambda column: self.y(edges[column])):
                 *_, last = same
                 path.append(f"V{y:g}H{self.x(starts[last + 1]):g}")
@@ -264,7 +267,7 @@ class _Plot:
         return "".join(path)
 
     def _name(self, area: Area, below: Sequence[int], edges: Sequence[int]) -> Iterator[Shape]:
-        """The name of a block where there is room for it: at the peak, or else in its middle."""
+        """The name of a block if it fits: at the peak, or else in its middle."""
         if area.buffer is None:
             return
         stack, heights = self._stack, area.heights
@@ -281,6 +284,8 @@ class _Plot:
         if right - left < wide:
             return
         x = min(max(self.x(stack.starts[at]) - wide / 2, left), right - wide)
+        # The columns that the text covers: it must fit between the highest lower edge and the
+        # lowest upper edge.
         under = [
             column
             for column in range(first, last)
@@ -293,7 +298,7 @@ class _Plot:
             yield text._replace(attributes={**text.attributes, "font-size": "10"})
 
     def _grid(self) -> Iterator[Shape]:
-        """Bytes at steps of a power of two, moments at round numbers."""
+        """Yield grid lines of bytes at powers of two, and labels of moments at round numbers."""
         step = 1 << max((self.highest - 1).bit_length() - 3, 0)
         for count in range(0, self.highest + 1, step):
             y = self.y(count)
@@ -328,7 +333,7 @@ class _Plot:
 
 
 def _round_step(least: float) -> int:
-    """The least of 1, 2, 5, 10, 20, 50 … that is not below a number."""
+    """The smallest of 1, 2, 5, 10, 20, 50 … that is at least `least`."""
     step = 1
     for factor in _factors():
         if step >= least:
@@ -345,7 +350,7 @@ def _factors() -> Iterator[tuple[int, int]]:
 def _add_legend(
     shapes: list[Shape], y: float, drawn: Sequence[Stack], colours: Mapping[str, str]
 ) -> float:
-    """Add what each colour stands for, with its bytes at each peak; they add up to the least."""
+    """Add the meaning of each colour with its bytes at each peak, which add up to L."""
     y += 10
     columns = [_LEFT + 20 + 160 * k for k in range(len(drawn) + 1)]
     heads = ["at the peak"] if len(drawn) == 1 else ["at the first peak", "at the second peak"]
@@ -379,6 +384,6 @@ def _amount(stack: Stack, part: str) -> str:
 
 
 def _cut(text: str, x: float) -> str:
-    """The text, or as much of it as fits between `x` and the right side."""
+    """The text, cut to the width between `x` and the right margin."""
     most = int((_WIDTH - _PAD - x) / _CHARACTER)
     return text if len(text) <= most else f"{text[: most - 1]}…"

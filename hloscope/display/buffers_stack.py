@@ -1,8 +1,8 @@
-"""The bytes of a program over its schedule as a stack of areas: what a picture of them shows.
+"""The bytes of a program over its schedule, as a stack of areas for a picture.
 
-At the bottom lie parameters, outputs and constants; above them the temporaries by source line, the
-largest of them as areas of their own; on top the temporaries of all other lines.  The areas of a
-moment add up to the least bytes that are live there.
+Parameters, outputs and constants are at the bottom; above them temporaries by source line, the
+largest temporaries as separate areas; on top the temporaries of all other lines. The areas of a
+moment add up to `L(t)`, its least live bytes.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from hloscope.ir import Computation
 from hloscope.ops import Case, While
 
 MOST_COLUMNS: Final = 600
-"""Moments that are shown; of a longer program that with most live bytes of each part."""
+"""Columns of the picture; in a longer program each shows its moment with the most live bytes."""
 MOST_BLOCKS: Final = 20
-"""Temporaries that have an area of their own."""
+"""Number of temporaries that have their own area."""
 MOST_BANDS: Final = 100
-"""Loop bodies and branches that are shown."""
+"""Most loop bodies and branches that are shown."""
 LEAST_SHARE: Final = 0.005
-"""The least share of the peak for which a source line has a colour."""
+"""Least share of the peak for which a source line has a colour."""
 KIND_PARTS: Final = {"parameter": "parameters", "output": "outputs", "constant": "constants"}
 OTHERS: Final = "temporaries of other lines"
 
 
 class Area(NamedTuple):
-    """Buffers that lie together in the stack.
+    """Buffers that are drawn as one area.
 
     Attributes:
-        part: What its colour stands for: a kind, a source line, or `OTHERS`.
+        part: The meaning of its colour: a kind, a source line, or `OTHERS`.
         heights: Bytes at the moment of each column.
-        buffer: The buffer, if it has the area to itself; `None` for the others of a part.
+        buffer: The buffer, if the area shows only one; `None` for the rest of a part.
     """
 
     part: str
@@ -51,13 +51,13 @@ class Area(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Moments that belong together: a pass of training, the body of a loop, a branch.
+    """A range of moments: a pass of training, the body of a loop, or a branch.
 
     Attributes:
-        name: What they are.
+        name: Its name.
         first: The first moment.
         last: The moment after the last one.
-        depth: How many other bands lie around it.
+        depth: Number of bands around it.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Band(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The bytes of a program, from the bottom to the top.
+    """The stacked areas of a program, from the bottom to the top.
 
     Attributes:
         memory: The memory of the program.
         starts: The first moment of each column, and the moment after the last one.
         moments: The moment that each column shows.
-        areas: From the bottom to the top; those of a part are neighbours.
+        areas: From the bottom to the top; areas of one part are adjacent.
         passes: Forward and backward passes of training, by the names of JAX's ops.
         bodies: Bodies of loops, and branches, the outer ones first.
     """
@@ -97,9 +97,9 @@ class Stack(NamedTuple):
 
 
 def stacks(memories: Sequence[ProgramMemory]) -> tuple[list[Stack], list[str]]:
-    """The bytes of some programs, and the source lines that have a colour, in order.
+    """The stacks of programs, and the source lines that have a colour, in order.
 
-    A line has the same place in all of them.
+    A line has the same position in all stacks.
 
     Args:
         memories: The programs.
@@ -114,7 +114,7 @@ def stacks(memories: Sequence[ProgramMemory]) -> tuple[list[Stack], list[str]]:
 
 
 def temporary_lines(memory: ProgramMemory) -> dict[Buffer, str]:
-    """The source line of each temporary of the device; its type where no line is stated."""
+    """The source line of each temporary of the device; the type if no line is known."""
     found = {}
     for buffer in memory.buffers.buffers:
         if buffer.kind == "temporary" and not buffer.space and buffer.bytes:
@@ -127,10 +127,10 @@ def temporary_lines(memory: ProgramMemory) -> dict[Buffer, str]:
 def coloured_lines(
     memories: Sequence[ProgramMemory], origins: Sequence[Mapping[Buffer, str]]
 ) -> list[str]:
-    """Return source lines of temporaries, most bytes at the peaks first.
+    """Return the source lines that have a colour, most bytes at the peaks first.
 
-    Lines without a temporary at a peak follow by what they have where temporaries take most, or by
-    their largest one if that is more; lines with little have no colour.
+    Lines without a temporary at a peak follow, by their bytes at the peak of temporaries, or by
+    their largest temporary if that is more. Lines with few bytes have no colour.
     """
     at_peak, elsewhere, largest = Counter[str](), Counter[str](), Counter[str]()
     for memory, of in zip(memories, origins, strict=True):
@@ -157,6 +157,7 @@ def _stack(memory: ProgramMemory, origins: Mapping[Buffer, str], lines: Sequence
     for part in (*KIND_PARTS.values(), *lines, OTHERS):
         mine = [buffer for buffer in blocks if coloured[buffer] == part]
         for buffer in sorted(mine, key=lambda b: (b.first, -b.last)):
+            # `areas` has the differences from column to column; `accumulate` makes heights of them.
             areas[part, buffer] = [0] * (len(moments) + 1)
         areas[part, None] = [0] * (len(moments) + 1)
 
@@ -181,9 +182,9 @@ def _add_bytes(
     moments: Sequence[int],
     changes_of: Callable[[Buffer], list[int]],
 ) -> None:
-    """Add the bytes of buffers to the changes from column to column.
+    """Add the bytes of buffers to the differences between columns.
 
-    Of a result that stands in place of an operand only what the operand lacks counts.
+    A result that takes an operand's memory adds only the bytes that the operand lacks.
     """
     for buffer in buffers:
         changes = changes_of(buffer)
@@ -198,7 +199,7 @@ def _add_bytes(
 
 
 def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) -> frozenset[Buffer]:
-    """The largest temporaries that live at a moment shown; of equal ones those at the peak."""
+    """The largest temporaries that are live in a column; of equal ones those at the peak."""
     seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
     return frozenset(
         nsmallest(MOST_BLOCKS, seen, key=lambda b: (-b.bytes, not b.lives_at(peak), b.first))
@@ -206,15 +207,15 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
 
 
 def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
-    """The columns of each interval in which a buffer is in use; a range may be empty."""
+    """Yield the columns of each live interval of a buffer; a range may be empty."""
     for first, last in buffer.intervals:
         yield range(bisect_left(moments, first), bisect_right(moments, last))
 
 
 def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
-    """Runs of columns in most of whose instructions one pass of training is named.
+    """Runs of columns in which most instructions with an op name belong to one training pass.
 
-    Columns in which none is belong to a pass that goes on after them.
+    Columns without op names are included if the same pass continues after them.
     """
     instructions = memory.schedule.instructions
     found: list[Band] = []
@@ -233,7 +234,7 @@ def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
 
 
 def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
-    """The bodies of loops and the branches of conditionals, the longest ones of many."""
+    """The bodies of loops and the branches of conditionals; if there are many, the longest."""
     schedule = memory.schedule
     depths: dict[Computation, int] = {memory.module.entry: 0}
     found: list[Band] = []

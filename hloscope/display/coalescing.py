@@ -26,7 +26,7 @@ class KernelPlace(Struct, frozen=True):
 
 
 def coalescing_text(answer: Coalescing) -> str:
-    """Return the three verdicts for each operand and output, and the causes of unused sectors."""
+    """The three verdicts for each operand and output, and the causes of unused sectors."""
     lines = [answer.name, f"  {answer.model}", ""]
     lines += [f"  {line}" for line in columns([_HEAD, *map(_row(answer), answer.arrays)],
                                               right=_RIGHT).splitlines()]  # fmt: skip
@@ -99,7 +99,7 @@ def sectors_text(traffic: Traffic) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one in percent.
+    """A share as percent text.
 
     >>> percent(1.0), percent(0.125), percent(0.9999)
     ('100 %', '12.5 %', '100 %')
@@ -134,7 +134,7 @@ def _said(array: ArrayUse) -> Iterable[str]:
 
 
 def _requests_text(traffic: Traffic) -> str:
-    """Requests and bytes moved of one level, at best and at worst where they have bounds."""
+    """Requests and transferred bytes of one level; best and worst if they have bounds."""
     if traffic.best is None:
         return f"{traffic.requests} requests move {size_text(traffic.moved)}"
     return (
@@ -169,7 +169,7 @@ def bank_text(bank: BankUse) -> str:
 def coalescing_json(
     answer: Coalescing, place: KernelPlace | None = None, runs: int | None = None
 ) -> dict[str, Any]:
-    """One kernel of schema `hloscope.coalesce/2`."""
+    """One kernel as in schema `hloscope.coalesce/2`."""
     kernel = answer.kernel
     launch = kernel.launch
     told: dict[str, Any] = {"name": answer.name}

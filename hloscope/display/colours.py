@@ -1,4 +1,4 @@
-"""Colours that tell things of one kind apart, seen well on light and on dark pages."""
+"""Categorical colours that are legible on light and on dark pages."""
 
 from __future__ import annotations
 

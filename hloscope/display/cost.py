@@ -25,7 +25,7 @@ _UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 
 
 def time_text(picoseconds: int) -> str:
-    """A time in the largest unit that gives at least 1.
+    """A time in the largest unit in which it is at least 1.
 
     >>> time_text(2_350_000_000), time_text(1_500), time_text(0)
     ('2.35 ms', '1.5 ns', '0')
@@ -37,7 +37,7 @@ def time_text(picoseconds: int) -> str:
 
 
 def count_text(count: int) -> str:
-    """A number of operations in the largest decimal unit that gives at least 1.
+    """A number of operations in the largest decimal unit in which it is at least 1.
 
     >>> count_text(1_250_000_000), count_text(640), count_text(0)
     ('1.25 G', '640', '0')
@@ -51,7 +51,7 @@ def count_text(count: int) -> str:
 def cost_table(
     groups: Sequence[Group[KernelCost]], grouping: Grouping, sort: str, top: int | None
 ) -> Table:
-    """Groups of kernels with their bound, what limits it, bytes, flops, waste and source.
+    """Groups of kernels with their bound, its limit, bytes, flops, unused bytes and source.
 
     Args:
         groups: All groups, with the totals of `sort`.
@@ -102,7 +102,7 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
 def footprint_table(
     groups: Sequence[Group[KernelCost]], grouping: Grouping, top: int | None
 ) -> Table:
-    """Groups of kernels with the bytes that they read and write at least.
+    """Groups of kernels with their footprints in bytes.
 
     Args:
         groups: All groups, with bytes as totals.
@@ -131,7 +131,7 @@ def footprint_table(
 
 
 def origin_columns(grouping: Grouping) -> list[Column[R]]:
-    """The columns that say where a group comes from, if the groups do not say it themselves."""
+    """The columns of a group's origin, except those that the grouping already shows."""
     if grouping.name not in ("group", "kernel", "buffer"):
         return []
 
@@ -163,7 +163,7 @@ def _flops(groups: Sequence[Group[KernelCost]]) -> str:
 
 
 def _waste(groups: Sequence[Group[KernelCost]]) -> str:
-    """Unused bytes that are known; `?` where no kernel's are."""
+    """Known unused bytes; `?` if they are unknown for all kernels."""
     known = [k.wasted for group in groups for k in group.members if k.wasted is not None]
     return size_text(sum(known)) if known else "?"
 
@@ -197,7 +197,7 @@ def _why(groups: Sequence[Group[AccessCost]]) -> str:
 
 
 def access_cause(array: ArrayUse) -> str:
-    """Why an access transfers more than it needs."""
+    """The cause of an access's unused bytes."""
     if array.tile is not None:
         sizes = "x".join(map(str, array.tile.sizes))
         return f"tile {sizes}: {array.tile.run} bytes in a row"
@@ -214,7 +214,7 @@ def access_cause(array: ArrayUse) -> str:
 def cost_of_kernel_json(
     kernel: KernelCost, origin: Provenance, rating: TritonUse | None = None
 ) -> dict[str, Any]:
-    """One kernel of schema `hloscope.cost/1`; of a Triton fusion with the rating of its tiles."""
+    """One kernel as in schema `hloscope.cost/1`; a Triton fusion has the rating of its tiles."""
     footprint = kernel.footprint
     return {
         "name": kernel.instruction.name,
@@ -238,7 +238,7 @@ def cost_of_kernel_json(
 
 
 def cost_totals_json(kernels: Sequence[KernelCost]) -> dict[str, Any]:
-    """The sums over kernels and all their runs; what is not known is counted beside them."""
+    """The sums over kernels and all their runs, with the numbers of unknown amounts."""
     return {
         "kernels": len(kernels),
         "runs": sum([k.runs for k in kernels]),

@@ -60,7 +60,7 @@ def coverage_table(rows: Sequence[OpCoverage]) -> Table:
 
 
 def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
-    """How many ops are covered, and how well."""
+    """Numbers of ops by coverage."""
     for direction in ("output_to_input", "input_to_output"):
         counts = Counter(getattr(row, direction) for row in rows)
         said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])
@@ -71,7 +71,7 @@ def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
 
 
 def coverage_json(row: OpCoverage) -> dict[str, Any]:
-    """One op as JSON has it."""
+    """One op as JSON."""
     return row._asdict() | {
         "reason": row.reason or None,
         "tile_reason": row.tile_reason or None,

@@ -73,7 +73,7 @@ def _lines(change: Change) -> Iterator[str]:
 
 
 def _around(change: Change, ins: Instruction) -> str:
-    """Who reads it, and its line."""
+    """The users of an instruction, and its line."""
     place = f"  line {ins.span.line_col[0]}" if ins.span is not None else ""
     if not change.users:
         return place

@@ -48,7 +48,7 @@ def dumps_table(dumps: Iterable[Dump], folder: Path) -> Table:
 
 
 def dump_json(dump: Dump) -> dict[str, Any]:
-    """One program of a directory as JSON has it."""
+    """One program of a directory as JSON."""
     return {
         "file": str(dump.file),
         "module": dump.module,

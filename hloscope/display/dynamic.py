@@ -1,4 +1,4 @@
-"""Why sizes of a program are not known, as text and JSON."""
+"""Sizes that are unknown before the run, with their origins, as text and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_STEPS: Final = 12
 
 
 def dynamic_text(found: Sequence[Explanation]) -> str:
-    r"""A paragraph for each origin: its values, the way to the first of them, and what helps.
+    r"""A paragraph for each origin: its values, the path to the first of them, and a remedy.
 
     >>> dynamic_text([])
     'static: every size is known\n'
@@ -67,7 +67,7 @@ def _way(explanation: Explanation) -> list[str]:
 
 
 def described(value: Value) -> str:
-    """A value: its name, its type, and the op that makes it."""
+    """A value: its name, type, and the op that computes it."""
     name = value.name or "?"
     owner = value.owner
     if isinstance(owner, Operation) and is_wrapper(owner):  # refinement put it there
@@ -91,13 +91,13 @@ def _block(block: Block | None) -> str:
 
 
 def place_of(value: Value) -> str:
-    """Where a value is defined in the text, as ` (line 3)`."""
+    """The position of a value's definition in the text, as ` (line 3)`."""
     line = line_of(value)
     return "" if line is None else f" (line {line})"
 
 
 def line_of(value: Value) -> int | None:
-    """The line on which a value is defined."""
+    """The line of a value's definition."""
     owner = value.owner
     if isinstance(owner, Block):
         region = owner.parent
@@ -108,7 +108,7 @@ def line_of(value: Value) -> int | None:
 
 
 def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """Each value of unknown size, its way and where that ends."""
+    """Each value of unknown size, with the path to its origin."""
     return [
         {
             **value_json(each.value),
@@ -120,7 +120,7 @@ def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
 
 
 def value_json(value: Value) -> dict[str, Any]:
-    """A value as JSON has it."""
+    """A value as JSON."""
     owner = value.owner
     is_result = isinstance(owner, Operation)
     return {
@@ -136,7 +136,7 @@ def value_json(value: Value) -> dict[str, Any]:
 
 
 def _dimensions(value: Value) -> list[int] | None:
-    """The dimensions whose sizes are not known; `None` if not even their number is."""
+    """The dimensions of unknown size; `None` if even their number is unknown."""
     type = value.type
     if isinstance(type, UnrankedTensorType):
         return None
@@ -153,7 +153,7 @@ def _location(value: Value) -> str | None:
 
 
 def signature_text(tree: Operation) -> str | None:
-    """The types of the function a program begins with, as MLIR writes them."""
+    """The types of the entry function, in MLIR's syntax."""
     functions = [op for op in tree.inside if op.name == "func.func"]
     main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
     written = main[0].get("function_type") if main else None
@@ -173,11 +173,11 @@ class MapLike(Protocol):
 
     @property
     def precision(self) -> str:
-        """How exact it is."""
+        """The precision of the map."""
 
     @property
     def why(self) -> str:
-        """Reason why the size is unknown."""
+        """Why the map is unknown; empty if it is known."""
 
 
 class InstructionLike(Protocol):
@@ -193,13 +193,13 @@ class InstructionLike(Protocol):
 
     @property
     def checked(self) -> Sequence[Mapping[str, int]]:
-        """The sizes."""
+        """The sizes at which the maps were compared."""
 
 
 def parametric_text(found: Sequence[InstructionLike]) -> str:
     """Maps in terms of named sizes, a paragraph for each instruction.
 
-    They follow from maps at some sizes and are compared at others; they are not proved for all.
+    The maps are interpolated from some sizes and compared at others; they are not proved for all.
     """
     lines: list[str] = []
     for each in found:
@@ -214,7 +214,7 @@ def parametric_text(found: Sequence[InstructionLike]) -> str:
 
 
 def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
-    """Maps in terms of named sizes as JSON has them."""
+    """Maps in terms of named sizes, as JSON."""
     return [
         {
             "name": each.name,

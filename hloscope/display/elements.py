@@ -20,7 +20,7 @@ from hloscope.ir import Type
 
 SCHEMA: Final = "hloscope.elements/1"
 MOST_BOXES: Final = 64
-"""Of more boxes only the first are listed."""
+"""Most boxes that are listed."""
 
 
 class Touched(Struct, frozen=True):
@@ -28,8 +28,8 @@ class Touched(Struct, frozen=True):
 
     Attributes:
         boxes: Disjoint boxes that together are the elements; `None` if they cannot be listed.
-        count: How many elements there are; `None` if that is not known.
-        notes: What the list assumes, or why there is none.
+        count: Number of elements; `None` if unknown.
+        notes: Assumptions of the list, or why there is none.
     """
 
     boxes: tuple[Box, ...] | None
@@ -61,7 +61,7 @@ def _notes(access: Access) -> Iterator[str]:
 
 
 def to_elements(answer: Answer, at: Index | None) -> str:
-    """The elements that one element touches, for people.
+    """The elements that one element maps to, as text.
 
     Raises:
         ValueError: A tensor asked about has no such element.
@@ -122,7 +122,7 @@ def _touched_json(found: Touched) -> dict[str, Any]:
 
 
 class Row(NamedTuple):
-    """One tensor that is touched: what it is called, and its elements."""
+    """One tensor with accesses, and the elements read."""
 
     what: str
     number: int
@@ -133,9 +133,9 @@ class Row(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One requested element of an output, or of an operand's tensor, and what it maps to.
+    """One requested element of an output or of an operand's tensor, with the elements it maps to.
 
-    From an operand, of one of its tensors, and there is one for each output.
+    For maps from an operand, there is one for each tensor of the operand and each output.
     """
 
     at: Index
@@ -147,7 +147,8 @@ class Asked(NamedTuple):
 def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
     """Yield the requested elements.
 
-    Asked from a tuple, the tensors that have such an element; of several outputs those reached.
+    From a tuple operand, tensors that have no such element are left out; of several outputs, those
+    that do not depend on it.
     """
     if answer.direction == "output_to_input":
         for output in answer.outputs:
@@ -171,7 +172,7 @@ def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """A row for each tensor that is touched; of a tuple, for each of its tensors."""
+    """Yield a row for each tensor with accesses; tuple operands have a row for each tensor."""
     for operand in output.touched:
         types = leaf_types(operand.type)
         leaves = sorted({a.leaf for a in operand.accesses})

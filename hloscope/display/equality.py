@@ -19,7 +19,7 @@ SAME_ELEMENTS: Final = "same elements read; values not compared"
 
 
 def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
-    """Yield the verdict, then the comparisons that are not proved, equal ones in one line.
+    """Yield the verdict, then the comparisons that are not proved; equal ones share a line.
 
     Args:
         found: The comparisons.
@@ -40,7 +40,7 @@ def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal
 
 
 def _why(proof: Proof) -> str:
-    """The counter-example, and the devices that show it or the reason."""
+    """The counterexample with its devices, or the reason."""
     example = proof.counter_example
     if example is not None and proof.reason:
         return f": {example}: {proof.reason}"
@@ -49,7 +49,7 @@ def _why(proof: Proof) -> str:
 
 
 def compared_json(compared: Compared) -> dict[str, Any]:
-    """One comparison as JSON has it."""
+    """One comparison as JSON."""
     proof = compared.proof
     example = proof.counter_example
     return {
@@ -67,7 +67,7 @@ def compared_json(compared: Compared) -> dict[str, Any]:
 
 
 def value_runs_text(found: ValueRuns) -> Iterator[str]:
-    """Runs of two programs: that no difference was found, or the first one with its arguments."""
+    """Runs of two programs: no difference found, or the first difference with its arguments."""
     on = f" on {found.replicas} x {found.partitions} devices (replicas x partitions)"
     where = on if found.replicas * found.partitions > 1 else ""
     if found.divided:

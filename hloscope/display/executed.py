@@ -1,4 +1,4 @@
-"""Executed kernels as text and JSON, beside the figures of the model."""
+"""Executed kernels as text and JSON, compared with the figures of the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PTX_SCHEMA: Final = "hloscope.ptx/1"
 
 
 class KernelArray(Struct, frozen=True):
-    """An array of a kernel: what its code accesses, and what the model says.
+    """An array of a kernel: the accesses of its code, and the model's figures.
 
     Attributes:
         role: `operand` or `output`.
@@ -44,7 +44,7 @@ class KernelArray(Struct, frozen=True):
 
     @property
     def code(self) -> Counts:
-        """Requests of all kinds."""
+        """The requests of all kinds together."""
         total = Counts()
         for access in self.accesses.values():
             total.add(access.counts)
@@ -52,10 +52,10 @@ class KernelArray(Struct, frozen=True):
 
     @property
     def agrees(self) -> bool | None:
-        """Does the model say the same requests, sectors and bytes?  `None` if it says none.
+        """Does the model state the same requests, sectors and bytes? `None` if it states none.
 
-        If values that are read at run time decide, or how often an update is tried again, the model
-        has bounds: the code agrees if its figures lie between them.
+        If runtime values or retries of atomic updates decide, the model has bounds: the code agrees
+        if its figures are within them.
         """
         traffic = None if self.model is None else self.model.traffic
         if traffic is None:
@@ -95,7 +95,7 @@ class ExecutedKernel(Struct, frozen=True):
 
     @property
     def is_wrong(self) -> bool:
-        """Do the outputs differ from the HLO's?"""
+        """Do the outputs differ from those of the HLO?"""
         return "differs" in self.values
 
     def to_json(self) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _sizes(sizes: tuple[int, int, int]) -> str:
 
 
 def _instructions(run: PtxRun) -> str:
-    """Instructions of one name that access one array share a row, the first line beside it."""
+    """Instructions with one name that access one array share a row, with their first line."""
     groups: dict[tuple[str, str], list[InstructionAccess]] = {}
     for access in run.instructions:
         groups.setdefault((access.name, access.array), []).append(access)
@@ -239,7 +239,7 @@ def _instructions(run: PtxRun) -> str:
 
 
 def _shared(run: PtxRun) -> str:
-    """Accesses to shared memory; instructions of one name share a row."""
+    """Accesses to shared memory; instructions with one name share a row."""
     groups: dict[str, list[SharedAccess]] = {}
     for access in run.shared:
         groups.setdefault(access.name, []).append(access)
@@ -262,7 +262,7 @@ def _indented(rows: list[list[str]], right: range | tuple[int, ...]) -> str:
 
 
 def executed_text(found: ExecutedKernel) -> str:
-    """A kernel of a dump folder: what the code does, and how it compares with HLO and model."""
+    """A kernel of a dump folder: its execution, compared with the HLO and the model."""
     rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
     for array in found.arrays:
         rows.append([array.name, str(array.type), *_compared(array)])

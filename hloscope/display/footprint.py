@@ -15,7 +15,7 @@ FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 
 
 def footprint_text(found: Footprint) -> str:
-    """Return the bytes that one kernel must read and write, as text."""
+    """The bytes that one kernel must read and write, as text."""
     rows = [["", "array", "touched", "in", "elements", "reuse"]]
     rows += [_row("reads operand", array) for array in found.reads]
     rows += [_row("writes output", array) for array in found.writes]
@@ -43,7 +43,7 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
 
 
 def footprint_json(found: Footprint) -> dict[str, Any]:
-    """One kernel of schema `hloscope.footprint/1`."""
+    """One kernel as in schema `hloscope.footprint/1`."""
     return {
         "name": found.name,
         "read_bytes": found.read,
@@ -59,7 +59,7 @@ def footprint_json(found: Footprint) -> dict[str, Any]:
 
 
 def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """One kernel of a program, with how often it runs."""
+    """One kernel of a program, with the number of its runs."""
     placed = {"computation": kernel.computation.name, **origin.to_json()}
     runs = {"times": kernel.runs, "bytes": kernel.bytes, "assumed": list(kernel.notes)}
     footprint = {**footprint_json(kernel.footprint), "name": kernel.instruction.name}

@@ -1,6 +1,6 @@
-"""Pictures of footprints: what of each array a kernel touches, and where a program's bytes go.
+"""Pictures of footprints: the accessed part of each array, and a program's bytes by group.
 
-SVG without scripts, fonts or links; where the reader prefers dark pages, the colours are others.
+They are SVG without scripts, fonts or links, with other colours on dark pages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Bar(NamedTuple):
 
 
 def footprint_svg(found: Footprint) -> str:
-    """The arrays of one kernel, as long as they are large; the part that is touched is coloured."""
+    """The arrays of one kernel as bars; the accessed part is coloured."""
     bars = [_array("operand", "read", array) for array in found.reads]
     bars += [_array("output", "written", array) for array in found.writes]
     caption = (
@@ -47,7 +47,7 @@ def footprint_svg(found: Footprint) -> str:
 
 
 def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: str, top: int) -> str:
-    """The groups of kernels that read and write most bytes, as bars.
+    """The groups of kernels with the most bytes, as bars.
 
     Args:
         groups: All groups, with bytes as totals.
@@ -123,6 +123,6 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:
-    """A bar; what is not nothing is seen."""
+    """A bar; one that is not 0 has a visible width."""
     wide = max(width, 1.0) if width > 0 else 0.0
     return f'<rect class="{shade}" x="{x:g}" y="{y:g}" width="{wide:.2f}" height="{HIGH}"/>'

@@ -22,10 +22,10 @@ class Column(NamedTuple, Generic[R]):
 
     Attributes:
         title: Its heading.
-        cell: The text for some groups: of one, of those left out, or of all.
+        cell: Returns the text for one group, for those left out, or for all.
         is_number: Is it flush right?
-        cut: The side on which cells may be cut where a terminal is narrow.
-        is_optional: May it be left out where a terminal is narrow?
+        cut: The side on which cells may be cut on a narrow terminal.
+        is_optional: May it be left out on a narrow terminal?
     """
 
     title: str
@@ -46,15 +46,15 @@ def grouped_table(
     title: str = "total",
     counts: Sequence[Column[R]] | None = None,
 ) -> Table:
-    """A table of groups, whose rows add up to its last one.
+    """A table of groups whose last row is the sum of the others.
 
     Args:
-        groups: All groups, that with the largest total first.
-        total: The text of a total.
-        label: What a group is called.
-        figures: Columns between the counts and what the group is called.
-        origins: Columns after what the group is called.
-        top: How many groups have a row; the others share one.
+        groups: All groups, largest total first.
+        total: Formats a total.
+        label: Returns the name of a group.
+        figures: Columns between the counts and the name.
+        origins: Columns after the name.
+        top: Number of groups that have a row; the others share one.
         title: The heading of the totals.
         counts: Columns that count members; if not given, those of kernels and of their runs.
     """
@@ -96,7 +96,7 @@ def _named(name: str) -> Column[R]:
 
 
 ROWS_SHOWN: Final = 20
-"""Rows of a table of groups that is printed as the text of an answer."""
+"""Rows of a table of groups in the text of a result."""
 FIXED: Final = ("total", "share", "cumulated")
 """The columns that every grouped table begins with."""
 
@@ -126,7 +126,7 @@ def _runs(part: Sequence[Group[R]]) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share of the whole in percent, with one digit after the point.
+    """A share as percent text with one decimal.
 
     >>> share_text(1.0), share_text(0.1234), share_text(0.0), share_text(0.0001)
     ('100.0 %', '12.3 %', '0.0 %', '< 0.1 %')
@@ -140,7 +140,7 @@ def share_text(share: float) -> str:
 
 
 def scope_parts(op_name: str) -> list[str]:
-    """The parts of an op name between slashes; slashes inside brackets separate nothing.
+    """The parts of an op name between slashes; slashes inside brackets do not separate.
 
     >>> scope_parts("jit(f)/jvp(a/b)/mul")
     ['jit(f)', 'jvp(a/b)', 'mul']
@@ -167,14 +167,14 @@ def scope_of(op_name: str, depth: int | None = None) -> str:
 
 
 def check_grouping(by: str, groupings: Sequence[str] = GROUPINGS) -> None:
-    """Refuse a text that names no grouping.
+    """Refuse the name of an unknown grouping.
 
     Args:
         by: The text.
         groupings: Names of groupings; `scope:N` is one as well.
 
     Raises:
-        UnknownNameError: It names none.
+        UnknownNameError: There is no such grouping.
     """
     if by not in groupings and not re.fullmatch("scope:[1-9][0-9]{0,3}", by):
         near = did_you_mean(by, groupings)
@@ -203,8 +203,8 @@ class Grouping:
 
         Args:
             row: The row.
-            equal: What rows have in common that are equal; asked for the grouping `group` only.
-                Rows of one group come from one source line as well.
+            equal: Returns the key of equal rows; called for the grouping `group` only, whose rows
+                also share their source line.
         """
         ins = row.instruction
         match self.name:
@@ -222,7 +222,7 @@ class Grouping:
                 return scope_of(self.origin_of(row).op_name, self._depth)
 
     def label(self, group: Group[R]) -> str:
-        """The text that names a group."""
+        """The name of a group."""
         ins, origin = group.first.instruction, self.origin(group)
         match self.name:
             case "kernel" | "group":
@@ -257,7 +257,7 @@ def opcode_text(ins: Instruction) -> str:
 
 
 def place_text(origin: Provenance) -> str:
-    """The innermost source line without folders; empty where none is stated."""
+    """The innermost source line without folders; empty if unknown."""
     return origin.place.rpartition("/")[2]
 
 

@@ -93,7 +93,7 @@ def _place(one: Obstacle) -> str:
 
 
 def _blocked(health: Health) -> Iterator[str]:
-    """Yield, for each version, the features that older versions lack, with their count."""
+    """Yield, for each version, the features that older versions lack, with their counts."""
     for release in reversed(RELEASES):
         here = [one for one in health.obstacles if one.version == release.version]
         features: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""The answer of an indexing question as an HTML page or fragment."""
+"""The result of an indexing query as an HTML page or fragment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
-    """Return the answer as HTML without the page around it, for a notebook's cell."""
+    """The result as HTML without the page around it, for a notebook's cell."""
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _rows(answer)
     )

@@ -16,7 +16,7 @@ from hloscope.source import Span
 
 
 class OpTypes(Struct, frozen=True):
-    """One op: its place, name and opcode, the types of its results, or why there are none."""
+    """One op: its position, name, opcode and result types, or the reason why there are none."""
 
     span: Span | None
     name: str
@@ -27,7 +27,7 @@ class OpTypes(Struct, frozen=True):
 
     @property
     def refusal(self) -> HloscopeError | None:
-        """Why the op is refused, at the place of the op if no other is known."""
+        """The error about the op, at the op's position if the error has none."""
         error = self.error
         if error is None or error.span is not None:
             return error
@@ -35,7 +35,7 @@ class OpTypes(Struct, frozen=True):
 
 
 def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
-    """A row for each op; the types are spelled as the program's language has them."""
+    """A row for each op; types are in the program's language."""
     table = []
     spelled = once_for_each(spell)
     for row in rows:
@@ -51,7 +51,7 @@ def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
 
 
 def types_json(row: OpTypes) -> dict[str, Any]:
-    """One op as JSON has it."""
+    """One op as JSON."""
     line, column = row.span.line_col if row.span else (None, None)
     return {
         "line": line,
@@ -65,7 +65,7 @@ def types_json(row: OpTypes) -> dict[str, Any]:
 
 
 def type_json(type: Type) -> dict[str, Any]:
-    """The type as JSON has it: its text in MLIR, and of a tensor its element type and sizes.
+    """The type as JSON: its MLIR text, and for a tensor its element type and sizes.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> type_json(TensorType(ELEMENT_TYPES["f32"], (2, 3)))

@@ -1,4 +1,4 @@
-r"""An answer as LaTeX, for papers and notes: one `aligned` environment, needs `amsmath`."""
+r"""A result as LaTeX: one `aligned` environment, which needs `amsmath`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hloscope.visible import visible
 
 
 def to_latex(answer: Answer) -> str:
-    """The maps of an answer, one a line, with the name of the tensor that is touched.
+    """The maps of a result, one a line, each with the name of the accessed tensor.
 
-    Conditions that all maps have are stated once, below them.
+    Conditions that all maps share are stated once, below them.
     """
     rows = []
     shared = _shared(answer)
@@ -32,7 +32,7 @@ def to_latex(answer: Answer) -> str:
 
 
 def _shared(answer: Answer) -> list[str]:
-    """The conditions that all maps have, if there are several maps and all have a domain."""
+    """The conditions that all maps share; empty if there is one map, or one without a domain."""
     operands = [operand for output in answer.outputs for operand in output.touched]
     maps = [a.map for operand in operands for a in operand.accesses if a.map is not None]
     if len(maps) < 2 or any(m.is_undefined or m.is_known_empty for m in maps):
@@ -55,7 +55,7 @@ def _access(access: Access, shared: Collection[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text as LaTeX prints it.
+    r"""A text with LaTeX's special characters escaped.
 
     >>> print(escaped("a_b{1}"))
     a\_b\{1\}

@@ -1,4 +1,4 @@
-"""JSON as it is printed: in UTF-8 whatever names are, pretty or on one line."""
+"""Printed JSON: in UTF-8 for all names, indented or on one line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ else:
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """JSON in UTF-8: bytes of names that were none are escaped, as JSON does it."""
+    """JSON in UTF-8; bytes of names that are not UTF-8 are escaped as JSON does."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def json_line(value: Any) -> str:
-    """JSON on one line without spaces, and without the end of the line.
+    """JSON on one line without spaces; the line end is not included.
 
     >>> json_line({"maps": [1, 2]})
     '{"maps":[1,2]}'

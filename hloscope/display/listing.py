@@ -115,7 +115,7 @@ class Listing:
         return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
     def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
-        """The place in the source; the file without its folder where room is short."""
+        """The source position; without folders in a narrow table."""
 
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]
@@ -130,7 +130,7 @@ class Listing:
         return known
 
     def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
-        """The instruction as JSON has it."""
+        """The instruction as JSON."""
         origin = self._origin(ins)
         described: dict[str, Any] = {
             "name": ins.name,

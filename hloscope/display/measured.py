@@ -1,4 +1,4 @@
-"""Measured kernels as tables and JSON: time, bound, achieved bytes and operations a second."""
+"""Measured kernels as tables and JSON: time, bound, achieved bytes and operations per second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECOND: Final = 10**12
 def measured_table(
     groups: Sequence[Group[MeasuredCost]], grouping: Grouping, sort: str, top: int | None
 ) -> Table:
-    """Groups of measured kernels, with what they achieve and lose.
+    """Groups of measured kernels, with their achieved rates and lost time.
 
     Args:
         groups: All groups, with the totals of `sort`.
@@ -57,7 +57,7 @@ def _flops_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
 
 
 def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
-    """One measured instruction of schema `hloscope.measured/1`."""
+    """One measured instruction as in schema `hloscope.measured/1`."""
     kernel = row.kernel
     return {
         "name": row.instruction.name,

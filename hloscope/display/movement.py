@@ -25,7 +25,7 @@ from hloscope.visible import in_page
 
 
 def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
-    """The chain from its leaves on, the verdict, why, and what may stand there instead."""
+    """The chain from its sources on, the verdict with its reason, and a replacement."""
     rows = [["", leaf.value.name, "", print_type(leaf.type), ""] for leaf in chain.leaves]
     rows += [
         [str(k), step.name, opcode_of(step), print_type(step.type), _note(chain, step)]
@@ -43,7 +43,7 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
 
 
 def _passing_text(passing: Passing) -> str:
-    """Say whether the movement can change places with a neighbouring op, and the bytes then."""
+    """Whether the movement can be exchanged with a neighbouring op, and the bytes then."""
     where = "after" if passing.is_reduction else "before"
     told = f"{where} {opcode_of(passing.op)} `{passing.op.name}`"
     if passing.judged is None:
@@ -120,7 +120,7 @@ def _layouts(judged: Judgement) -> list[str]:
 
 
 def layout_text(layout: Layout) -> str:
-    """The order of the dimensions, the fastest-varying first, as HLO writes it."""
+    """The order of the dimensions in HLO's syntax, fastest-varying first."""
     return f"{{{','.join(map(str, layout.minor_to_major))}}}"
 
 

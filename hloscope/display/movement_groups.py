@@ -19,7 +19,7 @@ from hloscope.ir import Computation, Instruction, Module, TensorType, size_text
 from hloscope.movement import Chain, Figures, Kind, Savings, is_view
 
 _MOST_OPS: Final = 4
-"""Opcodes of a chain that the table shows."""
+"""Most opcodes of a chain in the table."""
 NO_LAYOUTS: Final = "the text has no layouts: arrays are row-major, layout copies are unknown"
 
 
@@ -27,13 +27,13 @@ NO_FUSIONS: Final = "no fusions: each op counts as a kernel"
 
 
 class MovementRow(Struct, frozen=True):
-    """A chain or kernel of movement as a row that is grouped.
+    """A row of a grouped table: a chain, or a kernel of data movement.
 
     Attributes:
-        figures: What it moves, and what of that can be saved.
-        instruction: The op that moves the bytes, else the last one with an origin.
+        figures: The bytes that it moves, and those that can be saved.
+        instruction: The op that moves the bytes, or else the last op with an origin.
         computation: The computation of the last op.
-        notes: What was assumed about how often it runs.
+        notes: Assumptions about how often it runs.
     """
 
     figures: Figures
@@ -50,7 +50,7 @@ class MovementRow(Struct, frozen=True):
 def grouped_movement(
     savings: Savings, module: Module, places: Sequence[Place], by: str
 ) -> tuple[list[Group[MovementRow]], Grouping]:
-    """A program's chains and kernels of movement in groups, those that save most bytes first.
+    """A program's chains and kernels of movement in groups, largest saving first.
 
     The totals of the groups are bytes moved; they add up to the bytes of the whole program.
 
@@ -58,7 +58,7 @@ def grouped_movement(
         savings: The bytes of each chain and kernel.
         module: The program.
         places: How often its computations run.
-        by: What is grouped by: one of `GROUPINGS`, or `scope:N`.
+        by: The grouping: one of `GROUPINGS`, or `scope:N`.
 
     Raises:
         UnknownNameError: No grouping has that name.
@@ -102,7 +102,7 @@ class _Structures:
 
 
 def _origin_op(found: Figures, module: Module) -> Instruction:
-    """The op of a chain that moves the bytes, or the last one that states an origin."""
+    """The op of a chain that moves the bytes, or else the last op with an origin."""
     values = [found.value]
     if found.chain is not None:
         blocking = found.chain.blocking
@@ -137,12 +137,12 @@ def movement_table(
 def _of_one(
     cell: Callable[[Group[MovementRow]], str],
 ) -> Callable[[Sequence[Group[MovementRow]]], str]:
-    """A cell that has a text for single groups only."""
+    """Return a cell function that has a text for single groups only."""
     return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
 
 
 def _name(group: Group[MovementRow]) -> str:
-    """The last op of the first chain, and how many chains are like it."""
+    """The last op of the first chain, and the number of other chains like it."""
     others = len(group.members) - 1
     name = group.first.figures.value.name
     return f"{name} and {others:,} like it" if others else name
@@ -163,7 +163,7 @@ def _ops(group: Group[MovementRow]) -> str:
 
 
 def _how(group: Group[MovementRow]) -> str:
-    """How the group's bytes can be saved, if in one way."""
+    """How the group's bytes can be saved; empty if there are several ways."""
     members = [row.figures for row in group.members if row.figures.how]
     ways = dict.fromkeys([found.how for found in members])
     if len(ways) != 1:
@@ -179,7 +179,7 @@ _NOUNS: Final = {
     Kind.MOVEMENT: ("real movement", "real movements"),
     Kind.UNDECIDED: ("undecided", "undecided"),
 }
-"""Chains of each verdict, one and several."""
+"""Nouns for chains of each verdict, singular and plural."""
 
 
 def movement_summary(savings: Savings) -> str:
@@ -211,7 +211,7 @@ def about_movement(savings: Savings) -> list[str]:
 def movement_groups_json(
     groups: Sequence[Group[MovementRow]], grouping: Grouping, most: int
 ) -> list[dict[str, Any]]:
-    """The groups of schema `hloscope.cancel/2`, each with its first members."""
+    """The groups as in schema `hloscope.cancel/2`, each with its first members."""
     every = shares([group.total for group in groups])
     return [
         {**_group_json(group, grouping, most), "share": share, "cumulated": cumulated}

@@ -1,8 +1,8 @@
-"""The picture of a chain of data movement: for each value its dimensions, coloured by the source's.
+"""The picture of a chain of data movement: the dimensions of each value, coloured by the source's.
 
-A row is a value; a box is a dimension, with its size.  Its stripes have the colours of the source's
-dimensions that it walks along; a hollow box walks along none: its elements are repeated.  The line
-beside it is the map to the source.
+A row is a value; a box is a dimension, with its size. Its stripes have the colours of the source's
+dimensions that it traverses. A hollow box traverses none: its elements are repeated. The line next
+to it is the map to the source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STYLE: Final = (
 
 
 def chain_svg(chain: Chain, figures: Figures) -> str:
-    """The chain from its sources down to the last op, as an SVG document."""
+    """The chain from its sources to the last op, as an SVG document."""
     body: list[str] = []
     y = _PAD + 44.0
     wide = 0.0
@@ -87,7 +87,7 @@ def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMa
 def _row(
     chain: Chain, leaf: Leaf, value: Instruction, m: IndexingMap | None, y: float
 ) -> tuple[list[str], float]:
-    """One value: what it is, its dimensions, and the map to the source."""
+    """One value: its op, its dimensions, and the map to the source."""
     moved = value is chain.blocking
     said = "source" if value is leaf.value else opcode_of(value)
     parts = [
@@ -114,14 +114,14 @@ def _row(
 
 
 def _walked(m: IndexingMap | None, k: int) -> list[int]:
-    """The source's dimensions that a dimension walks along."""
+    """The source's dimensions that a dimension traverses."""
     if m is None:
         return []
     return [r for r, e in enumerate(m.results) if Dim(k) in variables(e)]
 
 
 def _box(x: float, y: float, wide: float, size: int, sources: Sequence[int]) -> list[str]:
-    """A dimension: a stripe for each dimension of the source."""
+    """A dimension with a stripe for each dimension of the source."""
     parts = []
     for n, source in enumerate(sources):
         colour = COLOURS[source % len(COLOURS)]

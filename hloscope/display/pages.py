@@ -29,7 +29,7 @@ border-bottom:1px solid #e4e8ee}
 
 
 def page(title: str, fragment: str) -> str:
-    """A complete page around a fragment."""
+    """A complete page with the given fragment."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
@@ -38,17 +38,17 @@ def page(title: str, fragment: str) -> str:
 
 
 def styled(inside: str) -> str:
-    """A fragment in the style of all pages; what is wider than its place can be scrolled."""
+    """A fragment with the style of all pages; wide contents can be scrolled."""
     return f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n{inside}</div>\n'
 
 
 def preformatted(text: str) -> str:
-    """Text as HTML that keeps its lines and columns."""
+    """A text as HTML that keeps its lines and columns."""
     return f"<pre>{chr(10).join(map(in_page, text.split(chr(10))))}</pre>\n"
 
 
 def table_html(table: Table) -> str:
-    """A table as HTML; columns of numbers end at the same place."""
+    """A table as HTML; columns of numbers are flush right."""
     rows = [_row("th", table.header, table.right)]
     rows += [_row("td", row, table.right) for row in table.rows]
     return f"<table>\n{''.join(rows)}</table>\n"
@@ -64,7 +64,7 @@ def _row(tag: str, cells: Iterable[str], right: Sequence[int]) -> str:
 
 
 class Shown:
-    """An object that shows itself: as text where it is printed, as HTML in a notebook's cell.
+    """An object that displays itself: as text when printed, as HTML in a notebook's cell.
 
     `dir` lists its public names only.
     """

@@ -1,7 +1,8 @@
 """The parts of an access as short texts, for the other files of this package.
 
-A map's text states the bounds of every dimension variable, though they are nearly always those of
-the tensor asked about.  People read the parts below: what is touched, and when.
+The text of a map states the bounds of every dimension variable, which are nearly always those of
+the tensor that the access starts from. The texts here leave these out: they state what is accessed,
+and under which conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hloscope.affine import Dim, Expr, Range, Runtime, Var, to_text, variables
 from hloscope.indexing import Access, Constraint, IndexingMap, MapTexts, RuntimeVariable, map_texts
 
 _OPEN: Final = 1 << 62
-"""What is as large as this has no end that matters: no dimension has so many elements."""
+"""Bounds from here on count as infinite: no dimension has so many elements."""
 
 
 class AccessParts(NamedTuple):
@@ -21,9 +22,9 @@ class AccessParts(NamedTuple):
 
     Attributes:
         arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
-        element: What is touched, `(d0, s0)`.
-        where: Bounds and constraints beyond those of the tensor asked about, and what the names
-            for parts of long expressions stand for, one text each.
+        element: The accessed index, `(d0, s0)`.
+        where: Bounds and constraints other than those of the tensor that the access starts from,
+            and definitions of names for parts of long expressions, one text each.
         origins: For each runtime variable, `rt0 = %start[d0]`.
         claim: `exact`, or the precision and its reason.
     """
@@ -36,7 +37,7 @@ class AccessParts(NamedTuple):
 
 
 def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
-    """The texts about an access of a tensor, asked from a tensor with these sizes.
+    """The texts about an access from a tensor with these sizes.
 
     >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 7], d1 in [1, 3], "
     ...                       "s0 in [0, 9], d1 + s0 in [0, 9]")
@@ -74,7 +75,7 @@ def _where(m: IndexingMap, texts: MapTexts, sizes: Sequence[int]) -> tuple[str, 
 
 
 def in_sizes(m: IndexingMap) -> str:
-    """A map with variables that run below a size without a bound; empty if it has none.
+    """A map whose variables have bounds in terms of runtime sizes; empty if it has none.
 
     >>> text = "(d0){n} -> (d0), domain: d0 in [0, 9223372036854775806], n in [0, 99], d0 - n in "
     >>> in_sizes(IndexingMap.parse(text + "[-9223372036854775808, -1]"))
@@ -89,10 +90,9 @@ def in_sizes(m: IndexingMap) -> str:
 def _conditions(
     m: IndexingMap, texts: MapTexts, names: Mapping[Var, str], hidden: set[Var]
 ) -> Iterator[str]:
-    """Yield the bounds of variables that are not hidden, and the constraints, as text.
-
-    Then what names for parts stand for.
-    """
+    """Yield bounds of variables that are not hidden, constraints, and definitions of names."""
+    # A variable of a dimension with an unknown size has no upper bound; the constraint with the
+    # size, as a runtime variable, is shown in place of it.
     ends = dict(_size_ends(m))
     written = zip(m.constraints, texts.constraints, strict=True)
     rest = [text for c, text in written if c not in ends.values()]
@@ -116,7 +116,7 @@ def _conditions(
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
-    """Yield the constraints that bound variables whose own interval has no end."""
+    """Yield a constraint for each variable without an upper bound of its own."""
     found: set[Var] = set()
     for e, i in m.constraints:
         for v in variables(e):
@@ -124,6 +124,7 @@ def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
             is_open = box is not None and box.hi >= _OPEN and i.lo <= -_OPEN
             if isinstance(v, Runtime) or v in found or not is_open:
                 continue
+            # The constraint is `v` minus runtime values: solved for `v`, it is an upper bound.
             if all(isinstance(other, Runtime) for other in variables(e - v)):
                 found.add(v)
                 yield v, (e, i)
@@ -131,7 +132,7 @@ def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
 
 
 def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
-    """Where each runtime variable's value comes from, `rt0 = start[d0]`; nothing of nothing."""
+    """The source of each runtime variable's value, `rt0 = start[d0]`; empty for an empty map."""
     if not m.runtime or m.is_known_empty:
         return ()
     names = m.names

@@ -1,10 +1,9 @@
 """Pictures of tensors as grids of cells, as SVG without scripts, fonts or links.
 
-The last two dimensions are a grid; of the others, the first slices in which something is marked are
-drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell
-then stands for several elements and is marked if one of them is.  Under the cursor, a marked cell
-tells which elements it stands for, and how many of them are marked.  Where the reader prefers dark
-pages, the colours are others.
+The last two dimensions are a grid; of the other dimensions, the first slices with marked elements
+are drawn next to and below each other. A tensor that is larger than the grid is drawn in blocks: a
+cell represents several elements and is marked if one of them is. The tooltip of a marked cell
+states its elements, and how many of them are marked. Dark pages have other colours.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from hloscope.visible import in_page
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
 READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#56b48a", "#dfa021")
-"""Colours of what is read; the first is the darkest and drawn on top of the others."""
+"""Colours of read elements; the first is the darkest and is drawn on top of the others."""
 _PAGE, _FRAME, _EMPTY, _INK, _FAINT = "#ffffff", "#d5dbe3", "#eef1f5", "#1c2733", "#66717f"
 _DARK: Final = {
     _PAGE: "#14191f",
@@ -34,7 +33,7 @@ _DARK: Final = {
     READS[0]: "#9fd0ff",
     READS[1]: "#3d7fc4",
 }
-"""What dark pages have instead of a colour; the others are seen well on both."""
+"""Colours of dark pages by the light colour; other colours are legible on the two kinds."""
 _STYLE: Final = "".join(
     f'.hloscope-picture [{part}="{light}"]{{{part}:{dark}}}'
     for part, light, dark in [("stroke" if c == _FRAME else "fill", c, d) for c, d in _DARK.items()]
@@ -44,14 +43,14 @@ _CAPTION_CHAR, _COLUMNS = 8.0, 130
 """Width of a bold character of the caption, and characters of a line: longer ones are wrapped."""
 _LABEL, _SPACE, _WIDE = 15, 16, 340
 _ROOM: Final = 1080
-"""Panels beside each other are no wider; the others stand below."""
+"""Greatest width of a row of panels; further panels are placed below."""
 _TICK, _TICK_CHAR, _TICKS = 12, 5.6, 6
 _MOST_SLICES: Final = 1 << 14
-"""Slices are counted up to here."""
+"""Slices are counted up to this number."""
 
 
 class Mark(Struct, frozen=True):
-    """Elements of one colour, as disjoint boxes, and what they are."""
+    """Elements of one colour, as disjoint boxes, with a label."""
 
     boxes: Sequence[Box]
     colour: str
@@ -68,7 +67,7 @@ class Panel(Struct, frozen=True):
 
 
 class _Grid(Struct, frozen=True):
-    """How a tensor's last two dimensions become rows and columns of cells."""
+    """The mapping from a tensor's last two dimensions to rows and columns of cells."""
 
     height: int
     width: int
@@ -96,11 +95,11 @@ class _Grid(Struct, frozen=True):
 
     @property
     def is_blocks(self) -> bool:
-        """Does a cell stand for several elements?"""
+        """Does a cell represent several elements?"""
         return self.row_block * self.column_block > 1
 
     def cells(self, box: Box) -> Iterator[tuple[int, int, int]]:
-        """Row and column of each cell that a box of rows and columns meets, and how often."""
+        """Yield row and column of each cell that a box meets, with the number of elements in it."""
         *_, rows, columns = (range(1), range(1), *box)
         across = list(_per_block(_below(columns, self.width), self.column_block))
         for row, high in _per_block(_below(rows, self.height), self.row_block):
@@ -108,7 +107,7 @@ class _Grid(Struct, frozen=True):
                 yield row, column, high * wide
 
     def place(self, row: int, column: int) -> Box:
-        """The elements that a cell stands for, as rows and columns."""
+        """The elements of a cell, as rows and columns."""
         top, left = row * self.row_block, column * self.column_block
         return (
             range(top, min(top + self.row_block, self.height)),
@@ -117,12 +116,12 @@ class _Grid(Struct, frozen=True):
 
 
 def _below(side: range, size: int) -> range:
-    """The indices that there are: maps of a wrong program may lead to others."""
+    """The indices below `size`: maps of an invalid program may lead outside of the tensor."""
     return side[: max(0, -((side.start - size) // side.step))]
 
 
 def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
-    """The blocks that evenly spaced indices meet, and how many of the indices are in each."""
+    """Yield the blocks that evenly spaced indices meet, each with the number of indices in it."""
     if not side:
         return
     for at in range(side.start // block, side[-1] // block + 1):
@@ -133,7 +132,7 @@ def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
 
 
 def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()) -> str:
-    """The panels in rows, as an SVG document; the notes stand below all of them.
+    """The panels in rows, as an SVG document, with the notes below.
 
     >>> here = Mark([(range(1, 2), range(2, 3))], OUTPUT, "here")
     >>> picture = svg([Panel("x", (2, 3), [here])], caption="a < b")
@@ -178,12 +177,12 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
 
 
 def _wrapped(text: str) -> list[str]:
-    """The text in lines no wider than the picture; only names that are longer are broken."""
+    """The text in lines no wider than the picture; only longer names are broken."""
     return wrap(text, _COLUMNS, break_on_hyphens=False) or [text]
 
 
 def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
-    """SVG elements of a panel, its width and the y where it ends."""
+    """The SVG elements of a panel, its width, and the y coordinate of its end."""
     grid = _Grid.of(panel.shape)
     out: list[str] = []
     widest, broad = 0, 0.0
@@ -234,7 +233,7 @@ def _height(grid: _Grid, prefix: Index) -> float:
 def _slices(panel: Panel) -> tuple[list[Index], str]:
     """Return the leading indices of the slices to draw, and a note about omitted ones.
 
-    The first slice where nothing is marked.
+    If nothing is marked, it is the first slice.
     """
     prefixes: set[Index] = set()
     is_all = True
@@ -252,12 +251,12 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
 
 
 def _margin(grid: _Grid) -> float:
-    """Room for the labels of rows."""
+    """Width of the labels of rows."""
     return 4 + _TICK_CHAR * len(str(grid.height - 1))
 
 
 def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
-    """Indices beside the first cell of some rows and above that of some columns."""
+    """Yield the indices of some rows and columns, at the first cells."""
     wide = max(_TICK_CHAR * len(str(grid.width - 1)) + 4, grid.columns * grid.size / _TICKS)
     for column in range(0, grid.columns, -(-int(wide) // grid.size)):
         yield _text(

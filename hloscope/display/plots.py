@@ -1,7 +1,7 @@
-"""Plots of answers by matplotlib: rooflines, live bytes, costs and constraints of tiles, warps.
+"""Plots by matplotlib: rooflines, live bytes, costs and constraints of tiles, warps.
 
-Each function draws into axes of matplotlib, or into those of a new figure of pyplot, and returns
-them.  What a plot shows is decided by the answer alone.
+Each function draws into matplotlib axes, or into those of a new pyplot figure, and returns them.
+A plot depends on the result alone.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from hloscope.memory import ArrayUse
 from hloscope.tiling import Sweep, SymbolicTiles
 
 _NAMED: Final = 5
-"""Groups of kernels that a roofline names: those with the largest bound."""
+"""Number of groups that a roofline names: those with the largest bound."""
 _LARGEST_SIDE: Final = 256
-"""Tile sizes along an axis of allowed sizes: larger ones are not drawn."""
+"""Largest tile size on an axis of allowed sizes."""
 _MOST_ABOVE: Final = 1.6
-"""A device's size is a line if it is no more than so many times the peak."""
+"""A device's size is drawn if it is at most this multiple of the peak."""
 _MOST_TEXTS: Final = 200
-"""Cells of a heat map with a number in each of them."""
+"""Most cells of a heat map that show their numbers."""
 _KINDS: Final[Mapping[BufferKind, str]] = {
     "constant": "#39485a", "parameter": "#5b6b7c", "output": "#8696a7", "temporary": COLOURS[0],
 }  # fmt: skip
@@ -40,7 +40,7 @@ _KINDS: Final[Mapping[BufferKind, str]] = {
 
 
 def axes_of(axes: Any) -> Any:
-    """The axes, or those of a new figure of pyplot if there are none.
+    """The axes, or those of a new pyplot figure if `axes` is `None`.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -57,16 +57,16 @@ def _ticker() -> Any:
 
 
 def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: Any) -> Any:
-    """The kernels of a program under the roofs of its device; the step is a star.
+    """The kernels of a program under the roofs of its device; the whole program is a star.
 
-    Across is the arithmetic intensity, in operations for each byte that a kernel needs to move;
-    upwards are operations a second at its bound of time.  The area of a point is the group's share
-    of all bounds, its colour the unit that limits it.  The five groups with the largest bound have
-    numbers and names.
+    The x axis is the arithmetic intensity, in operations per byte of footprint; the y axis
+    operations per second at the time bound. The area of a point is the group's share of all bounds,
+    its colour the unit that limits it. The five groups with the largest bound have numbers and
+    names.
 
     Args:
         cost: The kernels and the device.
-        groups: The kernels in groups; the first of each stands for it.
+        groups: The kernels in groups; the first of each represents it.
         axes: Axes of matplotlib; a new figure if `None`.
 
     Raises:
@@ -116,7 +116,7 @@ def _intensity(kernel: KernelCost) -> float:
 
 
 def _rate(kernel: KernelCost) -> float:
-    """Operations a second at the bound."""
+    """Operations per second at the bound."""
     return kernel.footprint.flops / kernel.time.seconds
 
 
@@ -139,6 +139,8 @@ def _draw_roofs(
     highest = max(used.values(), default=0.0)
     left = min(intensities) / 4
     right = max([*intensities, highest / bandwidth]) * 4
+    # The memory roof ends where the highest compute roof starts: to its right another unit is the
+    # limit.
     edge = min(right, highest / bandwidth) if highest else right
     axes.plot([left, edge], [left * bandwidth, edge * bandwidth], color="#66717f", linewidth=1.2)
     middle = (left * edge) ** 0.5
@@ -158,7 +160,7 @@ def _draw_roofs(
 
 
 def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
-    """Number the points of groups, and write their names where no point can be: above the roof."""
+    """Number the points of groups, and list their names above the roof, where no point can be."""
     lines = []
     for number, group in enumerate(groups, 1):
         more = f" and {len(group.members) - 1} like it" if len(group.members) > 1 else ""
@@ -177,15 +179,15 @@ def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
 
 
 def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | None = None) -> Any:
-    """Bytes that are live over the schedule, by kind of buffer; the peak is marked.
+    """Live bytes over the schedule, by kind of buffer; the peak is marked.
 
-    The line is the least: results that stand in the memory of operands count once.
+    The line is `L(t)`, in which results that take the memory of operands count once.
 
     Args:
-        name: What the program is called.
+        name: The program's name.
         memory: Its buffers.
         axes: Axes of matplotlib; a new figure if `None`.
-        device: A device whose size is a line.
+        device: A device whose size is drawn as a line.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -220,7 +222,7 @@ def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | No
 
 
 def _live_bytes(memory: ProgramMemory, kind: BufferKind) -> Floats:
-    """Bytes of the buffers of a kind that are in use at each moment, on the device."""
+    """Bytes of the buffers of a kind that are live at each moment, on the device."""
     changes = [0] * (len(memory.device.least) + 1)
     for buffer in memory.buffers.buffers:
         if buffer.kind == kind and not buffer.space:
@@ -238,12 +240,12 @@ def plot_tile_costs(
 ) -> Any:
     """Fewest bytes moved over two tile sizes, as a heat map; the best tiling has a frame.
 
-    A cell stands for the cheapest tiling that has its two sizes and fits; it is empty if none fits.
+    A cell shows the cheapest tiling with its two sizes that fits; it is empty if none fits.
 
     Args:
         symbolic: The fusion.
-        costs: What its tilings move and need.
-        fits: Which of them the device can run.
+        costs: The costs of its tilings.
+        fits: For each tiling, whether the device can run it.
         chosen: Numbers of the parameters across and upwards.
         axes: Axes of matplotlib; a new figure if `None`.
 
@@ -287,7 +289,7 @@ def plot_tile_costs(
 
 
 def _parameter_text(symbolic: SymbolicTiles, number: int) -> str:
-    """What a tile size is of, for an axis."""
+    """The dimension of a tile size, for the label of an axis."""
     parameter = symbolic.parameters[number]
     kind = "contracted dimension" if parameter.is_contracting else "dimension"
     name = parameter.instruction.name
@@ -297,7 +299,7 @@ def _parameter_text(symbolic: SymbolicTiles, number: int) -> str:
 def plot_allowed_sizes(
     symbolic: SymbolicTiles, chosen: tuple[int, int], others: Sequence[int], axes: Any
 ) -> Any:
-    """Which tile sizes XLA's constraints allow, over two of the sizes.
+    """The tile sizes that XLA's constraints allow, over two of the sizes.
 
     Args:
         symbolic: The fusion.
@@ -333,14 +335,14 @@ def plot_allowed_sizes(
 
 
 def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
-    """The sectors that the lanes of an array's worst warp touch: a row for each lane.
+    """The sectors that the lanes of an array's worst warp access: a row for each lane.
 
-    Across are the different sectors in the order of their addresses; the darker a cell is, the more
-    bytes of the sector the lane touches.
+    The x axis has the distinct sectors in the order of their addresses; the darker a cell, the more
+    bytes of the sector the lane accesses.
 
     Args:
-        name: Of the kernel.
-        array: How the array is accessed.
+        name: Name of the kernel.
+        array: The accesses of the array.
         axes: Axes of matplotlib; a new figure if `None`.
 
     Raises:

@@ -1,7 +1,7 @@
 """Origin of an instruction in the source: metadata of HLO, locations of MLIR.
 
-A dump says it for nearly every instruction, in one of three ways: a file and line beside the name,
-a number in the tables of stack frames at the head of the module, or an MLIR location.
+Dumps state it for nearly every instruction, in one of three forms: a file and line in the metadata,
+a number in the tables of stack frames in the module's header, or an MLIR location.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Provenance(Struct, frozen=True):
     Attributes:
         op_name: The path of the framework's op, `jit(step)/transpose(jvp())/mul`; may be empty.
         op_type: The framework's kind of op; mostly empty.
-        trace: The places in the source, the innermost first; empty where nothing is said.
+        trace: The source positions, innermost first; empty if unknown.
     """
 
     op_name: str = ""
@@ -35,7 +35,7 @@ class Provenance(Struct, frozen=True):
 
     @property
     def source(self) -> Frame | None:
-        """The innermost place in the source."""
+        """The innermost source position; `None` if unknown."""
         return self.trace[0] if self.trace else None
 
     @property
@@ -70,9 +70,9 @@ def provenance_of(ins: Instruction, module: Module) -> Provenance:
 
 
 def training_pass(op_name: str) -> str:
-    """Return the pass of training that an op_name of JAX states; empty if it states none.
+    """Return the pass of training that a JAX op_name states; empty if it states none.
 
-    What is computed anew for the backward pass belongs to it.
+    Values recomputed for the backward pass count as backward.
 
     >>> [training_pass(f"jit(f)/{name}") for name in ("jvp()/mul", "transpose(jvp())/mul", "add")]
     ['forward', 'backward', '']
@@ -87,7 +87,7 @@ _SCHEDULED: Final = pattern(r'(\{(?:[^"]*"[^"]*")*?[ ,]*)scheduling_name="[^"]*"
 
 
 def _unscheduled(text: str) -> str:
-    """Metadata without the name that makes it another one for each instruction of a dump.
+    """Metadata without `scheduling_name`, which differs for each instruction of a dump.
 
     >>> _unscheduled('{op_name="x" scheduling_name="loop_fusion.7" stack_frame_id=3}')
     '{op_name="x"  stack_frame_id=3}'
@@ -98,6 +98,7 @@ def _unscheduled(text: str) -> str:
     return text if found is None else found[1] + text[found.end() :]
 
 
+# Thousands of instructions have equal metadata, and each is queried by several tables.
 @lru_cache(maxsize=1 << 13)
 def _of_metadata(text: str, preamble: str) -> Provenance:
     """Parse the metadata of a module whose text before the first computation is given."""
@@ -106,7 +107,7 @@ def _of_metadata(text: str, preamble: str) -> Provenance:
 
 
 def metadata_of(ins: Instruction, module: Module) -> Metadata:
-    """The metadata of an instruction, with its place in the source wherever that is written.
+    """The metadata of an instruction, with its source position in any of the three forms.
 
     Raises:
         ParseError: The metadata is not in its grammar.
@@ -127,7 +128,7 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
 
 
 def _of_location(location: object) -> Provenance:
-    """Parse an MLIR location: JAX puts the op_name around the place, or alone."""
+    """Parse an MLIR location: JAX names the op by a location around the position, or alone."""
     if location is mlir.UNKNOWN or not isinstance(location, mlir.Location):
         return Provenance()
     try:
@@ -138,17 +139,17 @@ def _of_location(location: object) -> Provenance:
 
 
 _TRACES: Final[dict[int, tuple[object, tuple[Frame, ...]]]] = {}
-"""Traces of locations, by identity, with the locations, so that no other gets their identity."""
+"""Traces by identity of the location; entries hold the locations, so identities stay unique."""
 _MOST_TRACES: Final = 1 << 13
 _DEEP: Final = 64
-"""Traces through more callers are not remembered: each would hold all those around it."""
+"""Most callers of a cached trace: longer ones would take quadratic memory."""
 
 
 def _trace(location: mlir.Location) -> tuple[Frame, ...]:
-    """The places in the source, the innermost first.
+    """The source positions of a location, innermost first.
 
-    Ops of one program share their callers, whose traces are remembered: AlphaFold's 85,257 ops have
-    542 callers, and 11 frames each; all origins take 3 s instead of 14 on a busy machine.
+    Ops of one program share their callers, whose traces are cached: AlphaFold's 85,257 ops have 542
+    callers, and 11 frames each; all origins take 3 s instead of 14 on a busy machine.
     """
     pending: list[tuple[mlir.Location, list[Frame]]] = []
     at: mlir.Location | None = location
@@ -172,7 +173,7 @@ def _trace(location: mlir.Location) -> tuple[Frame, ...]:
 
 
 def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location | None]:
-    """The frames before the outermost caller, and that one; `None` if there is none."""
+    """The frames before the outermost caller, and that caller; `None` if there is none."""
     at, name = mlir.resolve_location(location), ""
     while isinstance(at, mlir.NameLoc):
         name = at.name
@@ -183,9 +184,9 @@ def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location |
 
 
 def _name(location: mlir.Location) -> str:
-    """The outermost name."""
+    """The outermost name of a location; empty if it has none."""
     todo = [location]
-    seen: set[int] = set()  # what is fused may be so with itself
+    seen: set[int] = set()  # a fused location may contain itself
     while todo:
         at = todo.pop()
         if id(at) in seen:
@@ -202,7 +203,7 @@ def _name(location: mlir.Location) -> str:
 
 
 def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
-    """The places in the source, the innermost first; a name around a place is its function."""
+    """Yield the source positions, innermost first; a name around a position is its function."""
     todo = [(location, function)]
     while todo:
         at, name = todo.pop()
@@ -221,7 +222,7 @@ def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
 class SourcePattern(Struct, frozen=True):
     """A source file, or lines of it: `train.py`, `train.py:120`, `layers/attention.py:100-120`.
 
-    A file is given by the end of its path, or with `*` and `?`.
+    A file is given by the end of its path, or by a pattern with `*` and `?`.
     """
 
     file: str
@@ -242,7 +243,7 @@ class SourcePattern(Struct, frozen=True):
         return cls(file, int(first), int(last or first))
 
     def matches(self, frame: Frame) -> bool:
-        """Is the frame at this place?  A statement of several lines is at each of them."""
+        """Is the frame at this position? A statement of several lines is at each of them."""
         if self.first and not (
             frame.line <= self.last and self.first <= max(frame.end_line, frame.line)
         ):
@@ -257,7 +258,7 @@ class SourcePattern(Struct, frozen=True):
 
 
 def glob(pattern: str) -> re.Pattern[str]:
-    """A pattern with `*` for any text and `?` for any character; brackets stand for themselves.
+    """A regular expression for a pattern: `*` is any text, `?` any character, all else is literal.
 
     >>> bool(glob("f32[8,*]").fullmatch("f32[8,128]"))
     True

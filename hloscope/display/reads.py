@@ -1,4 +1,4 @@
-"""Pictures of an answer: one element of a tensor, and all elements that it reads."""
+"""Pictures of a result: one element of a tensor, and all elements that it reads."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir import TensorType, Type
 
 MAX_POINTS: Final = 1 << 18
-"""An access that touches more elements from one element, and no box, is said, not drawn."""
+"""Most elements of an access that are drawn, unless they are a box."""
 MAX_PANELS: Final = 8
 MAX_UNTOUCHED: Final = 4
-"""Operands that are not touched are named up to here, beyond counted: a tuple has many."""
+"""Most operands without accesses that are named; more are counted."""
 
 
 def to_svg(answer: Answer, at: Index | None = None) -> str:
-    """A picture of an element and of everything it touches.
+    """A picture of an element and the elements that it maps to.
 
     Args:
-        answer: Of several outputs, the first is drawn.
-        at: The element; the one in the middle if not given.
+        answer: The result; if it has several outputs, the first is drawn.
+        at: The element; by default the one in the middle.
 
     Raises:
         UnsupportedError: There is no tensor.
@@ -75,7 +75,7 @@ def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
 
 
 def _notes(answer: Answer, count: int) -> list[str]:
-    """Yield notes about tensors and outputs that are not drawn."""
+    """Notes about tensors and outputs that are not drawn."""
     notes = []
     if count > MAX_PANELS:
         notes.append(f"and {count - MAX_PANELS} tensors more")
@@ -95,7 +95,7 @@ def _notes(answer: Answer, count: int) -> list[str]:
 
 
 def _operands(output: OutputAnswer) -> list[tuple[str, Type, Accesses]]:
-    """The tensors that are read; of a tuple, each that is."""
+    """The name, type and accesses of each tensor that an output reads."""
     found: list[tuple[str, Type, Accesses]] = []
     for operand in output.touched:
         types = leaf_types(operand.type)
@@ -112,7 +112,7 @@ def has_element(sizes: Sequence[int], at: Index) -> bool:
 
 
 def element(sizes: Sequence[int], at: Index | None) -> Index:
-    """`at`, checked against the sizes; an element in the middle where it is `None`.
+    """Check `at` against the sizes; return it, or an element in the middle if it is `None`.
 
     >>> element((4, 7), None)
     (2, 3)
@@ -192,9 +192,11 @@ def touched(access: Access, at: Index) -> set[Index] | None:
 def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], bool] | None:
     """Return the elements that some accesses read, as boxes, and whether these are disjoint.
 
-    `None` if that can't be told.  Runtime variables have their lowest values.
+    `None` if the elements are unknown or too many. Runtime variables have their lowest values.
     """
     whole = [whole_box(access, at) for access in accesses]
+    # One box needs no points. Several may overlap, and then their number of elements is known only
+    # from the points.
     boxes = outermost([box for some in whole if some is not None for box in some])
     if None not in whole and len(boxes) < 2:
         return boxes, True

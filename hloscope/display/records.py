@@ -1,4 +1,4 @@
-"""Answers as rows with typed columns: the tables of pandas, Arrow and Polars."""
+"""Results as rows with typed columns, for pandas, Arrow and Polars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 class Tabular(Shown):
-    """An answer that is also a table: the same rows and columns for every library of tables.
+    """A result that is also a table, with equal rows and columns in every table library.
 
     A class states its columns in `columns` and gives one mapping for each row in `records`.
     """
@@ -31,7 +31,7 @@ class Tabular(Shown):
         raise NotImplementedError
 
     def records(self) -> Iterable[Mapping[str, Any]]:
-        """The rows by the names of columns; what is not known is `None` or left out."""
+        """The rows as mappings by column name; unknown values are `None` or left out."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
@@ -48,7 +48,7 @@ class Tabular(Shown):
         return arrow.table(self._values(), schema=schema)
 
     def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`; its types are those that know missing values.
+        """The rows as a `pandas.DataFrame`, with nullable types.
 
         Raises:
             InputError: pandas is not installed.
@@ -71,7 +71,7 @@ class Tabular(Shown):
         return polars.DataFrame(self._values(), schema=schema)
 
     def _values(self) -> dict[str, list[Any]]:
-        """The values of each column, as its type takes them."""
+        """The values of each column, converted for its type."""
         columns = self.columns
         found: dict[str, list[Any]] = {name: [] for name in columns}
         for record in self.records():

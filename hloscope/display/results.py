@@ -18,7 +18,7 @@ MOST_SHOWN: Final = 1000
 
 
 def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = False) -> str:
-    """A result as text; of a tuple, each part on its own lines.
+    """A result as text; each part of a tuple is on separate lines.
 
     Args:
         value: The value.
@@ -40,7 +40,7 @@ def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = F
 
 
 def result_json(value: Value, type_: Type) -> Any:
-    """A result as JSON has it: of a tuple, a list."""
+    """A result as JSON; a tuple is a list."""
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
         return [result_json(v, t) for v, t in zip(value, type_.elements, strict=True)]
@@ -61,7 +61,7 @@ def _described(found: Statistics) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A number as JSON has it: what is not finite as text, a complex one as a pair."""
+    """A number as JSON: infinities and NaN as text, a complex number as a pair."""
     if isinstance(value, complex):
         return [_number(value.real), _number(value.imag)]
     if value is None or isinstance(value, int):
@@ -71,7 +71,7 @@ def _number(value: Any) -> Any:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """A comparison as JSON has it."""
+    """A comparison as JSON."""
     found: dict[str, Any] = {
         "instructions": finding.instructions,
         "of": finding.of,
@@ -131,13 +131,13 @@ def finding_text(finding: Finding) -> Iterator[str]:
 
 
 def _how_many(finding: Finding) -> str:
-    """How many instructions were compared, of how many."""
+    """The number of compared instructions, and of all."""
     of = f" of {finding.of:,}" if finding.of else ""
     return f"{finding.instructions:,}{of} instructions"
 
 
 def _about_sources(finding: Finding) -> Iterator[str]:
-    """Say how many instructions are matched by their source location."""
+    """A note on the instructions matched by their source position."""
     if finding.by_source:
         yield f"matched by op_name, source and shape: {finding.by_source:,}"
     if finding.unlike and finding.instruction is None:

@@ -1,4 +1,4 @@
-"""Shapes of a picture, which are written as SVG or drawn by a page's own program."""
+"""Shapes of a picture, which are written as SVG or drawn by a page's script."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Picture(NamedTuple):
 
 
 def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Shape:
-    """A line of text; `kind` is its class, `anchor` says which of its points is at `x`."""
+    """A line of text; `kind` is its class, `anchor` the point of the text that is at `x`."""
     attributes = {"x": f"{x:g}", "y": f"{y:g}"}
     if kind:
         attributes["class"] = kind

@@ -1,4 +1,4 @@
-"""Sizes of arrays as text and JSON: the data, and the padding of tiles where there is some."""
+"""Sizes of arrays as text and JSON: the data, and the padding of tiles if there is any."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hloscope.ir import Type, array_bytes, size_text
 
 
 def padded_text(type: Type) -> str:
-    """Bytes of a type, and with the padding of its tiles where that is more.
+    """Bytes of a type, with its padded bytes if there are more.
 
     Empty if an array has a size without a bound.
 
@@ -19,7 +19,7 @@ def padded_text(type: Type) -> str:
 
 
 def padding_text(type: Type) -> str:
-    """The padded bytes of a type in brackets, with a space before; empty if nothing is padded."""
+    """The padded bytes of a type in brackets, after a space; empty without padding."""
     found = array_bytes(type)
     if found is None or found.padded == found.data:
         return ""

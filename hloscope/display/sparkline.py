@@ -1,4 +1,4 @@
-"""A course of figures as one line of text."""
+"""A series of numbers as one line of block characters."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from itertools import pairwise
 from typing import Final
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-"""Eighths of the highest figure, rounded up: what is not nothing is seen."""
+"""Eighths of the highest number, rounded up: a number above 0 is visible."""
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Figures that are not negative as blocks of eight heights, each the highest of its part.
+    """Non-negative numbers as blocks of eight heights; each block shows the highest of its part.
 
     Args:
-        values: The figures.
-        width: Blocks at most; of more figures, neighbours share one.
+        values: The numbers.
+        width: Most blocks; if there are more numbers, neighbours share one.
 
     >>> sparkline([0, 1, 50, 100, 60, 10, 0, 0], 4)
     '▁█▅ '

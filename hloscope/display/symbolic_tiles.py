@@ -1,4 +1,4 @@
-"""The symbolic tiles of a fusion as XLA's analysis prints them."""
+"""The symbolic tiles of a fusion in the format of XLA's analysis."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hloscope.walks import nested
 
 
 def symbolic_text(tiles: SymbolicTiles) -> str:
-    """Every tiled instruction with its symbolic tile and map, regions indented."""
+    """Every tiled instruction with its symbolic tile and map; regions are indented."""
     return "\n".join(_Printer(tiles).lines(tiles.nodes, ""))
 
 
 class _Printer:
-    """Names for tiles: that of the instruction with a number."""
+    """Names for tiles: the instruction's name with a number."""
 
     def __init__(self, tiles: SymbolicTiles) -> None:
         self._names: Final[dict[int, str]] = {}

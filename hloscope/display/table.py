@@ -1,4 +1,4 @@
-"""Columns of text: what the command prints, to a pipe or fitted into a terminal's width."""
+"""Tables of text, printed as columns for a pipe, or fitted to a terminal's width."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hloscope.lazy import pattern
 
 Side: TypeAlias = Literal["left", "right"]
 _NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
-"""A number as tables show it, with a unit."""
+"""A number with a unit, as tables show it."""
 NARROWEST: Final = 12
-"""Cells are not cut to less."""
+"""Least width of a cut cell."""
 
 
 class Table(NamedTuple):
-    """Cells of text, and how they may be arranged.
+    """Cells of text, with the options of their layout.
 
     Attributes:
         header: Titles of the columns.
         rows: Cells of each row.
         right: Columns of numbers.
-        cut: Where room is short: columns whose cells may be shortened, and on which side.
-        optional: Where room is short: columns that may be left out, the first first.
+        cut: Columns whose cells may be shortened on a narrow terminal, and the side.
+        optional: Columns that may be left out on a narrow terminal, in this order.
     """
 
     header: Sequence[str]
@@ -35,12 +35,12 @@ class Table(NamedTuple):
 
 
 def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
-    """The table with one row for all that differ in some columns only; the first says how many.
+    """The table with one row for all rows that differ only in some columns.
 
     Args:
-        table: With the rows in their order.
-        but: Columns that may differ; the first of them is told how many more there are.
-        top: Keep only so many rows.
+        table: The table; the order of rows is kept.
+        but: Columns that may differ; the number of merged rows is added to the first of them.
+        top: Most rows in the result.
 
     >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])
     >>> [row for row in alike(table, [1]).rows]
@@ -67,14 +67,14 @@ def columns(
     right: Iterable[int] = (),
     widest: int | None = None,
 ) -> str:
-    """The rows as lines whose cells start in the same column; no spaces at line ends.
+    """The rows as lines with aligned columns, without spaces at line ends.
 
     Args:
-        rows: Cells of each row; short rows are filled up.
+        rows: Cells of each row; short rows are padded.
         indent: Spaces before each line.
         gap: Spaces between columns.
-        right: Columns that end, instead of start, at the same place.
-        widest: What a column has room for at most; longer cells move the rest of their line only.
+        right: Columns that are flush right.
+        widest: Largest width of a column; a longer cell shifts only the rest of its line.
 
     >>> print(columns([["name", "size"], ["scores", "8"], ["x", "16"]], right=[1]))
     name    size
@@ -97,7 +97,7 @@ def columns(
 
 
 def fitted(table: Table, width: int) -> str:
-    """A ruled table that is no wider than `width` if columns that may be cut can be cut so far.
+    """A table with a rule, no wider than `width` if its columns can be cut that far.
 
     >>> row = ["scores", "jit(f)/attention/softmax"]
     >>> print(fitted(Table(["name", "from"], [row], cut={1: "left"}), 22))
@@ -108,6 +108,8 @@ def fitted(table: Table, width: int) -> str:
     cells = _filled([table.header, *table.rows])
     widths = _widths(cells)
     shown = list(range(len(widths)))
+    # Cutting cells loses less than dropping a column, so columns are dropped one by one only while
+    # cutting does not suffice.
     for dropped in [None, *table.optional]:
         if dropped is not None:
             shown.remove(dropped)
@@ -124,8 +126,8 @@ def fitted(table: Table, width: int) -> str:
 def tab_separated(table: Table) -> str:
     r"""The rows with tabs between cells; tabs and line ends in cells become spaces.
 
-    A spreadsheet would calculate a cell that begins with `=`, `+`, `-` or `@`: unless the cell is a
-    number, an apostrophe stands before it.
+    A spreadsheet would evaluate a cell that starts with `=`, `+`, `-` or `@`: unless the cell is a
+    number, an apostrophe is put before it.
 
     >>> tab_separated(Table(["a", "b"], [["-1", '=HYPERLINK("x")']]))
     'a\tb\n-1\t\'=HYPERLINK("x")'
@@ -142,7 +144,7 @@ def tab_separated(table: Table) -> str:
 
 
 def _no_formula(cell: str) -> str:
-    """The cell's text, with an apostrophe if a spreadsheet would take it for a formula."""
+    """The cell, after an apostrophe if a spreadsheet would read it as a formula."""
     if not cell.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
         return cell
     return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
@@ -161,13 +163,15 @@ def _widths(table: Sequence[Sequence[str]]) -> list[int]:
 def _room(
     widths: Sequence[int], shown: Sequence[int], cuts: Mapping[int, Side], width: int
 ) -> dict[int, int]:
-    """Widths of the columns, the widest of those that may be cut made narrower, down to a limit."""
+    """Widths of the columns: the widest that may be cut is narrowed first, down to a limit."""
     room = {i: widths[i] for i in shown}
     while (over := sum(room.values()) + 2 * (len(shown) - 1) - width) > 0:
         cuttable = sorted((i for i in room if i in cuts), key=lambda i: room[i])
         if not cuttable or room[cuttable[-1]] <= NARROWEST:
             break
         first = cuttable[-1]
+        # One step narrows the widest column to the next widest: the steps are few however wide the
+        # cells are.
         second = room[cuttable[-2]] if len(cuttable) > 1 else NARROWEST
         step = max(1, min(over, room[first] - max(second, NARROWEST)))
         room[first] -= step

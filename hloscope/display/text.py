@@ -1,4 +1,4 @@
-"""Answers as plain text: for people, and as XLA's `print_indexing` writes them."""
+"""Results as plain text: for readers, and in the format of XLA's `print_indexing`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_NAMED: Final = 64
-"""Of more operands that are not touched only the number is told."""
+"""Most unread operands that are named; of more there is the number."""
 WIDTH: Final = 100
-"""Where the conditions of a map would make a line longer, they stand below it."""
+"""Longest line with the conditions of a map; else they are printed below it."""
 _BELOW: Final = "\n      for "
-"""What conditions below a map begin with."""
+"""The start of conditions below a map."""
 
 
 def to_text(answer: Answer) -> str:
-    """Return the answer as text: the instruction, then each operand with its maps."""
+    """The result as text: the instruction, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
         told, blocks = dict[tuple[str, ...], str](), _Blocks()
@@ -52,7 +52,7 @@ def _origin(answer: Answer) -> str:
 
 
 def headline(ins: Instruction, opcode: str) -> str:
-    """The instruction on one line: `name = shape opcode(operands)`; long lists are cut."""
+    """The instruction on one line, `name = shape opcode(operands)`, with long lists shortened."""
     match ins.op:
         case Parameter(number):
             inside = str(number)
@@ -67,7 +67,7 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(
     answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
-    """Yield what an element of an output reads; a long list that repeats refers to the first."""
+    """Yield the accesses of an output; a long list that repeats refers to the first one."""
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":
@@ -98,9 +98,9 @@ def _untouched(answer: Answer, output: OutputAnswer) -> str:
 
 
 class _Blocks:
-    """Texts of one answer that repeat: thousands of outputs may read the same operands.
+    """A cache of texts for one result, because thousands of outputs may read the same operands.
 
-    The answer keeps what the keys are the identities of.
+    Keys are identities of objects that the result keeps alive.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Blocks:
         self._elements: dict[Dims, str] = {}
 
     def body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """The lines about an operand, after its title."""
+        """The lines about an operand below its title."""
         key = sizes, id(operand.check), *map(id, operand.accesses)
         known = self._bodies.get(key)
         if known is None:
@@ -118,7 +118,7 @@ class _Blocks:
         return known
 
     def _body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """Return the lines of an operand, cached; maps that differ in the array only share them."""
+        """Build the lines of an operand; maps that differ only in the tuple index share them."""
         if len(operand.accesses) != 1:
             return _lines_about(operand, sizes)
         (access,) = operand.accesses
@@ -149,7 +149,7 @@ class _Blocks:
 
 
 def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) -> Iterator[str]:
-    """Yield the reads of very many operands; those of one type and with equal maps together."""
+    """Yield the accesses of very many operands; those with equal types and maps share an entry."""
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:
         key = known.type(operand.type), known.body(operand, sizes)
@@ -165,7 +165,7 @@ def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) ->
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Numbers in rising order, those that follow each other as a run.
+    """Ascending numbers as text, with consecutive numbers as ranges.
 
     >>> runs([0, 1, 2, 5, 7, 8])
     '0-2, 5, 7-8'
@@ -180,7 +180,7 @@ def runs(numbers: Iterable[int]) -> str:
 
 
 def _reached(answer: Answer) -> Iterator[str]:
-    """Yield the outputs that depend on an element of the operand, one after another."""
+    """Yield the outputs that depend on an element of the operand, in order."""
     reached: dict[int, list[tuple[OutputAnswer, OperandAnswer]]] = {}
     for output in answer.outputs:
         for operand in output.touched:
@@ -217,7 +217,7 @@ def output_name(answer: Answer, output: OutputAnswer) -> str:
 
 
 def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED) -> str:
-    """The names of the operands of which nothing is touched; their number if more than `most`."""
+    """The names of operands without accesses; their number if there are more than `most`."""
     count = len(output.operands) - len(output.touched)
     if count > most:
         return f"{count} {answer.what}s"
@@ -257,19 +257,19 @@ def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
 
 
 def _proofs(outputs: Sequence[OutputAnswer]) -> list[str]:
-    """The different proofs that operands are not touched, a line for each."""
+    """The distinct proofs that operands are not read, a line for each."""
     checks = [o.check for output in outputs for o in output.checked_untouched]
     checks += [output.proved_together[0] for output in outputs if output.proved_together]
     return _proof_lines(checks)
 
 
 def _proof_lines(checks: Iterable[Check | None]) -> list[str]:
-    """The different proofs, a line for each."""
+    """The distinct proofs, a line for each."""
     return list(dict.fromkeys(f"    proof: {check}" for check in checks if check))
 
 
 def _filled(head: str, items: Sequence[str]) -> list[str]:
-    """Lines no wider than they need to be, broken between items only."""
+    """Wrap items into lines, with breaks between items only."""
     lines = [f"      {head}{items[0]}"]
     for item in items[1:]:
         if len(lines[-1]) + len(item) + 2 > WIDTH:
@@ -281,12 +281,12 @@ def _filled(head: str, items: Sequence[str]) -> list[str]:
 
 
 def _arrow(access: Access, parts: AccessParts) -> str:
-    """The map, after the number of the array it is about, where there are several."""
+    """The map, after the tuple index of its tensor if that is not 0."""
     return f"{{{access.leaf}}} {parts.arrow}" if access.leaf else parts.arrow
 
 
 def _lines(*cells: list[str]) -> list[str]:
-    """Lines of columns; a column without any text takes no room."""
+    """Lines of aligned columns; empty columns take no space."""
     used = [column for column in cells if any(column)]
     if len(cells[0]) == 1:
         return ["    " + "   ".join([cell for (cell,) in used])]
@@ -294,7 +294,7 @@ def _lines(*cells: list[str]) -> list[str]:
 
 
 def to_print_indexing(answer: Answer) -> str:
-    """The answer line by line as XLA's tool `print_indexing` prints it.
+    """The result line by line in the format of XLA's tool `print_indexing`.
 
     Source: XLA `tools/print_indexing`; its test's expected output.
 

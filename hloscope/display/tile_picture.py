@@ -1,7 +1,7 @@
 """A picture of an output tile, and of the elements that it reads of each operand.
 
-Drawn is a tile that shows most: one whose box has holes, or that shares elements with another, else
-one in the middle.
+The tile is one whose box has holes, or that shares elements with another tile, or else one in the
+middle.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hloscope.tiling import OperandTiles, TileReport
 from hloscope.visible import in_page
 
 MAX_POINTS: Final = 1 << 17
-"""A tile that reads more elements is drawn as the box around them."""
+"""Most elements that a drawn tile reads."""
 MAX_PANELS: Final = 8
 _HOLES, _SHARED, _EDGE = "#c92a2a", "#dfa021", "#b79ced"
 
 
 def tiles_svg(report: TileReport) -> str:
-    """The output with a tile, and each operand with what the tile reads.
+    """The output with a tile, and each operand with the elements that the tile reads.
 
     Raises:
         ValueError: No tile sizes were given.
@@ -55,7 +55,7 @@ def tiles_svg(report: TileReport) -> str:
 
 
 def tiles_html(report: TileReport, *, whole: bool = True) -> str:
-    """The picture and the text, as a page or for the inside of one."""
+    """The picture and the text, as a page, or as a fragment if not `whole`."""
     drawn = tiles_svg(report) if report.sizes is not None else ""
     inside = styled(f"{drawn}<pre><code>{in_page(tiles_text(report))}</code></pre>\n")
     title = headline(report.instruction, opcode_of(report.instruction))
@@ -68,6 +68,7 @@ def _list(index: Sequence[int]) -> str:
 
 def _shown(report: TileReport) -> Index:
     """The tile to draw."""
+    # A counterexample shows why XLA's tile is not exact: it is the most instructive tile.
     for example in ("missing", "overlap"):
         for o in report.operands:
             found = getattr(o.exact, example)
@@ -79,7 +80,7 @@ def _shown(report: TileReport) -> Index:
 
 
 def _edges(shape: Index, sizes: Index) -> Iterator[Mark]:
-    """The tiles at the ends of dimensions that tiles do not divide."""
+    """Yield the partial tiles at the ends of dimensions that tile sizes do not divide."""
     for d, (n, size) in enumerate(zip(shape, sizes, strict=True)):
         if n % size:
             start = n - n % size
@@ -134,6 +135,8 @@ def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
     sides = []
     for column in zip(*elements, strict=True):
         low = min(column)
+        # The elements of a column are `low` plus multiples of the gcd of the differences: the
+        # tightest strided box.
         step = gcd(*[x - low for x in column])
         sides.append(range(low, max(column) + 1, max(step, 1)))
     if box_size(sides) > MAX_POINTS:

@@ -93,7 +93,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
 
 
 def parameter_text(p: Parameter) -> str:
-    """Name the dimension of a tile size."""
+    """The dimension that a tile size belongs to."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
         return f"{of} of the left operand of {p.instruction.name}, contracted"
@@ -125,7 +125,7 @@ def _row(tiled: TiledInstruction) -> list[str]:
 
 
 def offsets_text(tiled: TiledInstruction) -> str:
-    """Where the tile of a program begins, and for which programs there is one."""
+    """The start of a program's tile, and the programs that have one."""
     texts = map_texts(tiled.offsets)
     found = texts.arrow.partition(" -> ")[2]
     limits = [f"{e} in [{i.lo}, {i.hi}]" for e, i in texts.constraints]

@@ -1,4 +1,4 @@
-"""Tiling spaces and tiled kernels as text, which begins as XLA's does, and as JSON."""
+"""Tiling spaces and tiled kernels as JSON, and as text that starts as XLA's does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLE: Final = replace(STYLES["default"], metadata=False, backend_config=False)
 
 
 def _line(ins: Instruction) -> str:
-    """The instruction as HLO prints it; what HLO lacks, by its name."""
+    """The instruction as HLO prints it; by its name if HLO lacks the op."""
     try:
         return print_instruction(ins, style=_STYLE)
     except (UnsupportedError, VerifyError, ValueError):
@@ -76,7 +76,7 @@ def kernel_text(kernel: TiledKernel) -> str:
 
 
 def _names(region: TiledRegion) -> dict[RegionInstruction, str]:
-    """A name for every tiled instruction, numbered in the order of the text."""
+    """A name for every tiled instruction, numbered in program order."""
     names: dict[RegionInstruction, str] = {}
     counts: Counter[str] = Counter()
 

@@ -1,4 +1,4 @@
-"""The computations of a program, each below the one that calls it, as rows and JSON."""
+"""The call tree of a program's computations, as rows and JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Branch(NamedTuple):
 
 
 def branches(root: Computation) -> Iterator[Branch]:
-    """The computations that one calls, directly or not, each in full where it comes first."""
+    """The computations that one calls, directly or not, each expanded at its first occurrence."""
     seen: set[Computation] = set()
     stack: list[Branch] = [Branch(root, 0, Counter(), False)]
     while stack:
@@ -48,7 +48,7 @@ def branches(root: Computation) -> Iterator[Branch]:
 
 
 def tree_table(listed: list[Branch]) -> Table:
-    """A row for each computation, further to the right the deeper it is."""
+    """A row for each computation, indented by its depth."""
     rows = [
         [
             f"{'  ' * b.depth}{b.computation.name}",
@@ -70,7 +70,7 @@ def _line(computation: Computation) -> str:
 
 
 def branch_json(branch: Branch) -> dict[str, Any]:
-    """One computation of the tree as JSON has it."""
+    """One computation of the tree as JSON."""
     computation = branch.computation
     return {
         "name": computation.name,

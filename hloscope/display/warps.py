@@ -1,6 +1,6 @@
 """Pictures of warps: the sectors that 32 lanes access, and bank conflicts.
 
-SVG without scripts, fonts or links; where the reader prefers dark pages, the colours are others.
+They are SVG without scripts, fonts or links, with other colours on dark pages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Drawn(Struct, frozen=True):
 def warps_svg(answer: Coalescing) -> str:
     """Draw the typical and the worst warp of each array, and the banks of shared memory.
 
-    Blue: sectors that are used; orange below: the part of them that nobody asked for.
+    Blue marks used sectors; orange, below, their unused part.
     """
     drawn: list[_Drawn] = []
     shown = [a for a in answer.arrays if a.traffic is not None and a.traffic.typical is not None]
@@ -55,16 +55,16 @@ def warps_svg(answer: Coalescing) -> str:
         drawn.append(_beside([_bank(bank) for bank in answer.banks]))
     caption = [answer.name, answer.model]
     if left_out > 0:
-        caption.append(f"{left_out} more arrays, which waste less, are not drawn")
+        caption.append(f"{left_out} more arrays with fewer unused bytes are not drawn")
     if not drawn:
         caption.append("its lanes are unknown")
     return _document(caption, drawn)
 
 
 def banks_svg(bank: BankUse, model: str) -> str:
-    """The lanes of the worst request, and the bank each of them asks.
+    """The lanes of the worst request, and the bank that each of them accesses.
 
-    Blue: a bank that is asked for one word; orange: one that is asked for several.
+    Blue marks a bank with one word; orange a bank with several words.
     """
     return _document([bank.what, model], [_bank(bank)])
 
@@ -97,7 +97,7 @@ def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
 
 
 def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
-    """The drawings beside each other, as far as there is room."""
+    """The drawings side by side, as many as fit in a row."""
     rows: list[list[_Drawn]] = []
     for part in drawn:
         used = sum([other.width + GAP for other in rows[-1]]) if rows else ROOM
@@ -109,7 +109,7 @@ def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
 
 
 def _array(array: ArrayUse) -> _Drawn:
-    """The typical warp, and the worst beside it where it is another."""
+    """The typical warp, and next to it the worst one if that is another."""
     traffic = array.traffic
     assert traffic is not None
     kind = "output" if array.is_output else "operand"
@@ -154,7 +154,7 @@ def _beside(parts: Sequence[_Drawn]) -> _Drawn:
 
 
 def _warp(title: str, request: Request) -> _Drawn:
-    """Lanes as rows, sectors as columns; below, how much of each sector is used."""
+    """Lanes as rows, sectors as columns; below, the used part of each sector."""
     touched = _bytes_by_sector(request)
     sectors = sorted(touched)[:MOST_COLUMNS]
     place = {sector: k for k, sector in enumerate(sectors)}

@@ -1,4 +1,4 @@
-"""Pictures with sliders, in notebooks that have ipywidgets."""
+"""Pictures with sliders, for notebooks with ipywidgets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hloscope.lazy import lazy
 
 
 def sliders(picture: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
-    """A picture with a slider for each of its arguments; the first picture without ipywidgets.
+    """A picture with a slider for each of its arguments; without ipywidgets the first picture.
 
     Args:
         picture: Makes an answer that shows itself in a notebook.
