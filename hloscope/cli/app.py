@@ -1,8 +1,8 @@
 """The group of commands: its members, and the messages and exit codes of all of them.
 
-Results go to the standard output, everything else to the standard error.  Exit codes: 0 success, 1 a
-check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 a defect
-of hloscope; 130 after an interrupt and 141 after a broken pipe, as in shells (`EXIT_CODES`).
+Results go to the standard output, everything else to the standard error.  Exit codes: 0 success,
+1 a check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 a
+defect of hloscope; 130 after an interrupt and 141 after a broken pipe, as in shells (`EXIT_CODES`).
 """
 
 from __future__ import annotations

@@ -102,7 +102,10 @@ def cancel(
 
 
 def _is_other(text: str) -> bool:
-    """Is a file, an instruction in a file, or a map meant, not an instruction of the first file?"""
+    """Does the argument name a file, an instruction in a file, or a map?
+
+    Otherwise it names an instruction of the first file.
+    """
     return is_map(text) or os.path.exists(text) or os.path.exists(text.rpartition(":")[0])
 
 

@@ -152,7 +152,7 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
 
 
 def print_long_json(value: Mapping[str, Any]) -> None:
-    """Print an object on one line without spaces, piece by piece: lists in it are very long."""
+    """Print an object on one line without spaces, piece by piece, as its lists are very long."""
     if sys.stdout is not None:  # else it was closed when the process started
         sys.stdout.writelines(_pieces(value))
 

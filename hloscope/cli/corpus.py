@@ -1,4 +1,4 @@
-"""`index --all` of many programs: answers in the order of the files, errors beside them."""
+"""`index --all` for many programs: results in the order of the files, errors on stderr."""
 
 from __future__ import annotations
 

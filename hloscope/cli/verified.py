@@ -12,9 +12,9 @@ from hloscope.source import Source
 
 
 def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
-    """The programs of a text, verified; ends with all findings about the first wrong one.
+    """The verified programs of a text; an invalid one ends the command with its findings.
 
-    What would be computed of a wrong program has no meaning.
+    Results computed from an invalid program have no meaning.
     """
     for module in modules_of(source, split=split):
         wrong = findings(module)
