@@ -305,14 +305,14 @@ class _Gathering:
         analysis = self.program.analysis
         every = [*ins.operands, *analysis.captured(ins)]
         if len(every) > MOST_ASKED_FROM:
-            return [], f"the way back from {len(every):,} operands is not told; "
+            return [], f"input-to-output maps of {len(every):,} operands are left out; "
         outputs = analysis.tensors(ins.type)
         found: list[tuple[int, int, list[int]]] = []
         left_out = ""
         for operand, value in enumerate(every):
             tensors = analysis.tensors(value.type)
             if len(tensors) > MOST_ASKED_FROM:
-                left_out = f"the way back from {len(tensors):,} tensors is not told; "
+                left_out = f"input-to-output maps of {len(tensors):,} tensors are left out; "
                 continue
             asked = operand if operand < len(ins.operands) else value
             for leaf, here in enumerate(tensors):

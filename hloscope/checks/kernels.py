@@ -65,8 +65,8 @@ UTILISATION: Final = Rule(
     "utilisation",
     "No access of a kernel transfers much more than it needs.",
     {
-        "min-share": Parameter(0.5, "Of the ideal, as `hloscope coalesce` counts it.", share),
-        "min-wasted": Parameter(0, "Accesses with fewer unused bytes may stay.", size),
+        "min-share": Parameter(0.5, "Least efficiency, as `hloscope coalesce` counts it.", share),
+        "min-wasted": Parameter(0, "Accesses with fewer unused bytes are allowed.", size),
         "device": Parameter("h100", "The GPU.", text),
         "as-if": Parameter("", "A GPU whose threads judge programs compiled for others.", text),
     },

@@ -71,6 +71,6 @@ def _constants(subject: Subject, max_bytes: int) -> Iterator[Finding]:
 CONSTANTS: Final = Rule(
     "constants",
     "No constants of more than some bytes.",
-    {"max-bytes": Parameter(1 << 20, "Smaller ones may stay.", size)},
+    {"max-bytes": Parameter(1 << 20, "Smaller ones are allowed.", size)},
     _constants,
 )

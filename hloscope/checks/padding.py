@@ -121,8 +121,8 @@ PADDING: Final = Rule(
     "padding",
     "No arrays whose tiles leave much memory empty; severity by the share of all array bytes.",
     {
-        "min-wasted": Parameter(1 << 20, "Arrays of a type that waste fewer bytes may stay.", size),
-        "top": Parameter(20, "At most so many types, the worst first.", number),
+        "min-wasted": Parameter(1 << 20, "Types of arrays with less padding are allowed.", size),
+        "top": Parameter(20, "Most types that are reported, largest padding first.", number),
     },
     _padding,
 )

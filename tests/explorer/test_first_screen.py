@@ -55,7 +55,7 @@ def is_seen(page: Browser, text: str) -> bool:
 @browser
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("program", "texts"), [
-    (EXAMPLES / "layers.hlo", ["a0 and 7 like it", "36.8 % of the least time", "model.py:12",
+    (EXAMPLES / "layers.hlo", ["a0 and 7 like it", "36.8 % of the time bound", "model.py:12",
                                "at least 104 MiB live at once", "`d3` (model.py:14)",
                                "recompute model.py:13", "peak 104 MiB at 14", "137.5 G",
                                "donates it"]),

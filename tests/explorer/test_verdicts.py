@@ -129,13 +129,13 @@ TOLD: Final = {
         "parameter(2) ROOT s = f32[90,64] scatter(p, i, u), update_window_dims={1,2}, "
         "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
         "to_apply=add }",
-        "at most", "at best: values read at run time say where",
+        "at most", "at best: it depends on values read at run time",
     ),
     "tiles that use a part": (
         TRITON.replace("SIZE", "8"), "transferred and unused", "tiles of 2 × 8",
     ),
     "tiles that use all": (
-        TRITON.replace("SIZE", "64"), "tiles use all that they move", "100 %tiles of 2 × 64",
+        TRITON.replace("SIZE", "64"), "tiles use all bytes they transfer", "100 %tiles of 2 × 64",
     ),
     "tiles that are not known": (
         TRITON.replace('"output_tiles":[{"sizes":["2","SIZE"]}]', ""), "not known", "unknown",

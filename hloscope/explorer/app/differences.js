@@ -1,19 +1,19 @@
-// What is different from an older program: equal changes are one row, those that follow from no other
-// change come first; each instruction is led to.
+// Differences from an older program: equal changes share a row; changes that follow from no other
+// change come first; each instruction is a link.
 
 const SIGNS = { removed: "−", added: "+", changed: "~" };
 const MOST = 500; // instructions of a group that are elements of the page
 
 H.differences = (program, found, choose) => {
   const counts = Object.entries(found.counts).filter(([, count]) => count);
-  const told = found.same ? "The two programs are the same by structure." : counts.map(([kind, count]) => `${H.number(count)} ${kind}`).join(", ");
+  const told = found.same ? "The two programs have the same structure." : counts.map(([kind, count]) => `${H.number(count)} ${kind}`).join(", ");
   const [causes, others] = grouped(found.computations);
   const alone = found.computations.filter((part) => part.before === null || part.after === null);
   return H.el("div", "differences",
     H.el("p", "note", `Against ${found.file}: ${told}`),
     ...found.header.map((one) => H.el("div", "change changed", H.el("span", "sign", "~"), aspect(one))),
-    ...section("Causes", "their operands are the same in both programs", causes),
-    ...section("What follows", "an operand of theirs is different", others),
+    ...section("Causes", "their operands are equal in the two programs", causes),
+    ...section("Consequences", "one of their operands differs", others),
     alone.length ? H.el("h4", "", "Computations in one program only") : null,
     ...alone.slice(0, MOST).map((part) => H.el("div", part.before === null ? "change added" : "change removed",
       H.el("span", "sign", part.before === null ? "+" : "−"), H.el("span", "mono", part.after ?? part.before))));
@@ -24,7 +24,7 @@ H.differences = (program, found, choose) => {
   }
 };
 
-// Changes in groups of the same kind, opcode and difference, the largest first: causes, and the others.
+// Changes grouped by kind, opcode and difference, largest first: causes, and consequences.
 function grouped(computations) {
   const causes = new Map();
   const others = new Map();
@@ -48,10 +48,10 @@ function grouped(computations) {
   return [sorted(causes), sorted(others)];
 }
 
-// A difference as equal changes have it in common: which operand is another one, not its name.
+// The part of a difference that equal changes share: the number of an operand, not its name.
 const inCommon = ({ what, before, after }) => (what.startsWith("operand ") ? { what } : { what, before, after });
 
-// A group: what its changes have in common; unfolded, the instructions.
+// A group: the common part of its changes; unfolded, the instructions.
 function tree(program, group, choose) {
   const [{ change }] = group;
   const ins = change.after || change.before;

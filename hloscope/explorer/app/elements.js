@@ -100,7 +100,7 @@ class Elements {
       else card.element.append(H.el("p", "note", "It has too many elements to be drawn."));
       if (what === "output" || this.#reaches(card)) card.element.append(this.#fields(card));
     } else if (shape) card.element.append(H.el("p", "note", "It has no elements."));
-    else card.element.append(H.el("p", "note", type && type[1] ? "Its sizes are not known before the program runs." : "It is no tensor."));
+    else card.element.append(H.el("p", "note", type && type[1] ? "Its sizes are unknown before the program runs." : "It is not a tensor."));
     card.element.append(said);
     this.cards.push(card);
     return card;
@@ -287,14 +287,14 @@ class Elements {
   }
 }
 
-// How many elements are lit, and which box they are, if they are one.
+// The number of highlighted elements, and their box if they are one.
 function totalText(card, accesses) {
   const { sets } = card;
-  if (!accesses.length) return "nothing of it is read";
+  if (!accesses.length) return "no element is read";
   if (sets.some((set) => set === null)) {
     return accesses.some(([access]) => access.precision === "unknown" || !access.nodes)
-      ? "unknown: any element may be touched"
-      : "too many elements to look at one by one";
+      ? "unknown: any element may be read"
+      : "too many elements to enumerate";
   }
   const over = accesses.some(([access]) => access.precision === "over") ? "at most " : "";
   const rank = rankOf(card);

@@ -2,12 +2,12 @@
 
 const ORDERS = [["logical", 2], ["memory", 3], ["linear", 4]];
 const ABOUT = {
-  logical: "indices as the program has them",
+  logical: "logical indices, as in the program",
   memory: "indices in memory order, the slowest-varying dimension first",
-  linear: "positions in memory, counted in elements",
+  linear: "positions in memory, in elements",
 };
 
-// The text of a map: what is touched, then where it holds.
+// The text of a map: the accessed index, then the conditions.
 function mapText(access) {
   if (access.text === undefined) return H.el("span", "mono", "anything");
   const [arrow, where] = access.text.split(/, domain: |,\n?domain:/);

@@ -1,12 +1,12 @@
-// The first screen: what the program is, what costs most, its memory at the peak, what to do first.
+// The first screen: the program, its highest costs, its memory at the peak, changes to make.
 
 const BY = { group: "Equal kernels", source: "Source line", scope: "Scope", opcode: "Opcode" };
 const HELD_BY = { group: "Like buffers", source: "Source line", scope: "Scope", kind: "Kind" };
-const FIRST_ROWS = 7; // of the table, before all of it is asked for
+const FIRST_ROWS = 7; // of the table, until all rows are requested
 const LONG = 24; // characters of a cell that may be cut
-const SUMS = 2; // lines about a program without moments: why, and the sums; arrays follow
+const SUMS = 2; // lines about a program without a schedule: the reason, and the sums; arrays follow
 const MOST_LEGEND = 6;
-const BRIEF = ["share", "limited by", "unused", "source", "what"]; // columns beside the total
+const BRIEF = ["share", "limited by", "unused", "source", "what"]; // columns next to the total
 
 class Overview {
   constructor(program, { choose }) {
@@ -58,7 +58,7 @@ class Overview {
       this.isWhole = !this.isWhole;
       this.draw();
     };
-    const title = `What costs most: ${table.header[0] === "bound" ? "least time" : "bytes"}`;
+    const title = `Highest costs: ${table.header[0] === "bound" ? "time bound" : "bytes"}`;
     return [
       H.el("h2", "", title),
       this.#choices(BY, this.by, (by) => (this.by = by)),
@@ -67,7 +67,7 @@ class Overview {
     ];
   }
 
-  // What costs most, and the peak of memory with its line: an answer in two places at most.
+  // The group with the highest cost, and the memory peak with its source line.
   #verdict() {
     const lines = [];
     const table = this.cost?.tables.group;
@@ -75,7 +75,7 @@ class Overview {
       const of = (title) => table.rows[0][table.header.indexOf(title)] || "";
       const [amount, share, name, source] = [table.rows[0][0], of("share"), of("what"), of("source")];
       const link = H.button("link mono", name, () => this.choose(table.first[0]));
-      lines.push(["costs most", H.el("span", "", link, H.el("span", "", ` ${share} of ${table.header[0] === "bound" ? "the least time" : "the bytes"}, ${amount}${source ? ` (${source})` : ""}`))]);
+      lines.push(["highest cost", H.el("span", "", link, H.el("span", "", ` ${share} of ${table.header[0] === "bound" ? "the time bound" : "the bytes"}, ${amount}${source ? ` (${source})` : ""}`))]);
     }
     const { lines: held = [], peak } = this.memory || {};
     held.slice(0, peak === undefined ? SUMS : held.length).forEach((line, n) => {
@@ -89,28 +89,28 @@ class Overview {
     const { lines, peak, tables, answers, notes } = this.memory;
     return [
       ...(peak === undefined ? lines.slice(SUMS) : []).map((line) => H.el("p", "note", line)),
-      ...(tables ? [H.el("h2", "peak-holders", "Who holds the peak"), this.#choices(HELD_BY, this.heldBy, (by) => (this.heldBy = by)), H.leadingTable(tables[this.heldBy], this.choose)] : []),
-      answers.length ? H.el("h2", "", "What would lower it") : null,
+      ...(tables ? [H.el("h2", "peak-holders", "Buffers at the peak"), this.#choices(HELD_BY, this.heldBy, (by) => (this.heldBy = by)), H.leadingTable(tables[this.heldBy], this.choose)] : []),
+      answers.length ? H.el("h2", "", "What lowers the peak") : null,
       ...answers.map((line) => H.el("p", "finding", line)),
       ...notes.map((note) => H.el("p", "note", note)),
     ];
   }
 
-  // What is wrong with the program; costs and answers leave it out.
+  // The invalid instructions, which costs and other results leave out.
   #invalid() {
     return this.invalid && H.el("div", "findings", H.el("h2", "", "Invalid"),
       ...this.invalid.map(({ k, text }) => H.el("p", "finding", H.el("span", "badge unknown", "error"), " ", H.button("link", text, () => this.choose(k)))));
   }
 
   #findings() {
-    return H.el("div", "findings", H.el("h2", "", "Worth most, and what to do"),
+    return H.el("div", "findings", H.el("h2", "", "Findings, largest share first"),
       ...this.cost.findings.map(({ k, text, kind, severity, to_do: toDo }) => H.el("div", "finding",
         H.el("span", severity === "error" ? "badge unknown" : "badge over", kind),
         H.el("div", "", k < 0 ? text : H.button("link", text, () => this.choose(k)), H.el("div", "note", toDo)))));
   }
 }
 
-// The first rows of a table and the sum, with the columns that say most.
+// The first rows of a table and the sum, with the most important columns.
 function brief({ header, right, rows, first, share }) {
   const columns = [0, ...BRIEF.map((title) => header.indexOf(title)).filter((at) => at > 0)];
   const shown = [...rows.keys()].filter((at) => at < FIRST_ROWS || at === rows.length - 1);
@@ -123,7 +123,7 @@ function brief({ header, right, rows, first, share }) {
   };
 }
 
-// What the colours of the picture stand for, with the bytes at the peak.
+// The meaning of the colours of the picture, with the bytes at the peak.
 function legend(parts) {
   const rows = parts.slice(0, MOST_LEGEND).map(([colour, amount, part]) => {
     const chip = H.el("span", "chip");

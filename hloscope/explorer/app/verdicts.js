@@ -1,5 +1,4 @@
-// What is said about kernels: what warps move, bytes at least, tiles, what cancels; and where an
-// instruction comes from.
+// Verdicts about kernels (warps, footprint, tiles, data movement), and facts about an instruction.
 
 const FOLDED_FROM = 60; // characters of a config
 
@@ -12,34 +11,34 @@ function table(head, rows) {
     H.el("tbody", "", ...rows.map((row) => H.el("tr", "", ...cells("td", row)))));
 }
 
-// A share as a bar: how much of what is moved was asked for.
+// A share as a bar: used over transferred.
 function bar(share) {
   const inner = H.el("span", share < 0.5 ? "bar bad" : share < 0.9 ? "bar fair" : "bar good");
   inner.style.width = `${Math.max(2, Math.min(100, 100 * share))}%`;
   return H.el("span", "meter", H.el("span", "track", inner), H.percent(share));
 }
 
-// Sectors of an array are counted where its threads are known; of what Triton computes, tiles are.
+// Sectors are counted if the threads of an array are known; for Triton fusions tiles are judged.
 const isCounted = (array) => array.efficiency !== undefined;
 
-// Why an array has its share.
+// The cause of the unused share of an array.
 function reason(array) {
   if (array.spoiler || array.reason) return array.spoiler || array.reason;
   if (!isCounted(array)) return array.tile ? `tiles of ${array.tile.sizes.join(" × ")}` : array.precision;
-  if (!array.requests) return "not touched";
-  if (array.best !== undefined) return `at worst; ${H.percent(array.best)} at best: values read at run time say where`;
+  if (!array.requests) return "not accessed";
+  if (array.best !== undefined) return `at worst; ${H.percent(array.best)} at best: it depends on values read at run time`;
   return array.efficiency === 1 ? "no unused sectors" : `${H.figure(array.sectors / array.requests)} sectors for each request`;
 }
 
-// What it comes to, and how good that is.
+// The verdict on a kernel, with the class of its colour.
 function judged({ arrays, wasted_bytes: wasted }) {
   const most = arrays.some((array) => array.best !== undefined) ? "at most " : "";
   if (wasted) return ["warn", `${most}${H.bytes(wasted)} transferred and unused`];
   if (arrays.every(isCounted)) return ["fine", "no unused transfers"];
   const tiles = arrays.flatMap((array) => array.tile || []);
-  if (!tiles.length) return ["", "not known: no sectors are counted"];
+  if (!tiles.length) return ["", "unknown: no sectors are counted"];
   const least = Math.min(...tiles.map((tile) => tile.utilisation));
-  return least < 1 ? ["warn", `tiles use ${H.percent(least)} of what they move, at worst`] : ["fine", "tiles use all that they move"];
+  return least < 1 ? ["warn", `tiles use ${H.percent(least)} of the bytes they transfer, at worst`] : ["fine", "tiles use all bytes they transfer"];
 }
 
 class Verdicts {
@@ -65,12 +64,12 @@ class Verdicts {
     );
   }
 
-  // An instruction inside a kernel: what is said, is said of the kernel.
+  // An instruction inside a kernel: the verdicts are about the kernel.
   #caller(k, told) {
     const callers = this.program.callers.get(this.program.computationOf[k]) || [];
     const fusions = callers.filter((caller) => this.program.isFused.has(caller));
     if (!fusions.length || told.coalesce) return null;
-    return H.section("Kernel", H.el("p", "note", "It is computed inside ", this.#link(fusions[0]), ", about which verdicts are told."));
+    return H.section("Kernel", H.el("p", "note", "It is computed inside ", this.#link(fusions[0]), ", which has the verdicts."));
   }
 
   #link(k) {
@@ -84,7 +83,7 @@ class Verdicts {
 
   #coalescing(found) {
     const title = "Coalescing";
-    if (found.refused) return H.section(title, H.el("p", "note", `Nothing is said: ${found.refused}`));
+    if (found.refused) return H.section(title, H.el("p", "note", `No verdict: ${found.refused}`));
     const k = H.state.k;
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
@@ -95,7 +94,7 @@ class Verdicts {
     const [quality, verdict] = judged(found);
     return H.section(title,
       facts(pair("verdict", H.el("b", quality, verdict)), pair("model", found.model)),
-      table(["array", "needed of moved", "moved", "why"], rows),
+      table(["array", "efficiency", "transferred", "cause"], rows),
       ...found.notes.map((note) => H.el("p", "note", note)));
   }
 
@@ -112,7 +111,7 @@ class Verdicts {
       facts(pair("bytes", `${most}${H.bytes(found.read_bytes)} read, ${H.bytes(found.written_bytes)} written`),
         pair("work", `${H.number(found.flops)} flop${found.flops === 1 ? "" : "s"}, ${H.figure(found.intensity)} for each byte`),
         pair("runs", found.times === null ? "an unknown number of times" : `${H.number(found.times)} ×`)),
-      table(["array", "touched", "elements", "reuse"], [...side("operand", found.reads), ...side("output", found.writes)]),
+      table(["array", "footprint", "elements", "reuse"], [...side("operand", found.reads), ...side("output", found.writes)]),
       ...found.notes.map((note) => H.el("p", "note", note)));
   }
 
@@ -122,20 +121,20 @@ class Verdicts {
     return H.section("Tiles",
       facts(pair("verdict", H.el("b", "fine", "can be tiled"), " by XLA's analysis"),
         pair("sizes", found.sizes.length ? list(found.sizes.map((size, d) => `d${d}: 1 to ${size}${d + 1 < found.sizes.length ? "," : ""}`)) : "a scalar"),
-        ...(found.must.length ? [pair("must fulfil", list(found.must))] : []),
-        ...(found.forgotten.length ? [pair("not asked", list(found.forgotten))] : [])));
+        ...(found.must.length ? [pair("constraints", list(found.must))] : []),
+        ...(found.forgotten.length ? [pair("dropped by XLA", list(found.forgotten))] : [])));
   }
 
-  // Instructions are told by their distance back from the end of the chain.
+  // Instructions are given by their distance back from the sink of the chain.
   #chain(found, sink) {
     const link = (back) => this.#link(back === null ? -1 : sink - back);
     const links = (some) => some.slice(0, 12).flatMap((back, n) => (n ? [" → ", link(back)] : [link(back)]));
     const free = /no-op|bitcast/.test(found.verdict);
     return H.section("Data movement",
       facts(pair("verdict", H.el("b", free ? "fine" : "warn", found.verdict),
-        found.bytes_moved ? `, moves ${H.bytes(found.bytes_moved)}, could save ${found.bytes_saved ? H.bytes(found.bytes_saved) : "none"}` : ""),
+        found.bytes_moved ? `, moves ${H.bytes(found.bytes_moved)}, could save ${found.bytes_saved ? H.bytes(found.bytes_saved) : "nothing"}` : ""),
         pair("chain", ...links([...found.steps])),
-        ...(found.moves_at === null ? [] : [pair("moves at", link(found.moves_at))]),
+        ...(found.moves_at === null ? [] : [pair("bytes move at", link(found.moves_at))]),
         ...found.sources.slice(0, 6).flatMap((source) => [pair("from", link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
   }
 }
