@@ -267,7 +267,8 @@ def donation_advice(program: Advised) -> list[Advice]:
         return []
     entry = module.entry
     changes = [Change(one.parameter.instruction, entry, 1, one.bytes) for one in offers]
-    whole = memory.sums.parameters + memory.sums.outputs
+    sums = memory.sums
+    whole = sums.parameters + sums.outputs
 
     def text(ordered: list[Change], saved: int) -> str:
         count = len(ordered)

@@ -256,6 +256,7 @@ class MemoryAnswer(Tabular):
 
     # -------------------------------------------------------------------------------- answers
 
+    # `first_step` and `answers` both read most of the lists below; each needs all uses.
     @cached_property
     def _uses(self) -> Uses:
         return Uses(self.model.buffers)
@@ -290,7 +291,7 @@ class MemoryAnswer(Tabular):
         """`recomputations` by source line, with the peak after all of a line are recomputed."""
         return recomputed_lines(self.model, self.recomputations)
 
-    @cached_property
+    @property
     def transients(self) -> list[Transient]:
         """Copies, converted arrays, gathered shards and scratch that live at the peak only."""
         return transients(self.model, self.model.peak)
@@ -387,7 +388,7 @@ class MemoryAnswer(Tabular):
         Raises:
             UnknownNameError: There is no such moment or grouping.
         """
-        model = self.model
+        model, sums = self.model, self.model.sums
         found: dict[str, Any] = {
             "schema": MEMORY_SCHEMA,
             "file": self.program.file,
@@ -396,11 +397,11 @@ class MemoryAnswer(Tabular):
             "evidence": model.target.evidence,
             "reason": self.reason,
             "sums": {
-                "parameter_bytes": model.sums.parameters,
-                "output_bytes": model.sums.outputs,
+                "parameter_bytes": sums.parameters,
+                "output_bytes": sums.outputs,
                 "largest": [
                     {"name": ins.name, "computation": computation.name, "bytes": count}
-                    for computation, ins, count in model.sums.largest
+                    for computation, ins, count in sums.largest
                 ],
             },
         }

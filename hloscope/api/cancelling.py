@@ -65,7 +65,7 @@ class Cancellation(Shown):
     def __reduce__(self) -> NoReturn:
         raise TypeError("a chain of a program does not cross processes: send `to_json()` instead")
 
-    @cached_property
+    @property
     def figures(self) -> Figures:
         """Bytes of the chain.
 
@@ -104,7 +104,7 @@ class Cancellation(Shown):
         blocking = self.chain.blocking
         return None if blocking is None else blocking.name
 
-    @cached_property
+    @cached_property  # it is parsed and run; text, page and JSON read it
     def rewriting(self) -> Rewriting:
         """A shorter program with the same result, parsed and run against the original chain."""
         return rewrite(self.chain)
@@ -173,7 +173,7 @@ class Movement:
         """The chains, in the order of the text."""
         return [found.chain for found in self.savings.figures if found.chain is not None]
 
-    @cached_property
+    @cached_property  # each chain of the program looks itself up
     def by_sink(self) -> dict[Instruction, Figures]:
         """The figures of each chain, by its last op."""
         return {found.value: found for found in self.savings.figures if found.chain is not None}

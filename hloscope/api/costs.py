@@ -187,7 +187,7 @@ class Cost(Tabular):
         """Sum of the bounds of all kernels, in picoseconds; 0 if no bandwidth is known."""
         return sum([kernel.bound * kernel.runs for kernel in self.kernels])
 
-    @cached_property
+    @cached_property  # a search for each fusion; advice and JSON read it
     def ratings(self) -> dict[Instruction, TritonUse]:
         """The rating of each Triton fusion; empty if no GPU's thread maps judge the program."""
         if not self.model.is_judged:
@@ -197,7 +197,7 @@ class Cost(Tabular):
         triton = [k.instruction for k in self.kernels if is_triton(k.instruction)]
         return {ins: ratings.of(ins) for ins in triton}
 
-    @cached_property
+    @property
     def transfers(self) -> list[Transfer]:
         """The collectives of the program, callers first."""
         every = [one for one in transfers_of(self.program.module) if one.link is not None]
@@ -222,7 +222,7 @@ class Cost(Tabular):
             found += padding_advice(self.program) + donation_advice(self.program)
         return by_worth(found)
 
-    @cached_property
+    @cached_property  # notebooks ask for text and HTML, and the search takes seconds
     def first_advice(self) -> list[Advice]:
         """The three pieces of advice that save most, each 0.1 % of its whole or more.
 
@@ -332,7 +332,7 @@ class Cost(Tabular):
             "advice": [advice_json(one, module) for one in self.advice()],
         }
 
-    @cached_property
+    @property
     def totals(self) -> dict[str, Any]:
         """Sums over all kernels, by name, as in schema `hloscope.cost/1`."""
         return cost_totals_json(self.kernels)

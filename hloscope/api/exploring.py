@@ -76,16 +76,12 @@ class Explorer:
     def __init__(self, contents: Contents) -> None:
         self.contents: Final = contents
 
-    @cached_property
-    def _page(self) -> str:
-        return page_of(self.contents)
-
     def to_html(self) -> str:
         """The page: one file that needs nothing from elsewhere."""
-        return self._page
+        return page_of(self.contents)
 
     def _repr_html_(self) -> str:
-        return frame(self._page)
+        return frame(self.to_html())
 
 
 def explore(
@@ -358,7 +354,7 @@ class _Gathering:
 
     # ------------------------------------------------------------------------------- verdicts
 
-    @cached_property
+    @cached_property  # coalescing and tiles list the same kernels
     def _kernels(self) -> list[tuple[Computation, Instruction]]:
         if not self.numbering.computations:
             return []
@@ -368,7 +364,7 @@ class _Gathering:
     def _is_answered(self, computation: Computation, ins: Instruction) -> bool:
         return self.invalid is None or self.invalid.is_answered(computation, ins)
 
-    @cached_property
+    @cached_property  # coalescing and footprints share its analysis of kernels
     def _memory(self) -> memory.Memory:
         return Model(self.device).memory(self.program.analysis, self.program.dump)
 
@@ -465,7 +461,7 @@ class _Gathering:
                 known[key] = self.kernels.number(self._tiles_of(ins))
             self.kernels.add("tiles", self.numbering.numbers[ins], known[key])
 
-    @cached_property
+    @cached_property  # an analysis for all kernels, with its own caches
     def _by_convention(self) -> Analysis:
         return self.program.by_convention("xla").analysis
 

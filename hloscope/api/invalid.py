@@ -79,7 +79,7 @@ class Invalid:
                     todo.append(caller)
         return {ins: found[ins] for ins in homes if ins in found}
 
-    @cached_property
+    @cached_property  # asked for each kernel
     def hidden(self) -> frozenset[Computation]:
         """Computations with an unknown number of runs.
 

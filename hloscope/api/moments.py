@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Final
 
 from hloscope.buffers import LiveBuffer, ProgramMemory
@@ -48,7 +47,7 @@ class Moment(Shown):
         """Live bytes; a result that takes its operand's memory is counted once."""
         return self.memory.device.least[self.number]
 
-    @cached_property
+    @property
     def live(self) -> list[LiveBuffer]:
         """The live buffers with the values that they hold, largest first."""
         return self.memory.live(self.number)

@@ -144,7 +144,7 @@ class InstructionView(KernelQuestions, Shown):
         at = self.source
         return [] if at is None else self.program.select(source=str(at))
 
-    @cached_property
+    @property
     def opcode(self) -> str:
         """The opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
         return opcode_of(self.ir)
@@ -415,7 +415,7 @@ upper bounds [6, 8]
         """The computation that contains the instruction."""
         return ComputationView(self.program, self._computation)
 
-    @cached_property
+    @property
     def has_unknown_sizes(self) -> bool:
         """Has an operand or the result a size without a bound?"""
         return self.program.is_of_unknown_size(self.ir)
@@ -434,7 +434,7 @@ upper bounds [6, 8]
         place = operand if operand < len(self.ir.operands) else self.values_read[operand]
         return self.program.analysis.input_to_output(self.ir, place, leaf)
 
-    @cached_property
+    @cached_property  # views of operands search the whole program for it
     def _computation(self) -> Computation:
         known = self._known_computation
         return known or next(
@@ -481,7 +481,7 @@ upper bounds [6, 8]
     def _outputs(self, number: int | None) -> range:
         return self._numbers("output", number, len(self.outputs))
 
-    @cached_property
+    @cached_property  # each output asks for it, and regions are walked for captured values
     def values_read(self) -> tuple[Instruction, ...]:
         """The operands, then the captured values, which regions read from outside."""
         captured = self.program.analysis.captured(self.ir)

@@ -74,6 +74,7 @@ class Positions:
             UnsupportedError: There are more than `MOST_POSITIONS`.
         """
         self.schedule: Final = schedule
+        # Each position looks up its type's tree; programs repeat few types.
         self.tree: Final = once_for_each(_tree_of)
         self.first: Final[dict[Instruction, int]] = {}
         self.moment: Final[list[int]] = []

@@ -110,7 +110,7 @@ class ProgramMemory:
         except NoMomentsError as error:
             self.reason = error.message
 
-    @cached_property
+    @cached_property  # the dataflow of the whole program; every figure reads it
     def buffers(self) -> Buffers:
         """The buffers of all values.
 
@@ -130,7 +130,7 @@ class ProgramMemory:
         """
         return self.buffers.schedule
 
-    @cached_property
+    @cached_property  # every figure of a moment reads the timelines
     def spaces(self) -> dict[int, Timeline]:
         """The live bytes at every moment, by number of the memory space."""
         return timelines(self.buffers, self.target.kind)
@@ -195,7 +195,7 @@ class ProgramMemory:
                 found.append(LiveBuffer(buffer, buffer.owner(busiest)))
         return found
 
-    @cached_property
+    @property
     def sums(self) -> Sums:
         """Bytes of parameters, outputs and the largest arrays, which need no schedule."""
         entry = self.module.entry
@@ -211,7 +211,7 @@ class ProgramMemory:
         found.sort(key=lambda row: -row[2])
         return Sums(parameters, sum(map(_bytes_of, outputs)), tuple(found[:MOST_VALUES]))
 
-    @cached_property
+    @property
     def notes(self) -> list[str]:
         """Assumptions of the figures, and what they leave out."""
         found = []

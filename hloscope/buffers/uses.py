@@ -35,7 +35,7 @@ class Uses:
         """Take the buffers; the uses are computed at the first query."""
         self._buffers: Final = buffers
 
-    @cached_property
+    @cached_property  # one pass over the schedule; each buffer is looked up in it
     def _all(self) -> dict[Buffer, list[Use]]:
         buffers = self._buffers
         positions, value = buffers.positions, buffers.flow.value

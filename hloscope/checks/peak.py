@@ -55,7 +55,8 @@ def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Ite
     above it. StableHLO never has a schedule, so it is not.
     """
     entry = subject.module.entry
-    held = memory.sums.parameters + memory.sums.outputs
+    sums = memory.sums
+    held = sums.parameters + sums.outputs
     if held > limit:
         message = f"parameters and outputs alone take {size_text(held)}, at most {size_text(limit)}"
         yield subject.finding("memory", entry, entry.root, message, held)

@@ -34,6 +34,7 @@ class Subject:
         self.file: Final = file
         self._costs: Final[dict[tuple[str, bool | None], ProgramCost]] = {}
 
+    # All rules share the properties below, and `finding` reads two of them for each finding.
     @cached_property
     def analysis(self) -> Analysis:
         """The analysis of the program's maps, shared by all rules."""

@@ -136,7 +136,7 @@ def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
     """Parse both arguments."""
-    read = cache(read_verified_program)
+    read = cache(read_verified_program)  # A and B may be instructions of one file
     a, b = side_of(first, read), side_of(second, read)
     if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):
         raise click.UsageError("A and B are two maps, two instructions or two programs")

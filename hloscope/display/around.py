@@ -45,7 +45,7 @@ def founds(
     module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
 ) -> list[Found]:
     """Instructions of a module to print; they share the printer and the users."""
-    uses = cache(users)
+    uses = cache(users)  # instructions of one computation share its table of users
     return [Found(module, *place, printed, uses) for place in places]
 
 
@@ -59,6 +59,7 @@ def line_printer(style: str | Style = "default") -> Printed:
         style: The style of HLO instructions.
     """
     printed = instruction_printer(STYLES[style] if isinstance(style, str) else style)
+    # One printer for all instructions, created at the first one of StableHLO.
     printer = cache(lambda: mlir.source_printer(dialects.DIALECTS))
 
     def text(ins: Instruction) -> str:

@@ -37,7 +37,7 @@ class OpTypes(Struct, frozen=True):
 def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
     """A row for each op; types are in the program's language."""
     table = []
-    spelled = once_for_each(spell)
+    spelled = once_for_each(spell)  # rows share their types
     for row in rows:
         line, column = row.span.line_col if row.span else (0, 0)
         types = row.declared if row.inferred is None else row.inferred

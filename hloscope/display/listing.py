@@ -55,6 +55,7 @@ class Listing:
         self._fusions, self._in_column = fusions, in_column
         self._origins: dict[Instruction, Provenance] = {}
         self._opcode = opcodes()
+        # Thousands of rows share some hundred types.
         self._shape = once_for_each(shape_text)
 
     def table(self, places: list[Place], *, full: bool) -> Table:
@@ -120,7 +121,7 @@ class Listing:
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]
 
-        place = once_for_each(text)
+        place = once_for_each(text)  # rows share their origins
         return lambda _, ins: place(self._origin(ins))
 
     def _origin(self, ins: Instruction) -> Provenance:
@@ -164,6 +165,7 @@ def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
 
 
 def _shape(full: bool) -> Callable[[Computation, Instruction], str]:
+    # Thousands of rows share some hundred types.
     text = once_for_each(shape_text if full else lambda type: brief_type(type, 4))
     return lambda _, ins: text(ins.type)
 

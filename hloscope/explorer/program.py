@@ -249,7 +249,7 @@ def details(numbering: Numbering) -> Written:
         places = [frames.number((str(at), at.function)) for at in found.trace]
         return names.number(found.op_name), traces.number(tuple(places))
 
-    numbers_of = once_for_each(origin)
+    numbers_of = once_for_each(origin)  # instructions share their origins
 
     def told(k: int, ins: Instruction) -> tuple[int, int, int]:
         text = visible(_attributes(ins, write))
