@@ -105,7 +105,7 @@ def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
     fusions = {i.calls[0]: i for i in homes if isinstance(i.op, Fusion) and i.calls}
     # A computation with no runs costs nothing, so a rewriting inside it saves nothing.
     idle = {k.computation for k in model.kernels} - {k.computation for k in model.kernels if k.runs}
-    groups: dict[Hashable, list[_Place]] = defaultdict(list)
+    groups: dict[Hashable, list[_RemovableMovement]] = defaultdict(list)
     for found in figures:
         kernel = fusions.get(homes[found.value], found.value)
         if homes[kernel] in idle:
@@ -114,12 +114,12 @@ def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
         # position, a value that repeats another is grouped under that one.
         origin = provenance_of(found.value, module).place or provenance_of(kernel, module).place
         groups[found.how, origin or found.like or found.value].append(
-            _Place(found, kernel, homes[kernel], homes[found.value])
+            _RemovableMovement(found, kernel, homes[kernel], homes[found.value])
         )
     return [_movement(some, program, whole) for some in groups.values()]
 
 
-class _Place(NamedTuple):
+class _RemovableMovement(NamedTuple):
     """Data movement that can be removed.
 
     Attributes:
@@ -135,7 +135,7 @@ class _Place(NamedTuple):
     inner: Computation
 
 
-def _movement(places: list[_Place], program: Advised, whole: int) -> Advice:
+def _movement(places: list[_RemovableMovement], program: Advised, whole: int) -> Advice:
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}

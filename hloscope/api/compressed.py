@@ -134,10 +134,10 @@ def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
         message = f"{name} is a zstd file: to read it, install the package `zstandard`"
         raise InputError(message) from None
     pieces = (block[i : i + _PIECE] for block in blocks for i in range(0, len(block), _PIECE))
-    return _decompressed(pieces, name, lambda: _Frame(begin()), zstandard.ZstdError, "zstd")
+    return _decompressed(pieces, name, lambda: _ZstdFrame(begin()), zstandard.ZstdError, "zstd")
 
 
-class _Frame:
+class _ZstdFrame:
     """A zstd frame with the interface of `zlib.decompressobj`.
 
     It ignores the size limit of `decompress`, so its input must come in small pieces.

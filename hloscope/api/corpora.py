@@ -115,13 +115,13 @@ def answer_files(
 
 def _guarded(task: _Task) -> FileAnswers:
     """Results for a program that killed its worker: run it in a child process that may die, too."""
-    found, why = alone(partial(_told, task), Limits())
+    found, why = alone(partial(_as_list, task), Limits())
     if found is None:
         return FileAnswers(task.file, task.path, _internal(task.file, why.text), _OUR_BUG)
     return FileAnswers(*found)
 
 
-def _told(task: _Task) -> list[Any]:
+def _as_list(task: _Task) -> list[Any]:
     found = _answer(task)
     return [found.file, found.path, found.message, found.code, found.trouble]
 
@@ -161,13 +161,13 @@ def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
         return []
     packer, parts = zlib.compressobj(1), list[bytes]()
     program = read(data, name=task.file).by_convention(task.question.convention)
-    known = _Known(task.question, store)
+    known = _ResultCache(task.question, store)
     answers = known.plain if store.folder is None else known.of
     wrong: list[VerifyError] = []
     try:
         for line in index_lines(with_operands(program), answers, wrong.append):
             text = f"{line}\n".encode()
-            _put(out, text)
+            _write_bytes(out, text)
             if store.folder is not None:
                 parts.append(packer.compress(text))
     except HloscopeError:
@@ -188,7 +188,7 @@ def _unpack(packed: bytes, out: BinaryIO) -> bool:
     try:
         left = packed
         while left and not unpacker.eof:
-            _put(out, unpacker.decompress(left, _BLOCK))
+            _write_bytes(out, unpacker.decompress(left, _BLOCK))
             left = unpacker.unconsumed_tail
     except zlib.error:
         pass
@@ -199,7 +199,7 @@ def _unpack(packed: bytes, out: BinaryIO) -> bool:
     return False
 
 
-def _put(out: BinaryIO, text: bytes) -> None:
+def _write_bytes(out: BinaryIO, text: bytes) -> None:
     try:
         out.write(text)
     except OSError as error:
@@ -207,7 +207,7 @@ def _put(out: BinaryIO, text: bytes) -> None:
         raise InputError(f"cannot write to `{where}`: {error.strerror or error}") from None
 
 
-class _Known:
+class _ResultCache:
     """Results by structure, for results that contain no names except those of the operands."""
 
     def __init__(self, question: IndexQuestion, store: Store) -> None:

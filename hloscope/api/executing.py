@@ -50,7 +50,7 @@ _COARSE: Final = 0.3
 """Largest relative difference for floats of 8 bits and fewer."""
 
 
-class _Leaf(Struct, frozen=True):
+class _KernelTensor(Struct, frozen=True):
     """An array of an operand or output, before the kernel runs."""
 
     role: str
@@ -176,7 +176,7 @@ def _why(dumped: DumpedModule) -> str:
     return f"; kernels of `{dumped.label}`: {listed or 'none'}"
 
 
-def _leaves(instruction: Instruction) -> list[_Leaf]:
+def _leaves(instruction: Instruction) -> list[_KernelTensor]:
     """The arrays of the operands, then of the outputs."""
     found = []
     values = [("operand", i, o.type, o.name) for i, o in enumerate(instruction.operands)]
@@ -189,7 +189,7 @@ def _leaves(instruction: Instruction) -> list[_Leaf]:
             # Outputs of a tuple are numbered one by one, as the model does.
             is_output = role == "output"
             place = (indices.index(at), ()) if is_output and len(indices) > 1 else (number, at)
-            found.append(_Leaf(role, *place, leaf, value))
+            found.append(_KernelTensor(role, *place, leaf, value))
     return found
 
 
@@ -200,7 +200,7 @@ def _indices(type_: Type) -> list[tuple[int, ...]]:
     return [(i, *rest) for i, part in enumerate(type_.elements) for rest in _indices(part)]
 
 
-def _slices(dumped: DumpedModule, given: list[_Leaf]) -> list[tuple[int, int] | None]:
+def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int, int] | None]:
     """Allocation and byte offset of each array; `None` where the folder does not state them."""
     slices = {} if dumped.buffers is None else dumped.buffers.slices
     several = sum(leaf.role == "output" for leaf in given) > 1
@@ -212,7 +212,7 @@ def _slices(dumped: DumpedModule, given: list[_Leaf]) -> list[tuple[int, int] | 
     return found
 
 
-def _inputs(given: list[_Leaf], inputs: Sequence[Array] | None, seed: int) -> list[Array]:
+def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: int) -> list[Array]:
     """Values of the operands, in their logical order."""
     operands = [leaf for leaf in given if leaf.role == "operand"]
     for leaf in given:
@@ -251,7 +251,7 @@ def _sorted(instruction: Instruction) -> dict[int, int]:
 
 
 def _arguments(
-    given: list[_Leaf],
+    given: list[_KernelTensor],
     values: list[Array],
     slices: list[tuple[int, int] | None],
     copies: Mapping[int, int],
@@ -284,7 +284,7 @@ def _arguments(
     return arguments, places
 
 
-def _names(given: list[_Leaf], places: list[int]) -> dict[tuple[int, str], str]:
+def _names(given: list[_KernelTensor], places: list[int]) -> dict[tuple[int, str], str]:
     """Name each memory array for reads after its first owner, and for writes after its last.
 
     Operands come before outputs, so reads count for the operand and writes for the output.
@@ -297,7 +297,7 @@ def _names(given: list[_Leaf], places: list[int]) -> dict[tuple[int, str], str]:
 
 
 def _arrays(
-    given: list[_Leaf], places: list[int], run: PtxRun, model: Coalescing | None
+    given: list[_KernelTensor], places: list[int], run: PtxRun, model: Coalescing | None
 ) -> tuple[KernelArray, ...]:
     found = []
     for leaf, place in zip(given, places, strict=True):
@@ -316,7 +316,7 @@ def _arrays(
 
 
 def _compared(
-    instruction: Instruction, given: list[_Leaf], values: list[Array], found: list[Array]
+    instruction: Instruction, given: list[_KernelTensor], values: list[Array], found: list[Array]
 ) -> str:
     """Compare what the kernel wrote with the interpreter's values of its HLO."""
     if len(instruction.calls) != 1 or not isinstance(instruction.op, Fusion):

@@ -29,7 +29,7 @@ def findings(module: Module) -> list[Diagnostic]:
 
 def is_known_valid(module: Module) -> bool:
     """Was the module verified before and found valid?"""
-    return module in _RIGHT
+    return module in _VALID
 
 
 def check(module: Module | None) -> None:
@@ -38,10 +38,10 @@ def check(module: Module | None) -> None:
     Raises:
         VerifyError: It is wrong.
     """
-    if module is None or module in _RIGHT:
+    if module is None or module in _VALID:
         return
     refuse_first(findings(module))
-    _RIGHT.add(module)
+    _VALID.add(module)
 
 
 def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
@@ -54,7 +54,7 @@ def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
     """
     if module.has_tree:
         check(module)
-    elif module not in _RIGHT:
+    elif module not in _VALID:
         refuse_first(verifier.verify_instructions(instructions))
 
 
@@ -83,7 +83,7 @@ def refuse_first(found: Sequence[Diagnostic]) -> None:
         raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
 
 
-_RIGHT: Final[WeakSet[Module]] = WeakSet()
+_VALID: Final[WeakSet[Module]] = WeakSet()
 """Modules that the verifier accepts; they do not change."""
 
 

@@ -115,11 +115,11 @@ def explore(
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.gpu_of(device)
     with program.lock:
-        gathering = _Gathering(program, device, shown, jobs, invalid)
+        gathering = _PageBuilder(program, device, shown, jobs, invalid)
         return Explorer(gathering.contents(parts, before))
 
 
-class _Gathering:
+class _PageBuilder:
     """The contents of a page, computed part by part."""
 
     def __init__(
@@ -150,7 +150,7 @@ class _Gathering:
         groups = [[name for name in group if name in parts] for group in TOGETHER]
         with ExitStack() as stack:
             # The slow parts run in child processes while this one computes the others.
-            begun = [self._begun(group, stack) for group in groups]
+            begun = [self._start_child(group, stack) for group in groups]
             chunks: dict[str, Any] = {
                 "rows": rows(self.numbering),
                 "details": details(self.numbering),
@@ -166,7 +166,7 @@ class _Gathering:
             for group, work in zip(groups, begun, strict=True):
                 told = None if work is None else work.result()[0]
                 if told is None:  # no child process was started, or it was killed
-                    self._tell(group)
+                    self._compute_parts(group)
                 else:
                     self.kernels.add_told(told)
         chunks["kernels"] = self.kernels.to_json()
@@ -185,7 +185,7 @@ class _Gathering:
             chunks=chunks,
         )
 
-    def _begun(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
+    def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
         """Start a child process that computes parts about kernels.
 
         `None` if there are no such parts, or no process can be started.
@@ -193,13 +193,13 @@ class _Gathering:
         if not parts or not self.beside:
             return None
         try:
-            work = stack.enter_context(scan.Apart(partial(self._apart, parts)))
+            work = stack.enter_context(scan.Apart(partial(self._compute_in_child, parts)))
         except OSError:  # there are too many processes, or there is no memory
             return None
         self.beside -= 1
         return work
 
-    def _tell(self, parts: Sequence[str]) -> None:
+    def _compute_parts(self, parts: Sequence[str]) -> None:
         """Compute parts about kernels."""
         tell = {
             "coalesce": self.coalescing,
@@ -210,10 +210,10 @@ class _Gathering:
         for part in parts:
             tell[part]()
 
-    def _apart(self, parts: Sequence[str]) -> list[Any]:
+    def _compute_in_child(self, parts: Sequence[str]) -> list[Any]:
         """Compute parts about kernels in a child process; return a list that JSON can encode."""
         self.shown = _silently
-        self._tell(parts)
+        self._compute_parts(parts)
         return self.kernels.told()
 
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:

@@ -153,9 +153,9 @@ class _Search:
             start, end, before, after = self._gaps.bounds(gap)
             # At a shared boundary moment both buffers are live: only a result that takes its
             # operand's memory may follow without a moment between.
-            if start == first and not (before and self._hands_over(first, before, buffer)):
+            if start == first and not (before and self._shares_memory(first, before, buffer)):
                 continue
-            if end == last and not (after and self._hands_over(last, buffer, after)):
+            if end == last and not (after and self._shares_memory(last, buffer, after)):
                 continue
             return int(gap)
         return None
@@ -171,7 +171,7 @@ class _Search:
                     owners.append(owner)
         return owners
 
-    def _hands_over(self, moment: int, operand: Buffer, result: Buffer) -> bool:
+    def _shares_memory(self, moment: int, operand: Buffer, result: Buffer) -> bool:
         """Does XLA let a result take an operand's memory at a moment?
 
         The instruction must read the operand from the last instruction that shows its value.

@@ -85,7 +85,7 @@ class Donations:
         offered = {(one.taken, one.inside) for one in aliasing_in(module.extras, BUFFER_DONOR)}
         free = [value for _, value, _ in self._free_outputs()]
         found = []
-        for value, buffer in self._given():
+        for value, buffer in self._argument_buffers():
             assert isinstance(value.instruction.op, Parameter)
             key = value.instruction.op.number, value.index
             status: DonationStatus = "offered" if key in offered else "kept"
@@ -129,7 +129,7 @@ class Donations:
                     break
         return found
 
-    def _given(self) -> list[tuple[Value, Buffer]]:
+    def _argument_buffers(self) -> list[tuple[Value, Buffer]]:
         """The arrays of the entry's parameters with their buffers, in order."""
         positions, found = self._buffers.positions, []
         for parameter in self._memory.module.entry.parameters:

@@ -50,14 +50,14 @@ def simplify(
     after = IndexingMap.parse(given).simplify(
         replace_points=not keep_points, exact=exact, trace=steps
     )
-    _tell(steps or ())
+    _print_steps(steps or ())
     if as_json:
         print_json(simplified(given, after))
     else:
         click.echo(str(after))
 
 
-def _tell(steps: Sequence[Any]) -> None:
+def _print_steps(steps: Sequence[Any]) -> None:
     """Print the steps of a simplification, up to `MOST_TOLD` characters."""
     told = 0
     for number, step in enumerate(steps):

@@ -31,7 +31,7 @@ class OutputError(InputError):
     """The standard output cannot be written: it is closed, or its disk is full."""
 
 
-class _Shown(io.TextIOWrapper):
+class _VisibleStream(io.TextIOWrapper):
     """A stream for readers: control characters are made visible."""
 
     def write(self, text: str, /) -> int:
@@ -39,7 +39,7 @@ class _Shown(io.TextIOWrapper):
         return len(text)
 
 
-class _Said(_Shown):
+class _StandardError(_VisibleStream):
     """The standard error: text that cannot be written is discarded."""
 
     def write(self, text: str, /) -> int:
@@ -66,7 +66,7 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _hold() -> None:
+def _occupy_closed() -> None:
     """Occupy closed standard streams, so that no opened file takes their numbers."""
     while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -85,7 +85,7 @@ def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
 
 def guard() -> None:
     """Guard the standard output and the standard error of this process."""
-    _hold()
+    _occupy_closed()
     codecs.register_error(
         LENIENT, cast(Callable[[UnicodeError], tuple[str | bytes, int]], _lenient)
     )
@@ -99,18 +99,18 @@ def guard() -> None:
         stream.flush()
         is_ascii = codecs.lookup(stream.encoding).name == "ascii"
         encoding = "utf-8" if is_ascii else stream.encoding
-        made = _Said if name == "stderr" else _Shown
+        made = _StandardError if name == "stderr" else _VisibleStream
         setattr(sys, name, made(stream.buffer, encoding, "backslashreplace", line_buffering=True))
 
 
 def styled_errors() -> TextIO | None:
     """The standard error without the guard, for styles; text of programs must pass `visible`."""
-    return sys.__stderr__ if isinstance(sys.stderr, _Shown) else sys.stderr
+    return sys.__stderr__ if isinstance(sys.stderr, _VisibleStream) else sys.stderr
 
 
 def styled_output() -> TextIO | None:
     """The standard output without the guard, for styles; text of programs must pass `visible`."""
-    return sys.__stdout__ if isinstance(sys.stdout, _Shown) else sys.stdout
+    return sys.__stdout__ if isinstance(sys.stdout, _VisibleStream) else sys.stdout
 
 
 def binary_output() -> BinaryIO:

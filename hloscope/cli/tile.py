@@ -61,7 +61,7 @@ def tile(
     if space:
         if search or form not in ("text", "json"):
             raise click.UsageError("--space prints text or JSON only and excludes --search")
-        _tell_space(view, sizes, form)
+        _print_space(view, sizes, form)
         return
     try:
         found: Tiles = view.tiles(sizes, schedule=schedule)
@@ -91,7 +91,7 @@ def _root(program: Program) -> InstructionView:
     return root
 
 
-def _tell_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
+def _print_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
     """Print the tiling space of an instruction, as XLA's experimental tiling defines it."""
     try:
         found = view.tiling_space(sizes)

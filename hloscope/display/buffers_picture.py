@@ -227,9 +227,9 @@ class _Plot:
             classes.append("block")
         if classes:
             attributes["class"] = " ".join(classes)
-        return self._told(Shape("path", attributes), area)
+        return self._with_tip(Shape("path", attributes), area)
 
-    def _told(self, shape: Shape, area: Area) -> Shape:
+    def _with_tip(self, shape: Shape, area: Area) -> Shape:
         """The shape with its tooltip and the instruction that it links to."""
         memory = self._stack.memory
         if area.buffer is None:

@@ -49,12 +49,12 @@ class Numbering:
             for ins in computation:
                 self.numbers.setdefault(ins, len(self.numbers))
         self.places: Final = {c: k for k, c in enumerate(self.computations)}
-        self.first: Final = self._first_alike(structure_ids)
+        self.first: Final = self._first_equal(structure_ids)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def _first_alike(self, structure_ids: StructureIds) -> Sequence[int]:
+    def _first_equal(self, structure_ids: StructureIds) -> Sequence[int]:
         """Find for each computation the first one of its structure.
 
         A computation whose instructions are not fully described by the structure has its own index:
@@ -261,7 +261,7 @@ def details(numbering: Numbering) -> Written:
     told_of: list[tuple[int, int, int]] = []
     for k, ins in enumerate(numbering.numbers):
         # Instructions with one key have one text: it is printed once.
-        key = _told_alike(ins)
+        key = _details_key(ins)
         found = known.get(key)
         if found is None:
             found = told(k, ins)
@@ -283,7 +283,7 @@ def details(numbering: Numbering) -> Written:
     )
 
 
-def _told_alike(ins: Instruction) -> tuple[object, ...] | None:
+def _details_key(ins: Instruction) -> tuple[object, ...] | None:
     """The key of an instruction's details; `None` if they name another instruction."""
     if not isinstance(ins, TextInstruction) or ins.calls or ins.control_predecessors:
         return None

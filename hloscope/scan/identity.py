@@ -38,7 +38,7 @@ def encoded(value: object) -> bytes:
     left: list[object] = [value]
     while left:
         one = left.pop()
-        inside, text = _taken_apart(one)
+        inside, text = _split(one)
         # The class and both lengths come first, so no concatenation of other values has the same
         # bytes.
         parts.append(b"%s %d %d:%s" % (type(one).__name__.encode(), len(inside), len(text), text))
@@ -46,7 +46,7 @@ def encoded(value: object) -> bytes:
     return b"".join(parts)
 
 
-def _taken_apart(one: object) -> tuple[list[object], bytes]:
+def _split(one: object) -> tuple[list[object], bytes]:
     """Split a value into the values that it contains, and the text of the rest."""
     if isinstance(one, Enum):
         return [], one.name.encode()

@@ -58,7 +58,7 @@ class Apart:
         self._limits: Final = limits
         self._child: tuple[int, int] | None = None
         if CAN_FORK:
-            self._child = _begun(function, limits)
+            self._child = _start(function, limits)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Apart:
         if self._child is None:
             return self._function(), Why()
         pid, read = self._child
-        text = _received(read, self._limits.seconds)
+        text = _read_all(read, self._limits.seconds)
         if text is None:
             return None, Why("limit", f"not done within {self._limits.seconds:g} s")
         self._child = None
@@ -98,7 +98,7 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
         return work.result()
 
 
-def _begun(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
+def _start(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
     """Start a child process that runs the function; return its id and the pipe to read from."""
     read, write = os.pipe()
     pid = forked(lambda: _serve(function, write), limits.bytes)
@@ -116,7 +116,7 @@ def _found(text: bytes, status: int) -> tuple[Any, Why]:
     return found, Why("limit", why) if why else Why()
 
 
-def _received(read: int, seconds: float | None) -> bytes | None:
+def _read_all(read: int, seconds: float | None) -> bytes | None:
     """Everything that the child writes; `None` if that takes longer than `seconds`."""
     parts: list[bytes] = []
     end = None if seconds is None else time.monotonic() + seconds

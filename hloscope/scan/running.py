@@ -121,7 +121,7 @@ class Here(Executor):
         return future
 
 
-class _Given(Engine):
+class _CallersEngine(Engine):
     """The engine of a caller's executor, which it never shuts down."""
 
     def renew(self) -> None:
@@ -133,7 +133,7 @@ class _Given(Engine):
 
 def given_engine(executor: Executor, jobs: int) -> Engine:
     """The engine of an existing executor."""
-    return _Given(lambda: executor, jobs)
+    return _CallersEngine(lambda: executor, jobs)
 
 
 def engine_of(jobs: int, dask: str | None) -> Engine:
@@ -239,13 +239,13 @@ def in_order(
             if trial < TRIALS:
                 given.appendleft((task, future, trial))
             else:
-                yield _here(last or function, task)
-            _give_again(engine, function, given)
-        except (Exception, CancelledError):  # a lost task, or an error that `_here` will repeat
-            yield _here(function, task)
+                yield _run_here(last or function, task)
+            _resubmit(engine, function, given)
+        except (Exception, CancelledError):  # a lost task, or an error that `_run_here` will repeat
+            yield _run_here(function, task)
 
 
-def _here(function: Callable[[T], R], task: T) -> Done[T, R]:
+def _run_here(function: Callable[[T], R], task: T) -> Done[T, R]:
     """Run a task in this process."""
     try:
         return Done(task, function(task))
@@ -253,7 +253,7 @@ def _here(function: Callable[[T], R], task: T) -> Done[T, R]:
         return Done(task, None, f"{type(error).__name__}: {error}")
 
 
-def _give_again(
+def _resubmit(
     engine: Engine, function: Callable[[T], R], given: deque[tuple[T, Future[R], int]]
 ) -> None:
     """Submit every unfinished task again."""

@@ -114,7 +114,7 @@ class Store:
         self._written += len(text)
         if self.most is not None and self._written * _SHARE >= self.most:
             self._written = 0
-            _throw_away(self.folder, self.most)
+            _evict(self.folder, self.most)
 
     def has_room(self, size: int) -> bool:
         """Is a result of `size` bytes small enough to be stored?"""
@@ -142,7 +142,7 @@ def _content(path: Path) -> bytes:
         return file.read(_LARGEST + 1)
 
 
-class _Kept(NamedTuple):
+class _CachedFile(NamedTuple):
     """A file of the cache: time of last use, bytes on the disk, and path."""
 
     used: float
@@ -150,14 +150,14 @@ class _Kept(NamedTuple):
     path: str
 
 
-def _throw_away(folder: Path, most: int) -> None:
+def _evict(folder: Path, most: int) -> None:
     """Delete the least recently used results if all take more than `most` bytes.
 
     Abandoned temporary files are deleted too; files of other programs are not.
     """
     now = time.time()
     kept = []
-    for one in _ours(folder):
+    for one in _cached_files(folder):
         if one.path.endswith(".tmp") and now - one.used > FORGOTTEN:
             _remove(one.path)
         else:
@@ -174,7 +174,7 @@ def _throw_away(folder: Path, most: int) -> None:
             _remove(one.path)
 
 
-def _ours(folder: Path) -> Iterator[_Kept]:
+def _cached_files(folder: Path) -> Iterator[_CachedFile]:
     for part in _entries(folder):
         if not _FOLDER.fullmatch(part.name) or not part.is_dir(follow_symlinks=False):
             continue
@@ -185,7 +185,7 @@ def _ours(folder: Path) -> Iterator[_Kept]:
                 about = entry.stat(follow_symlinks=False)
                 if S_ISREG(about.st_mode):
                     size = max(about.st_size, 512 * getattr(about, "st_blocks", 0))
-                    yield _Kept(about.st_mtime, size, entry.path)
+                    yield _CachedFile(about.st_mtime, size, entry.path)
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:

@@ -257,7 +257,9 @@ def test_parts_told_side_by_side_are_those_told_one_after_the_other(
     told = page_of(EXAMPLES / name, parts=parts)
     assert exploring.MANY > 1000
     monkeypatch.setattr(exploring, "MANY", 0)
-    monkeypatch.setattr(exploring._Gathering, "_tell", in_children(exploring._Gathering._tell))
+    monkeypatch.setattr(
+        exploring._PageBuilder, "_compute_parts", in_children(exploring._PageBuilder._compute_parts)
+    )
     assert beside(name, parts=parts) == told
 
 
@@ -284,7 +286,9 @@ def test_what_a_process_beside_does_not_tell_is_told_here(monkeypatch: pytest.Mo
     told = page_of(EXAMPLES / "softmax.hlo")
     monkeypatch.setattr(exploring, "MANY", 0)
     with monkeypatch.context() as patched:
-        patched.setattr(exploring._Gathering, "_apart", lambda *_: os.kill(os.getpid(), 9))
+        patched.setattr(
+            exploring._PageBuilder, "_compute_in_child", lambda *_: os.kill(os.getpid(), 9)
+        )
         assert beside("softmax.hlo") == told
 
     def fork() -> int:
@@ -307,7 +311,7 @@ def test_processes_beside_end_where_the_page_is_given_up(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "fork", noted)
     monkeypatch.setattr(exploring, "MANY", 0)
-    monkeypatch.setattr(exploring._Gathering, "_apart", lambda *_: time.sleep(1000))
+    monkeypatch.setattr(exploring._PageBuilder, "_compute_in_child", lambda *_: time.sleep(1000))
 
     def interrupted(items: Any, _: str) -> Iterator[Any]:
         yield items[0]
