@@ -112,7 +112,7 @@ class MemoryAnswer(Tabular):
     ...           ROOT m = f32[1024] exponential(n) }''')
     >>> memory = program.memory()
     >>> memory.lower, memory.estimate, memory.peak.number
-    (8192, 12288, 1)
+    (8192, 8192, 1)
     >>> [(group.total, group.first.value.name) for group in memory.at("m").by("buffer")]
     [(4096, 'p'), (4096, 'n')]
 

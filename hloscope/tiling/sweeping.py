@@ -197,7 +197,7 @@ def sweep(
     if any([len(tiling) != count for tiling in tilings]):
         raise ValueError(f"{count} positive sizes are needed for each tiling")
     table = np.asarray(tilings)
-    if len(tilings) and table.dtype.kind not in "iu":
+    if table.size and table.dtype.kind not in "iu":
         raise TypeError("tile sizes are integers")
     table = table.astype(np.int64).reshape(len(tilings), count)
     if (table < 1).any():

@@ -50,7 +50,8 @@ CASES = [
 REFUSED = [
     ("(d0) -> ((d0 * 5) / 6), domain: d0 in [0, 9]", "a quotient of something else"),
     ("(d0) -> ((d0 * 5) mod 6), domain: d0 in [0, 9]", "a remainder of something else"),
-    ("(d0, d1) -> (d0 * 7 + d1), domain: d0 in [0, 3], d1 in [0, 5]", "6 * 1 is not 7"),
+    ("(d0, d1) -> (d0 * 7 + d1), domain: d0 in [0, 3], d1 in [0, 5]",
+     "size 6 times stride 1 is 6, but the next stride is 7"),
     ("(d0) -> (d0 + d0 / 2), domain: d0 in [0, 9]", "a sum of more than single dimensions"),
     ("(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [2, 5]", "does not begin at 0"),
     ("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 2 in [0, 0]", "does not cut a result"),
