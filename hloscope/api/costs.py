@@ -344,10 +344,11 @@ class Cost(Tabular):
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         device = self.model.device
         bounds = f"bounds for {device.name}" if device.bandwidth else "no bounds: no device"
-        return (
-            f"{compiled} ({target.evidence}); {totals['kernels']:,} kernels, "
-            f"{totals['runs']:,} runs; {bounds}"
-        )
+        kernels, runs = [
+            f"{totals[name]:,} {name if totals[name] != 1 else name[:-1]}"
+            for name in ("kernels", "runs")
+        ]
+        return f"{compiled} ({target.evidence}); {kernels}, {runs}; {bounds}"
 
     @property
     def figures(self) -> list[tuple[str, str]]:
