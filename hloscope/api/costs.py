@@ -344,11 +344,11 @@ class Cost(Tabular):
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         device = self.model.device
         bounds = f"bounds for {device.name}" if device.bandwidth else "no bounds: no device"
-        kernels, runs = [
-            f"{totals[name]:,} {name if totals[name] != 1 else name[:-1]}"
-            for name in ("kernels", "runs")
-        ]
-        return f"{compiled} ({target.evidence}); {kernels}, {runs}; {bounds}"
+        kernels, runs = totals["kernels"], totals["runs"]
+        return (
+            f"{compiled} ({target.evidence}); {kernels:,} kernel{'s' * (kernels != 1)}, "
+            f"{runs:,} run{'s' * (runs != 1)}; {bounds}"
+        )
 
     @property
     def figures(self) -> list[tuple[str, str]]:
