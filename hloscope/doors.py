@@ -43,7 +43,7 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *names()})
+    return load, lambda: sorted(names())
 
 
 def _imported_for_types(package: str) -> dict[str, str]:

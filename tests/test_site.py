@@ -47,7 +47,7 @@ def test_notebooks_are_shown_with_their_outputs(sources: Path) -> None:
 
 def test_pictures_of_notebooks_are_pictures(sources: Path) -> None:
     page = (sources / "notebooks" / "coalescing.md").read_text()
-    assert page.count('<img alt="" src="data:image/svg+xml;base64,') == 2
+    assert page.count('<img alt="" src="data:image/png;base64,') == 2
     assert not any("display.SVG object" in p.read_text() for p in sources.rglob("*.md"))
 
 

@@ -158,15 +158,15 @@ def test_one_thread_at_a_time_uses_the_analysis_of_a_program(
 
 
 def test_a_door_that_is_being_read_hides_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    load, _ = doors.door("hloscope.ops")
-    classes, asked = doors._classes, []
+    load, _ = doors.door("hloscope.tiling")
+    read, asked = doors._imported_for_types, []
 
-    def interrupted(home: str) -> list[str]:
+    def interrupted(package: str) -> dict[str, str]:
         if not asked:
-            asked.append(home)
-            asked.append(load("Transpose").__name__)  # what another thread may ask for meanwhile
-        return classes(home)
+            asked.append(package)
+            asked.append(load("Refusal").__name__)  # what another thread may ask for meanwhile
+        return read(package)
 
-    monkeypatch.setattr(doors, "_classes", interrupted)
-    assert load("Parameter").__name__ == "Parameter"
-    assert asked[1:] == ["Transpose"]
+    monkeypatch.setattr(doors, "_imported_for_types", interrupted)
+    assert load("TilingSpace").__name__ == "TilingSpace"
+    assert asked[1:] == ["Refusal"]
