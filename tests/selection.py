@@ -1,4 +1,4 @@
-"""Which tests `--quick` runs: all but those marked as slow.
+"""Which tests `--quick` runs: not those marked as slow, and a spread of each family of cases.
 
     @pytest.mark.slow                 # not in the quick run
     @pytest.mark.slow(keep=4)         # 4 of the cases of this test are in the quick run
@@ -6,19 +6,22 @@
 
 Slow is what takes more than about a third of a second of processor time, or a family of cases that
 takes more than about a second together.  The mark stands at the test, or is `pytestmark` of its
-file.
+file.  Of any other test with many cases, `MOST_CASES` are in the quick run.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 from zlib import crc32
 
 import pytest
 
 T = TypeVar("T", bound=pytest.Item)
+
+MOST_CASES: Final = 12
+"""Cases of one test in the quick run, where no mark says another number."""
 
 
 def spread(names: Iterable[str], keep: int) -> set[str]:
@@ -35,9 +38,9 @@ def quick(items: Sequence[T]) -> list[T]:
     families: dict[tuple[str, int], list[str]] = defaultdict(list)
     left_out: set[str] = set()
     for item in items:
-        if mark := item.get_closest_marker("slow"):
-            function = item.nodeid.partition("[")[0]
-            families[function, mark.kwargs.get("keep", 0)].append(item.nodeid)
+        mark = item.get_closest_marker("slow")
+        keep = MOST_CASES if mark is None else mark.kwargs.get("keep", 0)
+        families[item.nodeid.partition("[")[0], keep].append(item.nodeid)
     for (_, keep), names in families.items():
         left_out |= set(names) - spread(names, keep)
     return [item for item in items if item.nodeid not in left_out]
