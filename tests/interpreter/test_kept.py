@@ -110,7 +110,7 @@ def test_what_a_run_was_given_is_not_kept() -> None:
     del watch, held
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
-    entry = weakref.ref(module.entry.body.kept[0][1].plan)  # type: ignore[attr-defined]
+    entry = weakref.ref(module.entry.body.cached_plans[0][1].plan)  # type: ignore[attr-defined]
     del module
     gc.collect()
     assert entry() is None
