@@ -138,7 +138,8 @@ TOLD: Final = {
         TRITON.replace("SIZE", "64"), "tiles use all bytes they transfer", "100 %tiles of 2 × 64",
     ),
     "tiles that are not known": (
-        TRITON.replace('"output_tiles":[{"sizes":["2","SIZE"]}]', ""), "unknown: no sectors are counted", "unknown",
+        TRITON.replace('"output_tiles":[{"sizes":["2","SIZE"]}]', ""),
+        "unknown: no sectors are counted", "unknown",
     ),
 }  # fmt: skip
 
