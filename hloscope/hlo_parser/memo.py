@@ -6,7 +6,7 @@ Names of computations are removed before the look-up, since each fusion calls it
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import split_attributes
@@ -35,7 +35,7 @@ HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
 """Opcodes whose parentheses have no operands."""
 
 
-Pairs = tuple[tuple[str, str], ...]
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Calls = tuple[Any, ...]
 """Called computations: an `int` is an index into the removed names, a `str` is a name."""
 

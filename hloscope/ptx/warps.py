@@ -10,15 +10,15 @@ Source: PTX ISA 8.8, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "acti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from hloscope.arrays import Array, Ints, np
 from hloscope.ptx.machine import WARP, Batch, Lanes
 from hloscope.ptx.operands import Operands, fail
 from hloscope.ptx.syntax import Instruction, Pair
+from hloscope.ptx.transfers import Run
 from hloscope.ptx.types import TYPES
 
-Run: TypeAlias = Callable[[Batch, Lanes], None]
 _U32: Final = TYPES["u32"]
 _PRED: Final = TYPES["pred"]
 

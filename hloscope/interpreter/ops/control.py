@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hloscope.arrays import np
+import numpy as np
 from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, Value
 from hloscope.ir import Op, TupleType
