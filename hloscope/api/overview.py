@@ -131,16 +131,18 @@ def cost_sheet(
     return {
         "about": visible(found.about),
         "figures": [[name, visible(value)] for name, value in found.figures],
-        "tables": {
-            by: _table(
-                found.groups(by, sort=sort), found.table(by, sort=sort, top=MOST_ROWS), numbers
-            )
-            for by in COST_GROUPINGS
-        },
+        "tables": {by: _cost_table(found, by, sort, numbers) for by in COST_GROUPINGS},
         "shares": [[numbers[k.instruction], n / total] for k, n in amounts if n],
         "findings": [one.to_json(numbers) for one in worth[:MOST_FINDINGS]],
         "notes": [visible(note) for note in found.notes],
     }
+
+
+def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
+    """The rows of `Cost.table`, each with its share and the instruction that it leads to."""
+    groups = found.groups(by, sort=sort)
+    grouping = display.Grouping(by, found.program.module)
+    return _table(groups, display.cost_table(groups, grouping, sort, MOST_ROWS), numbers)
 
 
 def _table(
@@ -162,7 +164,7 @@ def _table(
 def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
     """Yield the findings of rules and the advice about costs, unsorted."""
     settings = [checks.setting_of(rule, {}) for rule in RULES]
-    report = checks.check_program(program.module, program.file, settings)
+    report = checks.check_program(program.module, program.file, settings, found.model)
     by_name = {(c.name, ins.name): ins for c in program.module for ins in c}
     for group in report.groups:
         one = group.headline
@@ -180,8 +182,6 @@ def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
 
 def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, Any]:
     """The memory of a program: bounds, the peak, a picture, the buffers at the peak.
-
-    For an invalid program there is only the finding; for one without a schedule, the sums.
 
     For an invalid program there is only the finding; for one without a schedule, the sums.
 

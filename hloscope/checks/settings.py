@@ -25,6 +25,7 @@ from hloscope.checks.findings import SEVERITIES, Finding, FindingGroup, Report
 from hloscope.checks.registry import RULES
 from hloscope.checks.rule import Rule, one_of, share, texts
 from hloscope.checks.subject import Subject
+from hloscope.cost import ProgramCost
 from hloscope.errors import InputError, did_you_mean
 from hloscope.ir import Module
 
@@ -138,8 +139,19 @@ def setting_from_option(text: str) -> Setting:
     return setting_of(name.strip(), given)
 
 
-def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Report:
+def check_program(
+    module: Module,
+    file: str,
+    settings: Iterable[Setting],
+    known_cost: ProgramCost | None = None,
+) -> Report:
     """Check a program by the rules that apply to it.
+
+    Args:
+        module: The program.
+        file: Its name in findings.
+        settings: The rules with their parameters.
+        known_cost: The cost of all kernels of the program, if the caller has it already.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }"
@@ -147,7 +159,7 @@ def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Rep
     >>> [finding.message for finding in found.findings]
     ['copy of 32 bytes']
     """
-    subject = Subject(module, file)
+    subject = Subject(module, file, known_cost)
     chosen = [setting for setting in settings if setting.is_for(file)]
     findings: list[Finding] = []
     small = 0

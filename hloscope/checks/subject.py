@@ -29,9 +29,11 @@ class Subject:
         file: Its name in findings.
     """
 
-    def __init__(self, module: Module, file: str) -> None:
+    def __init__(self, module: Module, file: str, known_cost: ProgramCost | None = None) -> None:
+        """Take the program, and the cost of all its kernels if the caller has it already."""
         self.module: Final = module
         self.file: Final = file
+        self._known_cost: Final = known_cost
         self._costs: Final[dict[tuple[str, bool | None], ProgramCost]] = {}
 
     # All rules share the properties below, and `finding` reads two of them for each finding.
@@ -52,6 +54,9 @@ class Subject:
             device: Name of the GPU.
             transfers: Count the transfers of threads for every target of the program.
         """
+        known = self._known_cost
+        if known is not None and transfers is None and known.device == gpu_of(device):
+            return known
         key = device, transfers
         if key not in self._costs:  # rules about one device share it
             memory = Memory(self.analysis, gpu_of(device))
@@ -61,8 +66,10 @@ class Subject:
     @cached_property
     def step_bytes(self) -> int:
         """Least bytes that all kernels read and write in one run of the program."""
-        memory = Memory(self.analysis, gpu_of(DEFAULT))
-        cost = program_cost(self.module, memory, memory.device, transfers=False)
+        cost = self._known_cost
+        if cost is None:
+            memory = Memory(self.analysis, gpu_of(DEFAULT))
+            cost = program_cost(self.module, memory, memory.device, transfers=False)
         return sum([kernel.bytes for kernel in cost.kernels])
 
     @cached_property

@@ -49,7 +49,7 @@ def founds(
     return [Found(module, *place, printed, uses) for place in places]
 
 
-def line_printer(style: str | Style = "default") -> Printed:
+def line_printer(style: str | Style = "default", most_ops: int | None = None) -> Printed:
     """Return a function that prints an instruction in its own language.
 
     StableHLO is printed as MLIR does, with the names of the source. Names and texts of types are
@@ -57,10 +57,11 @@ def line_printer(style: str | Style = "default") -> Printed:
 
     Args:
         style: The style of HLO instructions.
+        most_ops: Most ops of a region of StableHLO that is printed; a larger one is `{...}`.
     """
     printed = instruction_printer(STYLES[style] if isinstance(style, str) else style)
     # One printer for all instructions, created at the first one of StableHLO.
-    printer = cache(lambda: mlir.source_printer(dialects.DIALECTS))
+    printer = cache(lambda: mlir.source_printer(dialects.DIALECTS, most_ops))
 
     def text(ins: Instruction) -> str:
         if ins.location is None:

@@ -25,6 +25,8 @@ _STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
 _SHORT: Final = 24
 MOST_TEXT: Final = 1 << 14
 """Most characters of an instruction's attributes; the rest is replaced by a note."""
+MOST_OPS: Final = 16
+"""Most ops of a region that is printed with its op; the page lists the ops of every region."""
 MOST_NAMED: Final = 1 << 10
 """Most instructions of each called computation whose names in a text become links."""
 _NAME: Final = pattern(r"%([\w$.-]+(?:#\d+)?)")
@@ -327,7 +329,7 @@ class _Writer:
     """Print instructions: MLIR's whole, HLO's from the attributes on."""
 
     def __init__(self) -> None:
-        self._line = line_printer(_STYLE)
+        self._line = line_printer(_STYLE, MOST_OPS)
         self._rest = rest_printer(_STYLE)
 
     def __call__(self, ins: Instruction) -> str:

@@ -67,10 +67,15 @@ def print_mlir(
     return text if operation is root else text.removesuffix("\n")
 
 
-def source_printer(dialects: Dialects) -> Callable[[Operation], str]:
+def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[[Operation], str]:
     """Return a function that prints ops as `print_mlir` does, with the names of the source.
 
     Names are computed once for each tree.
+
+    Args:
+        dialects: The dialects, with pretty forms.
+        most_ops: Print a region with more ops than that, nested ones included, as `{...}`. To print
+            every op of deeply nested regions in full takes quadratic time.
     """
     known: dict[Operation, Names] = {}
 
@@ -78,7 +83,8 @@ def source_printer(dialects: Dialects) -> Callable[[Operation], str]:
         root = _outermost(operation)
         if root not in known:
             known[root] = source_names(root)
-        told = Printer(dialects, known[root], aliases=True).print(operation)
+        printer = Printer(dialects, known[root], aliases=True, most_ops=most_ops)
+        told = printer.print(operation)
         return told if operation is root else told.removesuffix("\n")
 
     return text
@@ -91,6 +97,18 @@ def _outermost(operation: Operation) -> Operation:
         operation = block.parent.parent
         block = operation.parent
     return operation
+
+
+def _has_more_ops(region: Region, most: int) -> bool:
+    """True if a region has more than `most` ops, nested ones included; stops counting there."""
+    count, regions = 0, [region]
+    while regions:
+        for block in regions.pop().blocks:
+            count += len(block.operations)
+            if count > most:
+                return True
+            regions += [inner for op in block.operations for inner in op.regions]
+    return False
 
 
 class _Body(NamedTuple):
@@ -137,8 +155,10 @@ class Printer:
         generic: bool = False,
         locations: Locations = False,
         aliases: bool = False,
+        most_ops: int | None = None,
     ) -> None:
         self.names = names
+        self._most_ops = most_ops
         self._parts: list[_Part] = []
         self._dialects = dialects
         self._generic = generic
@@ -262,6 +282,9 @@ class Printer:
 
     def _body(self, body: _Body) -> Iterator[_Part]:
         """Yield the parts of a region, from brace to brace."""
+        if self._most_ops is not None and _has_more_ops(body.region, self._most_ops):
+            yield "{...}"  # as MLIR prints it with `-mlir-print-skip-regions`
+            return
         blocks = body.region.blocks
         yield "{\n"
         comments = _predecessors(body.region) if len(blocks) > 1 else {}
