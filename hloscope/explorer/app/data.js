@@ -1,4 +1,4 @@
-// The data of the page: JSON, compressed and in base64, decoded when it is first asked for.
+// The data of the page: compressed JSON in base64; each part is decoded at its first use.
 
 H.head = JSON.parse(document.getElementById("head").textContent);
 
@@ -16,14 +16,14 @@ async function decoded(name) {
   const element = document.getElementById(`data-${name}`);
   const packed = new Blob([bytes(element.textContent.trim())]).stream();
   const text = await new Response(packed.pipeThrough(new DecompressionStream("gzip"))).text();
-  element.textContent = ""; // it is not needed twice
+  element.textContent = ""; // free the memory: the decoded value is cached
   return JSON.parse(text);
 }
 
-// Is there such a part of the page?
+// Does the page have this part?
 H.has = (name) => document.getElementById(`data-${name}`) !== null;
 
-// A part of the data, as a promise.
+// Returns a promise of one part of the data; null if the page was written without it.
 H.load = (name) => {
   if (!promised.has(name)) promised.set(name, H.has(name) ? decoded(name) : Promise.resolve(null));
   return promised.get(name);
@@ -51,7 +51,7 @@ H.number = (value) => (typeof value === "number" ? value.toLocaleString("en-US")
 
 H.count = (value, what) => `${H.number(value)} ${what}${value === 1 ? "" : "s"}`;
 
-// Three digits; a large one as it is read, not as a power of ten.
+// A number with three significant digits, or with thousands separators from 1,000 on.
 H.figure = (value) => (value < 1000 ? value.toPrecision(3) : H.number(Math.round(value)));
 
 H.bytes = (count) => {
@@ -61,7 +61,7 @@ H.bytes = (count) => {
     count /= 1024;
     k++;
   }
-  const digits = Math.max(0, 3 - Math.floor(Math.log10(count || 1))); // four, as in the tables
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(count || 1))); // four significant digits, as in the tables
   return `${k ? Number(count.toFixed(digits)) : count} ${count === 1 && !k ? "byte" : units[k]}`;
 };
 

@@ -1,4 +1,4 @@
-// The elements: one card for the tensor asked about, one for each tensor that is touched.
+// The elements: a card for the selected output, and one for each tensor that it reads.
 
 const COLOURS = ["--lit1", "--lit2", "--lit3", "--lit4"];
 const MOST_CARDS = 12;
@@ -16,7 +16,7 @@ class Elements {
     this.runtime = new Map();
   }
 
-  // Show an instruction; `asked` is an element of an output, or of an operand.
+  // Shows an instruction; `asked` is an element of an output or operand.
   show(k, answer, table, asked) {
     this.k = k;
     this.answer = answer;
@@ -38,7 +38,7 @@ class Elements {
     return { output: this.output, at: shape ? shape.map((size) => Math.floor(size / 2)) : [] };
   }
 
-  // Every operand, then the values that regions read; of tuples each tensor that is touched.
+  // Operands, then captured values; of a tuple only the tensors that are read.
   #operands() {
     const reads = this.answer.reads.find(([output]) => output === this.output)?.[1] || [];
     const touched = reads.map((row) => this.table.rows[row]);
@@ -53,7 +53,7 @@ class Elements {
 
   #build() {
     const head = H.el("div", "cards");
-    const room = this.element.clientWidth - 30; // two beside each other, if there is room
+    const room = this.element.clientWidth - 30; // two cards side by side if they fit
     const width = room > 560 ? Math.floor(room / 2) - 34 : Math.max(200, room - 40);
     const own = this.#card("output", this.output, 0, this.k, this.outputs[this.output], width);
     head.append(own.element);
@@ -74,7 +74,7 @@ class Elements {
     );
   }
 
-  // Which output is shown, of an instruction that has several.
+  // A field to choose one of several outputs.
   #chooser() {
     const field = H.el("input", "small");
     Object.assign(field, { type: "number", min: 0, max: this.outputs.length - 1, value: this.output });
@@ -116,7 +116,7 @@ class Elements {
     card.element.append(card.picture.canvas, card.where);
   }
 
-  // Numbers to type an index in.
+  // Number fields for the index of an element.
   #fields(card) {
     card.fields = card.shape.map((size, d) => {
       const field = H.el("input", "index");
@@ -140,7 +140,7 @@ class Elements {
     return this.answer.reaches.find(([operand, leaf]) => operand === card.number && leaf === card.leaf);
   }
 
-  // The pointer is over a cell, or over none: told once for each cell.
+  // The pointer entered another cell, or left the picture (`cell` is null).
   #over(card, cell) {
     const out = cell === null;
     const over = out ? null : cell.row * card.picture.lefts.length + cell.column;
@@ -158,7 +158,7 @@ class Elements {
     return `from ${index}: ${H.number(size)} elements${lit ? `, ${H.number(lit)} lit` : ""}`;
   }
 
-  // Choose an element: it stays lit, and the page's address tells it.
+  // Chooses an element: it stays lit, and the page's address contains it.
   pin(asked, { quietly = false } = {}) {
     this.asked = asked;
     this.#light(asked);
@@ -183,13 +183,13 @@ class Elements {
     return this.cards.find((c) => c.what === "operand" && c.number === asked.operand && c.leaf === asked.leaf);
   }
 
-  // What the asked element touches, for each card: the sets of its accesses.
+  // Lights in each card the sets of elements that the accesses of the chosen element touch.
   #light(asked, { transient = false } = {}) {
     const isBack = asked.operand !== undefined;
     const question = `${asked.operand}.${asked.leaf}@${asked.at}`;
     const own = this.#cardOf(asked);
     for (const card of this.cards) {
-      const isNew = card.question !== question; // a click asks what its pointer has asked
+      const isNew = card.question !== question; // a click repeats the query of the pointer before it
       card.question = question;
       if (card === own) {
         if (isNew) card.picture?.light([{ set: null, colour: "--asked", at: asked.at }]);
@@ -198,7 +198,7 @@ class Elements {
         if (!transient) H.clear(card.said);
         continue;
       }
-      card.fields?.forEach((field) => (field.value = "")); // nothing is asked of it
+      card.fields?.forEach((field) => (field.value = "")); // the chosen element is in another card
       const accesses = this.#accesses(card, asked, isBack);
       if (isNew) {
         card.sets = accesses.map(([access, id]) => H.touched(access, asked.at, this.runtime.get(id)));
@@ -210,7 +210,7 @@ class Elements {
     this.#sayColours(own, isBack);
   }
 
-  // What the colours stand for that are to be seen, and only these.
+  // The legend of the colours that the pictures show at present.
   #sayColours(own, isBack) {
     const lit = this.cards.filter((card) => card !== own && card.picture?.litCells);
     const maps = new Map(); // by colour, the numbers of the maps that light cells in it
@@ -259,7 +259,7 @@ class Elements {
     H.clear(card.said, card.total, ...lines);
   }
 
-  // A run-time value: what it is read from, between which values it is, and a field to choose one.
+  // A run-time value: its origin, its interval, and a field to choose a value.
   #slider(id, access, [name, lo, hi, origin], k) {
     const values = this.runtime.get(id) || access.runtime.map((variable) => variable[1]);
     this.runtime.set(id, values);
@@ -267,14 +267,14 @@ class Elements {
     Object.assign(field, { type: "number", min: lo, max: hi, value: values[k] });
     field.addEventListener("input", () => {
       values[k] = Math.max(Number(lo), Math.min(Number(hi), Math.trunc(Number(field.value)) || 0));
-      for (const card of this.cards) card.question = null; // the answers are others now
+      for (const card of this.cards) card.question = null; // light all cards again, with the new value
       this.#light(this.asked, { transient: true });
     });
     const range = ` in [${H.number(lo)}, ${H.number(hi)}], read from `;
     return H.el("div", "runtime", H.el("span", "mono", name), " = ", field, range, H.el("span", "mono", origin.split(" = ").slice(1).join(" = ")));
   }
 
-  // The lit elements of every card, one by one: for tests, and for whoever wants to check.
+  // The lit elements of every card, for tests.
   lit(most = 1 << 16) {
     return this.cards.map((card) => ({
       what: card.what,
@@ -287,7 +287,7 @@ class Elements {
   }
 }
 
-// The number of highlighted elements, and their box if they are one.
+// The number of lit elements, and their slices if they are a box.
 function totalText(card, accesses) {
   const { sets } = card;
   if (!accesses.length) return "no element is read";
@@ -313,9 +313,9 @@ function unionText(sets, card) {
   const sum = sets.reduce((total, set) => total + set.count, 0);
   if (sum > MOST_UNION) return `${sets.map((set) => H.number(set.count)).join(" + ")} elements, which may overlap`;
   const position = (at) => at.reduce((before, value, d) => before * shape[d] + Number(value), 0);
-  const one = shape && H.canCount(shape) ? position : String; // where positions are safe numbers
+  const one = shape && H.canCount(shape) ? position : String; // positions are safe integers if the elements can be counted
   const different = new Set(sets.flatMap((set) => H.elements(set, rankOf(card), MOST_UNION).map(one)));
-  const whole = sets.find((set) => set.count === different.size); // the others are in it
+  const whole = sets.find((set) => set.count === different.size); // it contains the other sets
   const box = whole?.count && H.boxText(whole, rankOf(card));
   return `${plural(different.size)}${box && rankOf(card) ? ` ${box}` : ""}`;
 }

@@ -1,7 +1,7 @@
 // Values of maps.  A map is a list of nodes, each of which refers to earlier ones; its range
 // variables run over intervals, and constraints `node in [lo, hi]` hold.
 
-// What is enumerated at most for variables that depend on each other.
+// Most points that are enumerated for variables that constraints or results connect.
 const MOST = 1 << 18;
 
 const floorDiv = (a, b) => (typeof a === "bigint" ? bigFloor(a, b) : Math.floor(a / b));
@@ -11,7 +11,7 @@ function bigFloor(a, b) {
   return a % b !== 0n && a < 0n !== b < 0n ? q - 1n : q;
 }
 
-// One node, for numbers or for BigInts; `to` turns constants into what is computed with.
+// The value of one node; `to` converts constants to the type of `values`: number or BigInt.
 function valueOf(node, values, at, to) {
   const [sign, a, b] = node;
   switch (sign) {
@@ -79,7 +79,7 @@ function dependencies(nodes) {
   return found;
 }
 
-// The nodes that some nodes are made of, in order.
+// Some nodes and all that they depend on, in ascending order.
 function neededFor(nodes, wanted) {
   const needed = new Set(wanted);
   for (let k = nodes.length - 1; k >= 0; k--) {
@@ -144,7 +144,7 @@ function run(map, group, at) {
   return { dimensions: [dimension], run: { lo: least, step: Math.abs(step) || 1, count } };
 }
 
-// Is a node a sum in which a variable stands with a coefficient, and nothing else depends on it?
+// Is a node a sum of a multiple of a variable and terms without range variables?
 function isLinear(nodes, k, variable) {
   const node = nodes[k];
   if (node[0] === "s") return true;
@@ -157,8 +157,8 @@ function isLinear(nodes, k, variable) {
 
 const dependsOnRanges = (nodes, k) => neededFor(nodes, [k]).some((n) => nodes[n][0] === "s");
 
-// The different values of a group's results, as its variables run: sides that are independent of
-// each other; `null` if there are too many.
+// The distinct values of a group's results over all values of its variables, as independent sides;
+// `null` if there are too many.
 function enumerated(map, group, at, most) {
   const sides = group.variables.map((k) => map.ranges[k].map(Number));
   const total = sides.reduce((product, [lo, hi]) => product * (hi - lo + 1), 1);
@@ -205,8 +205,8 @@ function sidesOf(dimensions, tuples) {
   return sides.map((values, n) => sideOf(dimensions[n], values));
 }
 
-// Evaluates the nodes of a group again and again, at the values that the variables then have: what
-// does not depend on them is computed once.
+// Returns a function that evaluates the nodes of a group at the current values of its variables;
+// nodes that do not depend on them are evaluated once.
 function evaluator(map, group) {
   const wanted = [...group.results.map(([, node]) => node), ...group.where.map(([node]) => node)];
   const needed = neededFor(map.nodes, wanted);
@@ -241,7 +241,7 @@ H.touched = (...asked) => {
 };
 
 // What an access touches from `at`: groups of dimensions whose values are independent of each
-// other, with the number of elements.  `null` if nobody knows, or if it is too much to look at.
+// other, with the number of elements.  `null` if it is unknown, or too large to enumerate.
 function touched(access, at, runtime, most = MOST) {
   if (access.empty) return NOTHING;
   if (!access.nodes) return null;

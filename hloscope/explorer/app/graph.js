@@ -1,5 +1,5 @@
-// The neighbourhood of an instruction: what it reads above, who reads it below, and inside it what
-// it calls, each with the shape that it gives below it.  Bounded: what has no room is counted.
+// The neighbourhood of an instruction: operands above it, users below it, called computations
+// inside it; an edge has the shape of its value.  Nodes beyond a limit are counted, not drawn.
 
 const MOST_AROUND = 9; // on each side, at the first step
 const MOST_BEYOND = 3; // of each of these, at the second
@@ -41,7 +41,7 @@ function nodeOf(program, k) {
 
 const more = (id, count) => ({ id, more: count, width: 72, height: 24 });
 
-// What stands around an instruction, in the computation it is in.
+// The neighbours of an instruction in its computation.
 function around(program, k) {
   const nodes = new Map([[k, nodeOf(program, k)]]);
   const edges = [];
@@ -68,7 +68,7 @@ function around(program, k) {
 
 const unique = (edges) => [...new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge])).values()];
 
-// A computation as a graph, back from its root as far as there is room.
+// A computation as a graph: its root and what the root depends on, up to a limit of nodes.
 function inside(program, c, most) {
   const [, start, count, root] = program.computations[c];
   const chosen = new Set();
@@ -128,7 +128,7 @@ class Graph {
     this.element.scrollLeft = (box.x + margin) * scale - this.element.clientWidth / 2;
   }
 
-  // Makes room in a node for the graphs of what it calls, beside each other.
+  // Enlarges a node by the graphs of the computations that it calls, side by side.
   #inner(box, called) {
     const shown = called.slice(0, MOST_CALLED).map((c) => {
       const graph = inside(this.program, c, Math.ceil(MOST_INSIDE / Math.min(called.length, MOST_CALLED)));

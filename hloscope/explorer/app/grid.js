@@ -6,7 +6,7 @@ const HEIGHT = 260;
 const FLAT = { rows: 8, height: 10 }; // cells of so few rows are at least so high, to be pointed at
 const FEW = 3; // so few lit cells get a ring
 
-// Colours of the style, asked for once: a question would have all styles worked out anew.
+// Cached colours of the style: reading one makes the browser compute all styles again.
 const colours = new Map();
 
 function css(name) {
@@ -14,8 +14,8 @@ function css(name) {
   return colours.get(name);
 }
 
-// Pictures that are not drawn yet.  They are drawn with the next frame, however often they change
-// before it, and those that can be seen first; the others when there is time.
+// Pictures to draw.  Those in view are drawn once in the next frame, however often they changed
+// before it; the others when the browser is idle.
 const waiting = new Set();
 const idle = (use) => (window.requestIdleCallback || setTimeout)(use, window.requestIdleCallback ? { timeout: 200 } : 30);
 let isAsked = false;
@@ -42,7 +42,7 @@ function next() {
   if (waiting.size) idle(next);
 }
 
-// Draw what waits now: before the page is printed.
+// Draws all waiting pictures at once, before the page is printed.
 H.drawNow = () => [...waiting].forEach((one) => one.draw());
 
 // Draw pictures in other colours.
@@ -97,7 +97,7 @@ class Picture {
     return { row, column, at: this.grid.elementOf(row, column), size: this.grid.size(row, column) };
   }
 
-  // Light sets: [{ set, colour, at? }]; a set may be null where nobody knows.  A cell that several
+  // Light sets: [{ set, colour, at? }]; a set is null if it is unknown.  A cell that several
   // sets light has the colour of the first.
   light(marks) {
     this.marks = marks;
@@ -125,9 +125,8 @@ class Picture {
     return this.scale > 1 ? 0.5 : 0; // half a pixel would be a paler one
   }
 
-  // The cells are drawn as areas, and then the lines between them over these.  Nothing is cleared:
-  // on paper, all that was drawn before would go into a form inside a form for each time, and
-  // what reads the PDF would give up and show none of it.
+  // Draws the cells as areas, then the lines between them.  The canvas is not cleared: in a printed
+  // PDF each clearing nests a form in a form, and viewers refuse deep nesting.
   draw() {
     waiting.delete(this);
     const context = this.canvas.getContext("2d");
@@ -154,8 +153,8 @@ class Picture {
     }
   }
 
-  // Cells beside each other that are lit alike, as areas: runs within a row, and equal runs of
-  // rows below each other.
+  // Adjacent cells of one colour and share as areas: runs within a row, joined with equal runs of
+  // the rows below.
   litAreas() {
     const across = this.lefts.length;
     const done = [];
@@ -190,7 +189,7 @@ class Picture {
     return this.counts[cell] > 0 && this.owners[cell] === owner && this.#share(row, column) === share;
   }
 
-  // How much of a cell is lit.
+  // The share of a cell's elements that is lit.
   #share(row, column) {
     return Math.min(1, this.counts[row * this.lefts.length + column] / this.grid.size(row, column));
   }
@@ -208,7 +207,7 @@ class Picture {
     });
   }
 
-  // A ring around few small cells, which would be overlooked.
+  // Draws a ring around a few small lit cells, so that they are found.
   #rings(context) {
     for (const { row, rows, column, columns, colour } of this.litAreas()) {
       for (let r = row; r < row + rows; r++) for (let c = column; c < column + columns; c++) this.#ring(context, r, c, colour);
@@ -243,7 +242,7 @@ function positions(axis, side) {
   });
 }
 
-// The last of growing numbers that is not past a value.
+// Index of the last of some ascending numbers that is at most a value.
 function last(numbers, value) {
   if (value < 0 || !numbers.length) return -1;
   let k = numbers.length - 1;

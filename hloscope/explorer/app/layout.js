@@ -1,4 +1,4 @@
-// Layouts by dagre: every node stands below all that it reads, and no edge leads through a node.
+// Graph layout by dagre: operands are above their users, and no edge crosses a node.
 
 // Nodes: [{ id, width, height }], edges: [{ from, to }].  Gives each node `x`, `y` (its centre), each
 // edge its `ways`: where it leads straight down, at `x` from `top` to `bottom`, through what is left of

@@ -1,4 +1,4 @@
-// The page as a whole: what is selected, the address, the keys.
+// The whole page: selection, address, keys.
 
 const state = { k: -1, asked: null };
 H.state = state;
@@ -22,7 +22,7 @@ async function start() {
 
 const BUNDLES = ["tuple", "return", "get-tuple-element", "get_tuple_element"];
 
-// What is shown first: of the values that the entry computes and returns, the one with most elements.
+// The instruction of a page without an overview: the result of the entry with most elements.
 function first(program) {
   if (program.entry < 0) return program.count ? 0 : -1;
   const [, start, count, root] = program.computations[program.entry];
@@ -32,7 +32,7 @@ function first(program) {
   let best = root;
   let most = -1;
   const seen = new Set([root]);
-  for (const k of seen) { // what is added is looked at as well
+  for (const k of seen) { // the loop also visits values that are added on the way
     if (BUNDLES.includes(program.opcodeOf(k)) && program.operandsOf(k).length) {
       for (const operand of program.operandsOf(k)) seen.add(operand);
     } else if (elements(k) > most) [best, most] = [k, elements(k)];
@@ -80,7 +80,7 @@ async function overview(view) {
   try {
     if (location.hash) history.pushState(null, "", "#");
   } catch {
-    // In a notebook's frame there is no address to change.
+    // The frame of a notebook has no address.
   }
 }
 
@@ -107,7 +107,7 @@ function tab(view, mode, name) {
   return button;
 }
 
-// A bar between two columns, which can be moved.
+// A bar between two columns; dragging it changes their widths.
 function splitter(view, side) {
   const bar = H.el("div", "splitter");
   bar.addEventListener("pointerdown", (event) => {
@@ -156,7 +156,7 @@ async function select(k, { asked = null, quietly = false } = {}) {
 
 const middle = (k, output) => (H.shapeOf(H.program.typeOf(k).leaves[output]) || []).map((size) => Math.floor(size / 2));
 
-// An element was chosen: the address tells it; another output is shown anew.
+// An element was chosen: write it into the address. Another output draws all cards again.
 function pinned(asked) {
   const { view } = H;
   if (asked.at === null || asked.output !== view.elements.output) {
@@ -167,7 +167,7 @@ function pinned(asked) {
   remember(false);
 }
 
-// entry › fusion.3 › add.1: where the instruction is.
+// The callers of an instruction as links: entry › fusion.3 › add.1.
 function path(view, k) {
   const { program } = view;
   const steps = [k];
@@ -194,14 +194,15 @@ function address() {
   return `#${H.program.address(state.k)}${query.length ? `?${query.join("&")}` : ""}`;
 }
 
-// Browsers pass over changes of the address beyond 200 in ten seconds, and a key held makes 300.
+// Milliseconds between changes of the address: browsers ignore more than 200 in ten seconds, and a
+// held key makes 300.
 const APART = 100;
 
 let untold = null;
 let lastTold = -APART;
 
-// An instruction is a step of the history, but for those passed quickly.  The address follows when
-// the elements are lit: to change it takes longer than to light them.
+// Each selected instruction is a step of the history, except those left within `APART`.  The
+// address changes after the elements are lit, because changing it takes longer than lighting them.
 function remember(isNew) {
   if (!untold) requestAnimationFrame(() => setTimeout(tell, Math.max(0, lastTold + APART - performance.now())));
   untold = { place: address(), isStep: isNew || Boolean(untold?.isStep) };
@@ -215,7 +216,7 @@ function tell() {
   try {
     history[isStep ? "pushState" : "replaceState"](null, "", place);
   } catch {
-    // In a notebook's frame there is no address to change.
+    // The frame of a notebook has no address.
   }
 }
 

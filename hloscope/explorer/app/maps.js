@@ -79,7 +79,7 @@ class Maps {
     return H.el("div", "map", title, ...this.#accesses(row));
   }
 
-  // The accesses of a row in the order that is asked for; in memory order often as by index.
+  // The accesses of a row in the chosen order; an empty memory order equals the logical one.
   #accesses(row, label = "") {
     const entry = this.table.rows[row];
     const place = ORDERS.find(([name]) => name === this.order)[1];

@@ -1,6 +1,7 @@
-// The program as the page knows it: rows by number, who reads whom, who calls whom.
+// The program: instructions by number, with their operands, users and callers.
 
-// Names: a number stands for one that counts on from the latest name of the stem of that number.
+// Restores the names that `in_sequence` compressed: a number n stands for the latest name of
+// stem n with its count increased by 1.
 function named(told) {
   const stems = new Map();
   const texts = [];
@@ -39,11 +40,11 @@ class Program {
   typeText(k) { return this.typeOf(k).text; }
   operandsOf(k) { return this.operands[k].map((back) => k - back); }
 
-  // The operands, then the values that only its regions read.
+  // Numbers of the operands, then of the values that only the regions of the op read.
   readsOf(k) { return [...this.operands[k], ...(this.captured[k] || [])].map((back) => k - back); }
 
 
-  // What is read, as it is called: `operand 2 {1}` is tensor 1 of operand 2.
+  // Label of an operand or captured value: `operand 2 {1}` is tensor 1 of operand 2.
   readName(k, number, leaf) {
     const operands = this.operands[k].length;
     const name = number < operands ? `operand ${number}` : `captured ${number - operands}`;
@@ -54,7 +55,7 @@ class Program {
   computationName(k) { return this.computations[this.computationOf[k]][0]; }
   isRoot(k) { return this.computations[this.computationOf[k]][3] === k; }
 
-  // Who reads an instruction: worked out for all at once, when first asked.
+  // Users of an instruction. The first call builds the table for all instructions.
   usersOf(k) {
     if (!this.firstUser) this.#findUsers();
     return this.users.subarray(this.firstUser[k], this.firstUser[k + 1]);
@@ -70,7 +71,7 @@ class Program {
     each((operand, user) => (this.users[counts[operand]++] = user));
   }
 
-  // The line of an instruction without its attributes, in pieces: operands are references.
+  // The text in the brackets of an instruction: its operands, or the value of a constant.
   brief(k, most = 6) {
     const operands = this.operandsOf(k);
     const names = operands.slice(0, most).map((o) => this.name[o]);
@@ -78,7 +79,7 @@ class Program {
     return operands.length ? names.join(", ") : this.insides[this.inside[k]] || "";
   }
 
-  // A text of MLIR in pieces: strings, and numbers of instructions whose names belong there.
+  // Splits a text of MLIR into strings and numbers of instructions, which are shown as links.
   pieces(k, text) {
     const operands = this.operandsOf(k);
     return text.split(/%\{([^}]*)\}/).map((part, n) => {
@@ -88,12 +89,12 @@ class Program {
     });
   }
 
-  // Where an instruction is, as the page's address tells it.
+  // The fragment of the page's address that selects an instruction.
   address(k) {
     return `${encodeURIComponent(this.computationName(k))}/${encodeURIComponent(this.name[k])}`;
   }
 
-  // The instruction that an address tells, or -1.
+  // The instruction that an address selects, or -1.
   find(address) {
     if (!this.byName) {
       this.byName = new Map();

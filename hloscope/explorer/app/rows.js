@@ -1,4 +1,4 @@
-// The list on the left: only the rows that can be seen are elements.
+// The list on the left: only the visible rows are elements of the page.
 
 const ROW = 22;
 const FOUND_ROW = 40; // what a search finds: the whole name, and below it what it is and where
@@ -10,8 +10,8 @@ const EXTRA = 12;
 const DEEPEST = 24;
 const MOST_ROWS = 2_000_000;
 
-// Source lines in the order of their files and numbers, scopes by cost and then by name; what has no
-// place or name comes last.  A group that holds nothing but another one is one row with it.
+// Source lines in the order of their files and numbers, scopes by cost and then by name; groups
+// without a place or name come last.  A group whose only member is a group is one row with it.
 function inOrder(top, byCost) {
   const isNamed = ([part]) => !part.startsWith("(no ");
   const compare = (a, b) => isNamed(b) - isNamed(a) || (byCost ? b[1].cost - a[1].cost : 0) || a[0].localeCompare(b[0], "en", { numeric: true });
@@ -151,7 +151,7 @@ class Rows {
     return top;
   }
 
-  // What begins unfolded: large scopes; all files, so that their lines are seen, if these are few.
+  // The groups that are unfolded at first: large scopes, and all files if they have few lines.
   #unfoldFirst(top) {
     const folds = [];
     let lines = 0;
@@ -240,7 +240,7 @@ class Rows {
     return where ? [name, H.el("span", "below", ...what, H.el("span", "note", `in ${program.computationName(k)}`))] : [name, ...what];
   }
 
-  // Select an instruction, unfold what it is in, and bring it into view.
+  // Selects an instruction, unfolds the rows that contain it, and scrolls to it.
   reveal(k) {
     this.selected = k;
     if (k < 0) return;
@@ -261,7 +261,7 @@ class Rows {
     this.draw();
   }
 
-  // Open all that an instruction is in, by the first caller each time.
+  // Unfolds the callers of an instruction; of several callers, the first.
   #unfold(k) {
     const { program } = this;
     const steps = [];
@@ -304,11 +304,11 @@ class Rows {
     return true;
   }
 
-  // How many rows are elements of the page: few, however long the program is.
+  // The number of rows that are elements of the page; it does not grow with the program.
   get drawn() { return this.inner.childElementCount; }
 }
 
-// A group with its share as a number and a bar; what it counts is under the pointer.
+// A group with its share as a number and a bar; the tooltip states the amount.
 function heading(row) {
   const share = row.share === undefined ? null : H.el("span", "bar-of", H.el("span", "of", row.note));
   share?.style.setProperty("--share", `${100 * row.share}%`);

@@ -1,6 +1,6 @@
 // A tensor on two axes.  The last dimension runs along columns, the one before along rows, the one
 // before that along columns again, so a tensor of many dimensions is a table of tables.  Long axes
-// are cut into blocks; what is touched of a block is counted, not guessed.
+// are cut into blocks; the touched elements of a block are counted exactly.
 
 const MOST_COLUMNS = 72;
 const MOST_ROWS = 48;
@@ -120,7 +120,7 @@ class Grid {
   }
 }
 
-// Blocks of an axis that hold anything, with how much.
+// Blocks of an axis that contain positions, with the number of positions.
 function along(some, runs) {
   const mine = some.dimensions.map((d) => runs[d]);
   const found = [];
@@ -160,13 +160,13 @@ function* boxesOf(set, rank) {
 
 H.Grid = Grid;
 
-// The sizes of a tensor, or null where nobody knows them.
+// The sizes of a tensor, or null if they are unknown.
 H.shapeOf = (leaf) => {
   const sizes = leaf && leaf[1];
   return sizes && sizes.every(Number.isSafeInteger) ? sizes : null;
 };
 
-// Are its elements few enough to be counted, and so to be drawn?
+// Is the number of elements a safe integer? Otherwise the tensor is not drawn.
 H.canCount = (shape) => Number.isSafeInteger(shape.reduce((a, b) => a * b, 1));
 
 // A tensor as text: `f32[8,128]{0,1}`.
