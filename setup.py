@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 from setuptools import Extension, setup
 
 MYPYC = "mypy[mypyc]>=2.4"
 COMPILED = (
     "hloscope/affine/sums.py",
-    "hloscope/simplifier/context.py",
     "hloscope/simplifier/engine.py",
+    "hloscope/simplifier/quotients.py",
     "hloscope/simplifier/ranges.py",
-    "hloscope/simplifier/surface.py",
-    *sorted(map(str, Path("hloscope/simplifier/rules").glob("[a-z]*.py"))),
+    "hloscope/simplifier/sums.py",
 )
 
 

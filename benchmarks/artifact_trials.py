@@ -24,7 +24,10 @@ from pathlib import Path
 from time import process_time
 from typing import Final
 
-from hloscope.bytecode import (
+from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import (
     examine,
     is_exported,
     print_vhlo,
@@ -33,10 +36,7 @@ from hloscope.bytecode import (
     read_exported,
     write_artifact,
 )
-from hloscope.dialects import DIALECTS
-from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.mlir import parse_mlir, print_mlir
-from hloscope.vhlo import CURRENT, RELEASES, DowngradeError, version_text
+from hloscope.stablehlo.vhlo import CURRENT, RELEASES, DowngradeError, version_text
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

@@ -22,10 +22,10 @@ from pathlib import Path
 from time import process_time
 from typing import Any, Final
 
-from hloscope.bytecode import read_artifact, write_artifact
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import parse_mlir
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import read_artifact, write_artifact
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))

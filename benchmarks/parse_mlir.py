@@ -33,8 +33,8 @@ from benchmarks.parse import (  # noqa: E402
     print_row,
     ratio,
 )
-from hloscope.dialects import DIALECTS  # noqa: E402
 from hloscope.mlir import parse_mlir, print_mlir  # noqa: E402
+from hloscope.mlir.dialects import DIALECTS  # noqa: E402
 from hloscope.stablehlo import parse_stablehlo  # noqa: E402
 from hloscope.verifier import verify_mlir  # noqa: E402
 

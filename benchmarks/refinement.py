@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.measuring import HAS_XLA  # noqa: E402
-from hloscope.dialects import DIALECTS  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from hloscope.mlir import parse_mlir, print_mlir  # noqa: E402
+from hloscope.mlir.dialects import DIALECTS  # noqa: E402
 from hloscope.passes import explain, parse_pipeline, run_pipeline  # noqa: E402
 from hloscope.verifier import verify_mlir  # noqa: E402
 from tests.passes import dynamic_corpus  # noqa: E402

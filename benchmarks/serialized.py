@@ -23,12 +23,12 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hloscope.bytecode import in_version, write_bytecode  # noqa: E402
-from hloscope.dialects import DIALECTS  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from hloscope.mlir import parse_mlir, print_mlir, split_input  # noqa: E402
+from hloscope.mlir.dialects import DIALECTS  # noqa: E402
 from hloscope.passes import find_pass  # noqa: E402
-from hloscope.vhlo import (  # noqa: E402
+from hloscope.stablehlo.bytecode import in_version, write_bytecode  # noqa: E402
+from hloscope.stablehlo.vhlo import (  # noqa: E402
     RELEASES,
     bytecode_version,
     every_op,

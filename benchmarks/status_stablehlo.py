@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, span_of, suite
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.mlir import parse_mlir, print_mlir, split_input
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.verifier import verify_hlo
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus

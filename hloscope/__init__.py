@@ -8,7 +8,7 @@
 Names are loaded when they are first used: starting costs nothing that is not needed.
 """
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 TYPE_CHECKING = False  # `typing` takes long to load, and this is loaded first of all
 if TYPE_CHECKING:

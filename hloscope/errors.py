@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.lazy import lazy
-from hloscope.source import Span
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import Span, visible
 
 if TYPE_CHECKING:
     import difflib

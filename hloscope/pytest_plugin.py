@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.testing as testing

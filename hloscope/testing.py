@@ -22,7 +22,7 @@ from typing import Any, Final
 from hloscope.api import Checked, Program, check_one, read
 from hloscope.display import founds, line_printer, neighbourhood, neighbourhood_text
 from hloscope.errors import HloscopeError
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 MOST_LINES: Final = 40
 """Most lines about an instruction and its neighbours in the message of a failure."""

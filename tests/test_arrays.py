@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hloscope.arrays import is_among, sorted_unique
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.enumerated import subset
+from hloscope.indexing.evaluate import subset
 from hloscope.simplifier import PROVED
+from hloscope.support.arrays import is_among, sorted_unique
 
 numbers = st.lists(st.integers(-4, 4) | st.integers(-(2**63), 2**63 - 1), max_size=20)
 

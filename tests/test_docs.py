@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import refresh
-from hloscope.cli.commands import COMMANDS
+from hloscope.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = refresh.PAGES

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from hloscope.api import language_of
 from hloscope.cli.app import app
-from hloscope.source import Source
+from hloscope.support.source import Source
 from tests.large import (
     KINDS,
     call_chain,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.lazy import LazyPattern, pattern
+from hloscope.support.lazy import LazyPattern, pattern
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 

@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 import hloscope as hs
 from hloscope.affine import parse_expr
 from hloscope.errors import HloscopeError, ParseError
-from hloscope.limits import MOST_DIGITS, MOST_NESTING, read_json, refuse_long_numbers
 from hloscope.mlir.text.parser import parse_attribute, parse_mlir, parse_type
-from hloscope.source import Source
+from hloscope.support.limits import MOST_DIGITS, MOST_NESTING, read_json, refuse_long_numbers
+from hloscope.support.source import Source
 
 LONG = "9" * (MOST_DIGITS + 1)
 

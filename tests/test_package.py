@@ -78,7 +78,7 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
         for path in (ROOT / "hloscope").rglob(pattern)
     }
     assert not files - names
-    assert "hloscope/explorer/app/vendor/dagre.min.js.LEGAL.txt" in names
+    assert "hloscope/display/explorer/app/vendor/dagre.min.js.LEGAL.txt" in names
     data = [name.partition(".data/data/")[2] for name in names]
     assert "share/man/man1/hloscope.1" in data
     assert "share/hloscope/examples/softmax.hlo" in data

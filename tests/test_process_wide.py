@@ -80,15 +80,15 @@ def dotted(node: ast.AST) -> str:
 
 EXPECTED: Final = {
     # The child processes that answer what may take for ever, and the workers of scans.
-    "hloscope.child_processes forked": {"os.fork", "signal.signal", "signal.pthread_sigmask",
+    "hloscope.support.system forked": {"os.fork", "signal.signal", "signal.pthread_sigmask",
                                         "warnings.catch_warnings", "warnings.simplefilter"},
-    "hloscope.child_processes interrupts_blocked": {"signal.pthread_sigmask"},
-    "hloscope.child_processes begin_worker": {"signal.signal"},
-    "hloscope.child_processes end_with_parent": {"ctypes.CDLL"},
-    "hloscope.child_processes _limit_memory": {"resource.setrlimit"},
-    "hloscope.proof.isolated _serve": {"os.dup2"},  # isl prints its errors
-    "hloscope.interpreter.ownership ": {"sys.getrefcount"},  # is an array held by nobody else?
-    "hloscope.scan.isolation _serve": {"os.setpgid"},  # it is killed with what it begins itself
+    "hloscope.support.system interrupts_blocked": {"signal.pthread_sigmask"},
+    "hloscope.support.system begin_worker": {"signal.signal"},
+    "hloscope.support.system end_with_parent": {"ctypes.CDLL"},
+    "hloscope.support.system _limit_memory": {"resource.setrlimit"},
+    "hloscope.proof.allowance _serve": {"os.dup2"},  # isl prints its errors
+    "hloscope.interpreter.values ": {"sys.getrefcount"},  # is an array held by nobody else?
+    "hloscope.scan.running _serve": {"os.setpgid"},  # it is killed with what it begins itself
 }  # fmt: skip
 """What changes a process, by the function that does it.  All but the start runs in a child."""
 COMMAND: Final = "hloscope.cli"

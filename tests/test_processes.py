@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import hloscope as hs
-from hloscope.source import Source, Span
-from hloscope.whole_files import whole_file, write_whole
+from hloscope.support.source import Source, Span
+from hloscope.support.whole_files import whole_file, write_whole
 
 HLO = """f { p = f32[8,16] parameter(0) ROOT t = f32[16,8] transpose(p), dimensions={1,0} }
 ENTRY e { p = f32[8,16] parameter(0) ROOT r = f32[16,8] fusion(p), kind=kInput, calls=f }"""

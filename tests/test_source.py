@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from hloscope.source import Source, Span
+from hloscope.support.source import Source, Span
 
 
 def counted(text: str, at: int) -> tuple[int, int]:

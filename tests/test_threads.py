@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import hloscope as hs
-from hloscope import doors
 from hloscope.affine import Dim, Interval
 from hloscope.fusion.analysis import Analysis
 from hloscope.simplifier import Domain, forget_domains
 from hloscope.simplifier.engine import Engine
+from hloscope.support import doors
 
 THREADS = 4
 SIZES = range(1, 9)

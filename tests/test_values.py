@@ -18,18 +18,10 @@ from hloscope.hlo_parser.metadata import BackendConfig, StackFrames
 from hloscope.indexing import Access, Precision, RuntimeVariable, Variable
 from hloscope.ir import ELEMENT_TYPES, Layout, TensorType, TokenType, TupleType
 from hloscope.ir.types import DialectType, FunctionType, FutureType, KnownTensor, OpaqueType
-from hloscope.mlir.attributes import ArrayAttr, DictAttr, StructAttr, VerbatimAttr
-from hloscope.mlir.locations import (
-    UNKNOWN,
-    CallSiteLoc,
-    FusedLoc,
-    LazyLoc,
-    LocationTable,
-    NameLoc,
-)
-from hloscope.mlir.resources import ResourceTable
+from hloscope.mlir.ir import ArrayAttr, DictAttr, ResourceTable, StructAttr, VerbatimAttr
+from hloscope.mlir.locations import UNKNOWN, CallSiteLoc, FusedLoc, LazyLoc, LocationTable, NameLoc
 from hloscope.simplifier.isl import Proof, Verdict
-from hloscope.source import Source
+from hloscope.support.source import Source
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 S32 = ELEMENT_TYPES["s32"]

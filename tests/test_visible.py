@@ -7,8 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from hloscope.source import Source, Span
-from hloscope.visible import in_page, visible
+from hloscope.support.source import Source, Span, in_page, visible
 
 any_text = st.text(st.characters(exclude_categories=()))
 

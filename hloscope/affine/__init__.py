@@ -11,14 +11,12 @@ belongs to a box (`Mapping[Var, Interval]`), never to an expression.
 (d0 * 8 + d1) / 4 in [0, 19]
 """
 
-from hloscope.affine.arrays import evaluate_array as evaluate_array
-from hloscope.affine.extrema import maximum as maximum, minimum as minimum
-from hloscope.affine.interval import (
-    NEG_INF as NEG_INF,
-    POS_INF as POS_INF,
-    Interval as Interval,
+from hloscope.affine.interval import NEG_INF as NEG_INF, POS_INF as POS_INF, Interval as Interval
+from hloscope.affine.map import (
+    AffineMap as AffineMap,
+    evaluate_array as evaluate_array,
+    parse_map_prefix as parse_map_prefix,
 )
-from hloscope.affine.map import AffineMap as AffineMap, parse_map_prefix as parse_map_prefix
 from hloscope.affine.meaning import (
     Box as Box,
     bounds as bounds,
@@ -29,6 +27,8 @@ from hloscope.affine.meaning import (
     is_multiple_of as is_multiple_of,
     known_divisor as known_divisor,
     largest_number as largest_number,
+    maximum as maximum,
+    minimum as minimum,
     postorder as postorder,
     rebuild as rebuild,
     replace as replace,

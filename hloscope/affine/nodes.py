@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, fina
 from weakref import ref
 
 from hloscope.affine.order import DEEP, STORED, DeepKey, OrderKey, by_key, compare, order_key
-from hloscope.locks import shared_lock
+from hloscope.support.system import shared_lock
 
 _N = TypeVar("_N", bound="Node")
 _V = TypeVar("_V", bound="Variable")

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-from hloscope.affine.extrema import maximum, minimum
-from hloscope.affine.meaning import largest_number
+from hloscope.affine.meaning import largest_number, maximum, minimum
 from hloscope.affine.nodes import (
     Const,
     Dim,
@@ -32,9 +31,9 @@ from hloscope.affine.nodes import (
 )
 from hloscope.affine.text import RESERVED
 from hloscope.errors import ParseError, did_you_mean
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_long_numbers
-from hloscope.source import Source, Span
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import refuse_long_numbers
+from hloscope.support.source import Source, Span
 
 MAX_DIGITS: Final = 4000
 """Largest number of digits of an integer; no tensor has so many elements."""

@@ -18,18 +18,17 @@ Element (d0, d1) of the output, f32[8,4], reads
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.api.arguments import (
-        Given as Given,
-        arguments_of as arguments_of,
-        recorded_in as recorded_in,
-    )
     from hloscope.api.artifacts import (
+        Diagnosis as Diagnosis,
         artifact_text as artifact_text,
         deserialize as deserialize,
+        doctor as doctor,
         is_artifact as is_artifact,
+        refined as refined,
+        right_tree as right_tree,
         serialize as serialize,
         text_of_tree as text_of_tree,
         vhlo_text as vhlo_text,
@@ -43,13 +42,6 @@ if TYPE_CHECKING:
         MemoryAnswer as MemoryAnswer,
         MemoryDifferenceAnswer as MemoryDifferenceAnswer,
     )
-    from hloscope.api.cancelling import (
-        Cancellation as Cancellation,
-        Movement as Movement,
-        cancellation_of as cancellation_of,
-        cancellations as cancellations,
-        movement_of as movement_of,
-    )
     from hloscope.api.checking import (
         CHECK_FILE as CHECK_FILE,
         CHECK_RULES as CHECK_RULES,
@@ -59,7 +51,6 @@ if TYPE_CHECKING:
         check_one as check_one,
         check_settings as check_settings,
     )
-    from hloscope.api.compressed import read_stream as read_stream
     from hloscope.api.corpora import (
         FileAnswers as FileAnswers,
         KeptAnswers as KeptAnswers,
@@ -73,43 +64,43 @@ if TYPE_CHECKING:
         device_of_dump as device_of_dump,
     )
     from hloscope.api.covering import coverage as coverage
-    from hloscope.api.differing import Comparison as Comparison, diff as diff
-    from hloscope.api.doctoring import Diagnosis as Diagnosis, doctor as doctor
-    from hloscope.api.dumps import dumps_in as dumps_in
     from hloscope.api.equality import (
         Comparable as Comparable,
+        Comparison as Comparison,
+        Tally as Tally,
         comparisons as comparisons,
+        diff as diff,
         movements as movements,
+        prover_of as prover_of,
         verdict_of as verdict_of,
     )
-    from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
     from hloscope.api.executing import (
         execute_kernel as execute_kernel,
         execute_named as execute_named,
     )
-    from hloscope.api.explaining import check as check, findings as findings
     from hloscope.api.exploring import (
         EXPLORER_PARTS as EXPLORER_PARTS,
         Explorer as Explorer,
         explore as explore,
     )
-    from hloscope.api.files import FilePath as FilePath, bytes_of_file as bytes_of_file
+    from hloscope.api.files import (
+        FilePath as FilePath,
+        bytes_of_file as bytes_of_file,
+        dumps_in as dumps_in,
+        programs_meant as programs_meant,
+        read_stream as read_stream,
+    )
     from hloscope.api.finding import (
         computation_of as computation_of,
+        entry_of as entry_of,
         find as find,
         find_all as find_all,
+        joined as joined,
+        language_of as language_of,
+        modules_of as modules_of,
     )
     from hloscope.api.indexing import Indexing as Indexing
-    from hloscope.api.inferring import (
-        rows_of_hlo as rows_of_hlo,
-        rows_of_tree as rows_of_tree,
-        types_of as types_of,
-    )
-    from hloscope.api.invalid import Invalid as Invalid
-    from hloscope.api.kernel_arguments import (
-        ptx_arguments as ptx_arguments,
-        save_outputs as save_outputs,
-    )
+    from hloscope.api.invalid import Invalid as Invalid, check as check, findings as findings
     from hloscope.api.maps import (
         MAP_SCHEMA as MAP_SCHEMA,
         simplified as simplified,
@@ -130,25 +121,27 @@ if TYPE_CHECKING:
         footprints_of as footprints_of,
         thread_map_of as thread_map_of,
     )
-    from hloscope.api.modules import (
-        entry_of as entry_of,
-        joined as joined,
-        language_of as language_of,
-        modules_of as modules_of,
-    )
     from hloscope.api.moments import Moment as Moment
-    from hloscope.api.passing import (
+    from hloscope.api.passes import (
         Passed as Passed,
         dims_of as dims_of,
         explain_dynamic as explain_dynamic,
         opt as opt,
         program_of as program_of,
         refine as refine,
+        rows_of_hlo as rows_of_hlo,
+        rows_of_tree as rows_of_tree,
         run_passes as run_passes,
         text_of as text_of,
+        types_of as types_of,
     )
     from hloscope.api.printing import canonical as canonical
-    from hloscope.api.program import Program as Program
+    from hloscope.api.program import (
+        Program as Program,
+        evaluate as evaluate,
+        evaluate_grid as evaluate_grid,
+        read as read,
+    )
     from hloscope.api.program_kernels import (
         ProgramCoalescing as ProgramCoalescing,
         ProgramFootprint as ProgramFootprint,
@@ -157,20 +150,28 @@ if TYPE_CHECKING:
         kernels_of as kernels_of,
         refuse_other_targets as refuse_other_targets,
     )
-    from hloscope.api.proving import Tally as Tally, prover_of as prover_of
-    from hloscope.api.ptx_runs import read_ptx as read_ptx, run_ptx as run_ptx
-    from hloscope.api.reading import read as read
-    from hloscope.api.refining import refined as refined, right_tree as right_tree
-    from hloscope.api.remote import programs_meant as programs_meant
+    from hloscope.api.ptx import (
+        ptx_arguments as ptx_arguments,
+        read_ptx as read_ptx,
+        run_ptx as run_ptx,
+        save_outputs as save_outputs,
+    )
     from hloscope.api.running import (
+        Given as Given,
         Ran as Ran,
         RunOptions as RunOptions,
+        arguments_of as arguments_of,
         check_run as check_run,
+        recorded_in as recorded_in,
         run_program as run_program,
     )
-    from hloscope.api.running_both import (
-        RUNS as RUNS,
-        value_runs as value_runs,
+    from hloscope.api.running_both import RUNS as RUNS, value_runs as value_runs
+    from hloscope.api.savings import (
+        Cancellation as Cancellation,
+        Movement as Movement,
+        cancellation_of as cancellation_of,
+        cancellations as cancellations,
+        movement_of as movement_of,
     )
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.schemas import schema as schema, schema_names as schema_names
@@ -182,9 +183,12 @@ if TYPE_CHECKING:
         parametric as parametric,
     )
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
-    from hloscope.api.tile_costs import TileCosts as TileCosts
-    from hloscope.api.tiles import Tiles as Tiles
-    from hloscope.api.tiling import SpaceTiling as SpaceTiling, tiling_space as tiling_space
+    from hloscope.api.tiling import (
+        SpaceTiling as SpaceTiling,
+        TileCosts as TileCosts,
+        Tiles as Tiles,
+        tiling_space as tiling_space,
+    )
     from hloscope.api.verifying import (
         check_expected as check_expected,
         check_text as check_text,
@@ -195,8 +199,6 @@ if TYPE_CHECKING:
         ComputationView as ComputationView,
         InstructionView as InstructionView,
     )
-    from hloscope.bytecode import Health as Health
-    from hloscope.compare import ValueRuns as ValueRuns
     from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
     from hloscope.display import (
@@ -207,11 +209,6 @@ if TYPE_CHECKING:
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError
     from hloscope.ir import Computation as Computation, Module as Module
-    from hloscope.limits import (
-        MAX_BYTES as MAX_BYTES,
-        MOST_FLOPS as MOST_FLOPS,
-        MOST_STEPS as MOST_STEPS,
-    )
     from hloscope.passes import (
         FOLD_BYTES as FOLD_BYTES,
         FOLD_ELEMENTS as FOLD_ELEMENTS,
@@ -225,9 +222,16 @@ if TYPE_CHECKING:
         SECONDS_EQUAL as SECONDS_EQUAL,
         Compared as Compared,
         Prover as Prover,
+        ValueRuns as ValueRuns,
     )
     from hloscope.scan import QUESTIONS as QUESTIONS, ask as ask
     from hloscope.simplifier import Verdict as Verdict
+    from hloscope.stablehlo.bytecode import Health as Health
+    from hloscope.support.limits import (
+        MAX_BYTES as MAX_BYTES,
+        MOST_FLOPS as MOST_FLOPS,
+        MOST_STEPS as MOST_STEPS,
+    )
     from hloscope.tiling import SCHEDULES as SCHEDULES, ScheduleName as ScheduleName
 
 if not TYPE_CHECKING:

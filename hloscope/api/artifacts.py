@@ -1,16 +1,23 @@
-"""Read and write portable artifacts, MLIR bytecode and the files of `jax.export`."""
+"""Portable artifacts, bytecode and files of `jax.export`: read, written and refined."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from hloscope import hlo_parser, passes, stablehlo
-from hloscope.api.compressed import read_file
-from hloscope.api.explaining import check
-from hloscope.api.modules import language_of
-from hloscope.bytecode import (
+from hloscope import hlo_parser, passes, stablehlo, verifier
+from hloscope.api.files import read_file
+from hloscope.api.finding import language_of
+from hloscope.api.invalid import check, refuse_first
+from hloscope.display import Shown, health_json, health_text
+from hloscope.errors import Diagnostic, InputError, UnknownNameError
+from hloscope.mlir import Operation, has_locations, name_as_printed, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import (
+    Health,
     artifact_in_version,
+    examine,
     is_bytecode,
     is_exported,
     is_vhlo_text,
@@ -22,16 +29,18 @@ from hloscope.bytecode import (
     stablehlo_of_tree,
     write_artifact,
 )
-from hloscope.dialects import DIALECTS
-from hloscope.errors import InputError
-from hloscope.mlir import Operation, has_locations, name_as_printed, parse_mlir, print_mlir
-from hloscope.source import Source
-from hloscope.vhlo import CURRENT, target_of, version_of
+from hloscope.stablehlo.vhlo import CURRENT, target_of, version_of
+from hloscope.support.source import Source, visible
 
 if TYPE_CHECKING:
     from hloscope.api.program import Program
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
+
+
+# --------------------------------------------------------------------------------------------------
+# Read and write portable artifacts, MLIR bytecode and the files of `jax.export`.
+
 
 Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
 """What `serialize` takes: text, an artifact, a syntax tree, a module, a builder, a program."""
@@ -230,3 +239,142 @@ def stablehlo_text(text: str, name: str) -> str:
         ParseError: It looks like VHLO but is wrong.
     """
     return text_of_tree(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text
+
+
+# --------------------------------------------------------------------------------------------------
+# Compatibility of an artifact: a file or bytes.
+
+
+class Diagnosis(Shown, Health, frozen=True):
+    """The contents of an artifact, and the versions that can read it.
+
+    Its text is that of `hloscope doctor`.
+    """
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.doctor/1`."""
+        return health_json(self)
+
+    def __str__(self) -> str:
+        return visible(health_text(self).rstrip("\n"))
+
+    __repr__ = __str__
+
+
+def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
+    """Examine an artifact: its versions, contents, and which StableHLO versions can read it.
+
+    Args:
+        data: The bytes, or a file.
+        name: Name of the artifact in messages.
+
+    Raises:
+        InputError: It is not an artifact.
+        BytecodeError: It is damaged.
+
+    >>> from hloscope.api.artifacts import serialize
+    >>> text = '''func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+    ...   %0 = stablehlo.tan %x : tensor<2xf32>
+    ...   return %0 : tensor<2xf32> }'''
+    >>> health = doctor(serialize(text, "1.10.0"))
+    >>> health.readable_by, health.oldest_target
+    ('1.10.0', '1.4.0')
+    """
+    found = examine(*artifact_bytes(data, name))
+    return Diagnosis(*[getattr(found, field) for field in Health.__struct_fields__])
+
+
+# --------------------------------------------------------------------------------------------------
+# Refinement of a syntax tree: sizes that follow from those of the arguments.
+
+
+ArgumentLike: TypeAlias = Any
+"""The type or value of an argument: the text of its type, a type, a whole number that is its value,
+an array or anything else with a `shape`, or `None` for nothing."""
+
+
+class Refined(NamedTuple):
+    """A program after refinement.
+
+    Attributes:
+        tree: The program.
+        diagnostics: The findings of the passes.
+    """
+
+    tree: Operation
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
+    """The syntax tree of a program, verified.
+
+    Raises:
+        VerifyError: It is wrong.
+    """
+    tree = tree_of(program)
+    found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
+    refuse_first(found)
+    return tree
+
+
+def refined(
+    tree: Operation,
+    args: str | Sequence[ArgumentLike] | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    assertions: bool = True,
+) -> Refined:
+    """Refine a valid syntax tree for arguments of given sizes.
+
+    Args:
+        tree: The program; it is not verified again.
+        args: Types, values or arrays of the arguments, as `refine` takes them.
+        dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
+        assertions: Check what the program asserts of its sizes.
+
+    Raises:
+        PassError: The types do not fit, or an assertion does not hold.
+        UnknownNameError: The program has no function, or no such dimension variable.
+    """
+    if args is not None and dims is not None:
+        raise UnknownNameError("give either types of the arguments or sizes by name, not both")
+    nothing_given = args is None and dims is None
+    if not any(op.name == "func.func" for op in stablehlo.walk(tree)):
+        raise UnknownNameError("there is no function in the program")
+    if dims is not None:
+        types = passes.argument_types(tree, dims)
+    else:
+        tree, types = passes.with_arguments(tree, args)
+    steps = passes.refining_steps(tree, types, assertions=None if nothing_given else assertions)
+    outcome = passes.run_pipeline(tree, steps)
+    if outcome.failed == _CHECKING and all(map(_is_open, outcome.diagnostics)):
+        # The assertions cannot be decided yet: they stay in the program.
+        outcome = passes.run_pipeline(tree, steps[:-1])
+    if not outcome.ok:
+        raise _broken_assertion(tree, steps) or passes.failure(outcome)
+    return Refined(outcome.module, tuple(outcome.diagnostics))
+
+
+_CHECKING: Final = "stablehlo-check-shape-assertions"
+
+
+def _is_open(diagnostic: Diagnostic) -> bool:
+    """Is the diagnostic about an assertion on unknown sizes?"""
+    return diagnostic.message.startswith("expects static ")
+
+
+def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
+    """The error about a violated shape assertion; `None` if no assertion is violated.
+
+    It is more precise than the type errors that refinement with these sizes reports.
+    """
+    if not steps or steps[-1].name != _CHECKING:
+        return None
+    if not steps[-1].options.get("enable-shape-assertions", True):
+        return None
+    # Without the verifier the pipeline gets past the types that do not fit, to the assertions.
+    outcome = passes.run_pipeline(tree, steps, verify_each=False)
+    said = [found for found in outcome.diagnostics if not _is_open(found)]
+    if outcome.failed != steps[-1].name or not said:
+        return None
+    return passes.failure(passes.Outcome(tree, said, failed=outcome.failed))

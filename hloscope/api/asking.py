@@ -37,7 +37,7 @@ class IndexQuestion(NamedTuple):
 def with_operands(program: Program) -> list[InstructionView]:
     """All instructions that have operands, inside fusions too.
 
-    >>> from hloscope.api.reading import read
+    >>> from hloscope.api.program import read
     >>> with_operands(read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }"))
     [<n = f32[4] negate(p)>]
     """
@@ -57,7 +57,7 @@ def index_lines(
         refused: Gets the finding about each invalid instruction that an answer meets, once; such
             an answer is left out.
 
-    >>> from hloscope.api.reading import read
+    >>> from hloscope.api.program import read
     >>> program = read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")
     >>> answer = lambda view: IndexQuestion().ask(view).to_json()
     >>> len(list(index_lines(program, answer, print)))

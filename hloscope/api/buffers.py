@@ -70,8 +70,8 @@ from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module
-from hloscope.lazy import lazy
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.display as display

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from os.path import exists
 from typing import Final
 
-from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.files import FilePath, bytes_of_file
-from hloscope.api.program import Program
-from hloscope.api.reading import read
+from hloscope.api.invalid import explains_invalid_program
+from hloscope.api.program import Program, read
 from hloscope.checks import (
     FILE,
     NO_LIMIT,
@@ -33,8 +32,8 @@ from hloscope.checks import (
     settings_of,
 )
 from hloscope.errors import HloscopeError, InputError
-from hloscope.limits import read_json
-from hloscope.visible import visible
+from hloscope.support.limits import read_json
+from hloscope.support.source import visible
 
 CHECK_FILE: Final = FILE
 """Where rules are looked for, if none are named."""

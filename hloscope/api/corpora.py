@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from msgspec import Struct
 
 from hloscope.api.asking import IndexQuestion, index_lines, with_operands
-from hloscope.api.explaining import check
+from hloscope.api.files import content_of
 from hloscope.api.indexing import Indexing
-from hloscope.api.reading import read
-from hloscope.api.remote import content_of
+from hloscope.api.invalid import check
+from hloscope.api.program import read
 from hloscope.api.views import InstructionView
 from hloscope.display import INDEX_SCHEMA, Direction, to_json
 from hloscope.errors import HloscopeError, InputError, NoFunctionError, VerifyError

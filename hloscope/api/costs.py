@@ -7,14 +7,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hloscope.api.advising import (
+from hloscope.api.invalid import Invalid
+from hloscope.api.savings import (
     by_worth,
     donation_advice,
     movement_advice,
     padding_advice,
     tile_advice,
 )
-from hloscope.api.invalid import Invalid
 from hloscope.cost import (
     NOT_JUDGED,
     AccessCost,
@@ -65,9 +65,9 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module, size_text
-from hloscope.lazy import lazy
 from hloscope.memory import Memory
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring

@@ -1,33 +1,46 @@
-"""Equality of maps, instructions and programs: proved, or refuted by an index."""
+"""Equality of maps, instructions and programs, differences, and proofs of all results."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import process_time
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from hloscope.api.indexing import Indexing
+from hloscope.api.invalid import check
 from hloscope.api.program import Program
 from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView, InstructionView
-from hloscope.display import Answer
+from hloscope.display import Answer, Shown, differences_json, differences_text
 from hloscope.errors import UnknownNameError
-from hloscope.fusion import StructureIds, counterparts, leaf_types, with_origins
-from hloscope.indexing import IndexingMap, major_to_minor
-from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.fusion import Convention, StructureIds, counterparts, leaf_types, with_origins
+from hloscope.indexing import IndexingMap, counts_of, major_to_minor
+from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.proof import (
+    SECONDS_ALL,
     SECONDS_EQUAL,
+    Check,
     Compared,
+    Differences,
     Header,
+    Outcome,
     Participants,
+    Prover,
     compare,
+    differences_of_programs,
     same_maps,
     same_of_origins,
+    write_evidence,
 )
 from hloscope.simplifier import Proof, Verdict
+from hloscope.support.source import visible
+
+# --------------------------------------------------------------------------------------------------
+# Equality of maps, instructions and programs: proved, or refuted by an index.
+
 
 Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Program
 """What can be compared with another one of its kind."""
@@ -348,3 +361,157 @@ def verdict_of(found: list[Compared]) -> Verdict:
         if verdict in verdicts:
             return verdict
     return Verdict.PROVED
+
+
+# --------------------------------------------------------------------------------------------------
+# Structural differences between two programs.
+
+
+DIFF_SCHEMA: Final = "hloscope.diff/1"
+MOST_CHANGES: Final = 100
+"""Changes that a printed answer has."""
+
+
+class Comparison(Shown, Differences, frozen=True):
+    """Structural differences between two programs; its text is that of `hloscope diff`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.diff/1`."""
+        return {"schema": DIFF_SCHEMA, **differences_json(self)}
+
+    def __str__(self) -> str:
+        return visible("\n".join(differences_text(self, most=MOST_CHANGES)))
+
+    __repr__ = __str__
+
+
+def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comparison:
+    """The structural differences between two programs of HLO or StableHLO.
+
+    Names, the order of instructions, metadata and places in the source do not count; types with
+    their layouts, attributes, shardings, configurations and the values of constants do.
+
+    Args:
+        a: A program; or whatever `read` takes: a path, text, bytes, an open file, a jax object.
+        b: Another one.
+
+    Raises:
+        HloscopeError: A source cannot be read.
+
+    >>> a = "ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }"
+    >>> b = "ENTRY g { x = f32[2] parameter(0) ROOT y = f32[2] tan(x) }"
+    >>> diff(a, b).none
+    True
+    """
+    found = differences_of_programs(Program.of(a).module, Program.of(b).module)
+    return Comparison(*[getattr(found, field) for field in Differences.__struct_fields__])
+
+
+# --------------------------------------------------------------------------------------------------
+# Proofs of all results about a program: their time limits, and counts of their outcomes.
+
+
+SECONDS: Final = 1.0
+"""Processor time of all proofs of a program of at most `FEW` instructions."""
+FEW: Final = 800
+SECONDS_EACH: Final = 0.02
+"""Processor time for each further instruction."""
+SECONDS_MOST: Final = 60.0
+"""Most processor time of all proofs, unless the caller sets it."""
+
+
+def prover_of(
+    program: Program,
+    seconds: float | None,
+    *,
+    convention: Convention,
+    seed: int,
+    by_execution: bool,
+) -> Prover:
+    """A prover for the results about a program, with a limit in seconds of processor time.
+
+    Without `seconds` the limit grows with the number of instructions.
+
+    Raises:
+        VerifyError: The program is wrong; the maps of such a one have no meaning.
+    """
+    check(program.module)
+    more = max(0, sum(1 for _ in program) - FEW)
+    total = min(SECONDS + SECONDS_EACH * more, SECONDS_MOST) if seconds is None else seconds
+    of_isl = min(total, SECONDS_ALL) if seconds is None else total
+    return Prover(
+        seed=seed,
+        seconds_of_isl=of_isl,
+        total=total,
+        by_execution=by_execution,
+        convention=convention,
+        said=counts_of(program.module),
+    )
+
+
+class Tally:
+    """Counts of proofs, and messages about the refuted ones."""
+
+    def __init__(self, evidence_dir: str | None = None) -> None:
+        """Take a folder for counterexamples: each is written as a program with its inputs."""
+        self._folder = evidence_dir
+        self._runs: Counter[str] = Counter()
+        self._counts: Counter[Outcome] = Counter()
+
+    def add(self, found: Indexing) -> Iterator[str]:
+        """Count the proofs of a result; yield a message for each refuted map."""
+        for output in found.answer.outputs:
+            together = output.proved_together
+            if together is not None:
+                self._counts[together[0].outcome] += together[1]
+                self._count_runs(*together)
+            for operand in (*output.touched, *output.checked_untouched):
+                if operand.check is None:
+                    continue
+                self._counts[operand.check.outcome] += 1
+                self._count_runs(operand.check)
+                if operand.check.is_refuted:
+                    where = f"{found.answer.instruction.name}, output {output.number}"
+                    what = f"{found.answer.what} {operand.number} ({operand.name})"
+                    yield f"{where}, {what}: the maps are wrong: {operand.check.disagreement}"
+                    name = f"{found.answer.instruction.name}.{output.number}.{operand.number}"
+                    yield from self._write(operand.check, name)
+
+    def _count_runs(self, check: Check, count: int = 1) -> None:
+        executed = check.executed
+        if executed is None:
+            return
+        if executed.reason:
+            self._runs["not executed"] += count
+            return
+        self._runs["executed"] += count
+        self._runs["of them on small instances"] += count * bool(executed.shapes)
+
+    def _write(self, check: Check, name: str) -> Iterator[str]:
+        violation = check.executed.violation if check.executed is not None else None
+        if self._folder is not None and violation is not None:
+            paths = write_evidence(violation, self._folder, name)
+            yield f"written: {', '.join(map(str, paths))}"
+
+    @property
+    def summary(self) -> str:
+        """The number of proofs by outcome, as text."""
+        counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
+        runs = [f"{number} {what}" for what, number in self._runs.items() if number]
+        every = ", ".join([*counts, *runs]) or "none"
+        return f"verified {self._counts.total()} operands: {every}"
+
+    @property
+    def lacks_time(self) -> bool:
+        """Is a proof undecided or unexecuted that more time might settle?"""
+        return bool(self._counts[Outcome.UNDECIDED] or self._runs["not executed"])
+
+    @property
+    def is_refuted(self) -> bool:
+        """Is a map refuted?"""
+        return bool(self._counts[Outcome.REFUTED])
+
+    @property
+    def is_undecided(self) -> bool:
+        """Is a map undecided?"""
+        return bool(self._counts[Outcome.UNDECIDED])

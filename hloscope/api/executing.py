@@ -15,22 +15,18 @@ import numpy as np
 from msgspec import Struct
 
 from hloscope.api.finding import find
-from hloscope.api.kernel_arguments import MOST_INDEX, drawn
 from hloscope.api.memory import Model
-from hloscope.api.physical import from_memory, to_memory
-from hloscope.api.ptx_runs import kernel_of_ptx, read_ptx
-from hloscope.api.reading import read
-from hloscope.arrays import Array
-from hloscope.compare import load
+from hloscope.api.program import read
+from hloscope.api.ptx import MOST_INDEX, drawn, from_memory, kernel_of_ptx, read_ptx, to_memory
 from hloscope.display import ExecutedKernel, KernelArray
 from hloscope.dumps import DumpedModule, DumpFolder
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import World, check_evaluable, dtype_of, evaluate, within
 from hloscope.ir import Instruction, TensorType, TupleType, Type
-from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 from hloscope.memory import Coalescing
 from hloscope.ops import Fusion, Sort
+from hloscope.proof import load
 from hloscope.ptx import (
     Argument,
     Given,
@@ -43,6 +39,8 @@ from hloscope.ptx import (
     answer_of,
     execute,
 )
+from hloscope.support.arrays import Array
+from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 _TOLERANCE: Final = {"f32": 1e-3, "f64": 1e-6, "f16": 2e-2, "bf16": 1e-1}
 """Largest difference of outputs, relative to numbers above 1: sums are added in another order."""

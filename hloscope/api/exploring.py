@@ -7,15 +7,13 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from hloscope import compare, cost, devices, display, memory, movement, scan, tiling
-from hloscope.api.cancelling import movement_of
+from hloscope import cost, devices, display, memory, movement, scan, tiling
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.overview import about, cost_sheet, memory_sheet
 from hloscope.api.program_kernels import kernels_of
-from hloscope.child_processes import CAN_FORK
-from hloscope.errors import HloscopeError
-from hloscope.explorer import (
+from hloscope.api.savings import movement_of
+from hloscope.display.explorer import (
     Answers,
     Contents,
     Kernels,
@@ -33,10 +31,13 @@ from hloscope.explorer import (
     rows,
     tile_facts,
 )
+from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type
-from hloscope.visible import visible
+from hloscope.proof import compared_extras, differences_of_programs
+from hloscope.support.source import visible
+from hloscope.support.system import CAN_FORK
 
 if TYPE_CHECKING:
     from hloscope.api.program import Program
@@ -455,7 +456,7 @@ class _PageBuilder:
                 type_number(ins.type),
                 tuple(map(number, ins.calls)),
                 tuple([type_number(operand.type) for operand in ins.operands]),
-                compare.compared_extras(ins),
+                compared_extras(ins),
             )
             if key not in known:
                 known[key] = self.kernels.number(self._tiles_of(ins))
@@ -474,5 +475,5 @@ class _PageBuilder:
 
     def differences(self, before: Program) -> dict[str, Any]:
         """The structural differences from an older program."""
-        found = compare.differences_of_programs(before.module, self.program.module)
+        found = differences_of_programs(before.module, self.program.module)
         return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from hloscope import display, proof
-from hloscope.api.explaining import check, explains_invalid_program
+from hloscope.api.invalid import check, explains_invalid_program
 from hloscope.display import (
     Answer,
     Columns,
@@ -26,8 +26,8 @@ from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, IndexingMap, counts_of
 from hloscope.ir import Module
-from hloscope.lazy import lazy
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.api.unknown_sizes as in_sizes

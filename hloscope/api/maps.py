@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hloscope.errors import ParseError, did_you_mean
 from hloscope.indexing import IndexingMap
-from hloscope.limits import read_json
+from hloscope.support.limits import read_json
 
 MAP_SCHEMA: Final = "hloscope.map/1"
 LINE_KEYS: Final = ("map", "point_dimensions")

@@ -24,7 +24,7 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.profiles import Joined, join, read_profile
-from hloscope.visible import visible
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     from hloscope.api.costs import Cost

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
-from hloscope.api.explaining import check_part
-from hloscope.cost import (
-    Footprint as FootprintAnswer,
-    Footprints,
-)
+from hloscope.api.invalid import check_part
+from hloscope.cost import Footprint as FootprintAnswer, Footprints
 from hloscope.devices import (
     DEFAULT,
     DEVICES as KNOWN_DEVICES,
@@ -40,7 +37,6 @@ from hloscope.fusion import Analysis
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import lazy
 from hloscope.memory import (
     ArrayUse,
     BankUse,
@@ -54,7 +50,8 @@ from hloscope.memory import (
     on_grid,
     parse_thread_map,
 )
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.display as display

@@ -16,7 +16,7 @@ from hloscope.display import (
     moment_text,
 )
 from hloscope.ir import Instruction
-from hloscope.visible import visible
+from hloscope.support.source import visible
 
 TOP: Final = 20
 """Groups of buffers that a printed answer has."""

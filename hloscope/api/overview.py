@@ -10,14 +10,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope import checks, cost, display
-from hloscope.api.explaining import check
-from hloscope.api.invalid import Invalid
+from hloscope.api.invalid import Invalid, check
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import counts_of
 from hloscope.ir import Instruction, Type, array_bytes, size_text
-from hloscope.lazy import lazy
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.api.costs as costs

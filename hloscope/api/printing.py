@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hloscope.api.modules import joined, language_of, pieces_of
-from hloscope.dialects import DIALECTS
+from hloscope.api.finding import joined, language_of, pieces_of
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.mlir import parse_mlir, print_mlir
-from hloscope.source import Source
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.support.source import Source
 
 
 def canonical(

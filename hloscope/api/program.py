@@ -8,36 +8,39 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from hloscope import fusion, hlo_parser, indexing, interpreter, passes, stablehlo
-from hloscope.api.explaining import analysis_of, explains_invalid_program
 from hloscope.api.finding import computing, find, find_all
-from hloscope.api.graphs import program_graph
+from hloscope.api.invalid import analysis_of, explains_invalid_program
+from hloscope.api.sources import Readable, read_module
 from hloscope.api.views import ComputationView, InstructionView
-from hloscope.display import Shown
+from hloscope.display import Shown, opcodes, shape_text
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Analysis, Convention
-from hloscope.ir import Computation, Instruction, Module, Type
-from hloscope.lazy import lazy, once_for_each
-from hloscope.limits import MAX_BYTES
+from hloscope.ir import Computation, Instruction, Module, Type, array_bytes, to_networkx
 from hloscope.ops import Fusion
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy, once_for_each
+from hloscope.support.limits import MAX_BYTES
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.api.buffers as buffers
-    import hloscope.api.cancelling as cancelling
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
+    import hloscope.api.savings as cancelling
     import hloscope.api.selecting as selecting
     import hloscope.api.sources as sources
-    from hloscope.api.sources import Readable
     from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
     buffers = lazy("hloscope.api.buffers")
-    cancelling = lazy("hloscope.api.cancelling")
+    cancelling = lazy("hloscope.api.savings")
     costs = lazy("hloscope.api.costs")
     exploring = lazy("hloscope.api.exploring")
     selecting = lazy("hloscope.api.selecting")
     sources = lazy("hloscope.api.sources")
+
+
+# --------------------------------------------------------------------------------------------------
+# A program that was read, with the queries about the whole of it.
 
 
 class Program(Shown):
@@ -429,3 +432,149 @@ class Program(Shown):
     def __repr__(self) -> str:
         text = f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"
         return visible(text)
+
+
+# --------------------------------------------------------------------------------------------------
+# Programs from files, texts and other libraries' objects.
+
+
+def read(source: Readable, *, name: str | None = None, strict: bool = False) -> Program:
+    """Read a program.
+
+    Args:
+        source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto, a
+            portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; the
+            result of `jax.jit(f).lower(...)` or of `.compile()` after it; an XPlane profile,
+            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`; or a folder that
+            `--xla_dump_to` wrote, `DIR`, or one of several modules in it, `DIR#jit_f`: the
+            program is the HLO after optimizations, and answers about kernels use what the other
+            files of the folder state.
+        name: What error messages call the program; a path is its own name.
+        strict: Read every part now.  By default parts are read when something asks for them, and
+            errors in them show then.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        UnknownNameError: The folder holds several modules, or none of that name.
+        UnsupportedError: It has something that is not read yet.
+
+    >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
+    <p = f32[2] parameter(0)>
+    """
+    return Program.of_module(read_module(source, name=name, strict=strict))
+
+
+# --------------------------------------------------------------------------------------------------
+# Run programs: arguments in, numpy arrays out.
+
+
+def evaluate(
+    program: Program | Module | Readable,
+    *arguments: Any,
+    entry: str | None = None,
+    max_steps: int | None = None,
+    max_bytes: int = MAX_BYTES,
+    custom_calls: Mapping[str, Callable[..., Any]] | None = None,
+) -> Any:
+    """Run a program and return its result: an array, or a tuple if there are several.
+
+    Args:
+        program: Whatever `read` takes, or what it gave; a module.
+        arguments: One for each parameter: numpy arrays, or what numpy makes arrays of (those of
+            jax, say), of exactly the parameter's type; numbers of Python and lists of them, which
+            become elements of that type; tuples for tuples.
+        entry: Name of another function or computation than the entry.
+        max_steps: Most instructions to evaluate, loops counted as often as they run.
+        max_bytes: Most bytes of one value.
+        custom_calls: Python functions by the target of the custom calls that they implement; they
+            get the operands as arrays.
+
+    Raises:
+        EvaluationError: An argument does not fit, a limit is reached, an assertion fails.
+        UnsupportedError: An op that is reached has no evaluation.
+        HloscopeError: The program cannot be read.
+
+    >>> evaluate("ENTRY e { p = f32[3] parameter(0) ROOT n = f32[3] negate(p) }", [1, 2.5, 0])
+    array([-1. , -2.5, -0. ], dtype=float32)
+    """
+    return Program.of(program).evaluate(
+        *arguments,
+        entry=entry,
+        max_steps=max_steps,
+        max_bytes=max_bytes,
+        custom_calls=custom_calls,
+    )
+
+
+def evaluate_grid(
+    program: Program | Module | Readable,
+    *processes: Sequence[Any],
+    replicas: int = 1,
+    partitions: int = 1,
+    entry: str | None = None,
+    max_steps: int | None = None,
+    max_bytes: int = MAX_BYTES,
+    custom_calls: Mapping[str, Callable[..., Any]] | None = None,
+) -> list[Any]:
+    """Run a program on replicas × partitions; return each process's result, replica by replica.
+
+    Args:
+        program: The program that all processes run, as for `evaluate`.
+        processes: The arguments of each process; a single list is used for all.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        entry: Name of another function or computation than the entry.
+        max_steps: Most instructions to evaluate in all processes together.
+        max_bytes: Most bytes of one value.
+        custom_calls: Python functions by the target of the custom calls that they implement.
+
+    Raises:
+        EvaluationError: As for `evaluate`; or processes wait for each other for ever.
+
+    >>> text = '''
+    ... add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }
+    ... ENTRY e { p = s32[] parameter(0) ROOT r = s32[] all-reduce(p), to_apply=add }'''
+    >>> [int(total) for total in evaluate_grid(text, [1], [10], [100], replicas=3)]
+    [111, 111, 111]
+    """
+    return interpreter.call_grid(
+        Program.of(program).module,
+        processes,
+        replicas=replicas,
+        partitions=partitions,
+        entry=entry,
+        max_steps=max_steps,
+        max_bytes=max_bytes,
+        custom_calls=custom_calls,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# A program as a networkx graph.
+
+
+def program_graph(module: Module) -> Any:
+    """The instructions of all computations as one networkx graph; see `Program.to_networkx`."""
+    opcode = opcodes()
+    names = {ins: f"{computation.name}/{ins.name}" for computation in module for ins in computation}
+    graph = to_networkx(names, names)
+    for computation in module:
+        for ins in computation:
+            size = array_bytes(ins.type)
+            node = graph.nodes[names[ins]]
+            node.clear()
+            node.update(
+                opcode=opcode(ins),
+                shape=shape_text(ins.type),
+                computation=computation.name,
+                bytes=None if size is None else size.data,
+            )
+    for _, _, edge in graph.edges(data=True):
+        number = edge.pop("operand", None)
+        edge.clear()
+        edge |= {"kind": "control"} if number is None else {"kind": "operand", "number": number}
+    for ins, name in names.items():
+        for called in ins.calls:
+            graph.add_edge(names[called.root], name, kind="call")
+    return graph

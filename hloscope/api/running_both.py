@@ -19,18 +19,6 @@ from msgspec.structs import replace
 from hloscope.api.program import Program
 from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView
-from hloscope.compare import (
-    WHOLE,
-    Cut,
-    ValueDifference,
-    ValueRuns,
-    argument_bytes,
-    cuts_of,
-    edge_arguments,
-    header_cuts,
-    leaves,
-    limits_of,
-)
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import (
@@ -49,8 +37,22 @@ from hloscope.interpreter import (
     within_ulps,
 )
 from hloscope.ir import Computation, Module, TensorType, TupleType, Type
-from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
-from hloscope.proof import SECONDS_EQUAL, fitting_counts, header_counts
+from hloscope.proof import (
+    SECONDS_EQUAL,
+    WHOLE,
+    Cut,
+    ValueDifference,
+    ValueRuns,
+    argument_bytes,
+    cuts_of,
+    edge_arguments,
+    fitting_counts,
+    header_counts,
+    header_cuts,
+    leaves,
+    limits_of,
+)
+from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 RUNS: Final = 64
 """Default number of runs of the two programs."""

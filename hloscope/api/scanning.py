@@ -1,27 +1,43 @@
-"""Scans: the facts of many programs, in tables.
-
-Every file is a task.  Its result is cached by the digest of its content, and the result for a
-kernel by the digest of its structure, so that later scans and other files can reuse them.
-"""
+"""Scans: the facts of many programs, in tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import cache
 from hashlib import blake2b
 from os import cpu_count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from hloscope.api.reading import read
-from hloscope.api.remote import content_of, files_of
+from hloscope.api.files import content_of, files_of
+from hloscope.api.invalid import findings
+from hloscope.api.program import Program, read
+from hloscope.buffers import ProgramMemory
+from hloscope.checks import Subject, collectives_of
+from hloscope.cost import (
+    KernelCost,
+    KernelCosts,
+    Place,
+    counted_runs,
+    is_judged_by_threads,
+    running,
+    target_of,
+)
 from hloscope.devices import DEFAULT, gpu_of
-from hloscope.errors import HloscopeError
-from hloscope.lazy import lazy
+from hloscope.display import opcode_of, provenance_of, shape_text
+from hloscope.errors import HloscopeError, Label, UnsupportedError, plain
+from hloscope.fusion import leaf_types
+from hloscope.indexing import Precision
+from hloscope.ir import Computation, Instruction, TensorType, Type, array_bytes
+from hloscope.memory import Memory
+from hloscope.movement import Flow, Savings, chains_of
+from hloscope.ops import Fusion
 from hloscope.scan import (
+    Digests,
     Limits,
     Store,
     Tables,
@@ -32,10 +48,12 @@ from hloscope.scan import (
     in_order,
 )
 
-if TYPE_CHECKING:
-    import hloscope.api.facts as facts
-else:
-    facts = lazy("hloscope.api.facts")
+# --------------------------------------------------------------------------------------------------
+# Scans: the facts of many programs, in tables.
+#
+# Every file is a task.  Its result is cached by the digest of its content, and the result for a
+# kernel by the digest of its structure, so that later scans and other files can reuse them.
+
 
 SECONDS: Final = 600.0
 """Default limit of wall-clock seconds for one file."""
@@ -219,7 +237,7 @@ def _unread(
 def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
     """The rows of a file's content, without its name."""
     try:
-        module, kernels = facts.Facts(read(data, name=_CALLED), device, store).rows()
+        module, kernels = Facts(read(data, name=_CALLED), device, store).rows()
         return {"module": {"status": "ok", "error": "", **module}, "kernels": kernels}
     except HloscopeError as error:
         line = "" if error.span is None else f"line {error.span.line}: "
@@ -235,3 +253,263 @@ def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
 def _get_ready() -> None:
     """Load every module that a file needs, before child processes are forked."""
     _facts_of(_SMALL.encode(), DEFAULT, Store(None))
+
+
+# --------------------------------------------------------------------------------------------------
+# The rows of a scan about a program: one for the program, and one for each kernel.
+#
+# The facts of a kernel follow from its structure alone, so equal kernels share them, whichever
+# program they are in: messages contain no names, and maps are sorted.
+
+
+LONGEST: Final = 4000
+"""Characters of one text in a table."""
+_WORST_FIRST: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
+
+
+class Facts:
+    """The facts about one program."""
+
+    def __init__(self, program: Program, device: str, store: Store) -> None:
+        self._program: Final = program
+        self._store: Final = store
+        self._digests: Final = Digests()
+        self._known: dict[str, dict[str, Any]] = {}
+        analysis, of = program.analysis, gpu_of(device)
+        self._target: Final = target_of(program.module)
+        is_judged = is_judged_by_threads(program.module, self._target, of)
+        self._device: Final = f"{of!r} {is_judged}"
+        self._is_judged: Final = is_judged
+        self._memory: Final = Memory(analysis, of)
+        self._costs: Final = KernelCosts(self._memory, of, is_judged=is_judged)
+
+    def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The row of the program, and those of its kernels in the order of the text."""
+        kernels = list(self._kernels())
+        module, problems = self._program.module, list[str]()
+        row: dict[str, Any] = {
+            "module": module.name,
+            "language": "stablehlo" if module.has_tree else "hlo",
+            "computations": len(module.computations),
+            "instructions": sum(len(c.instructions) for c in module),
+            "fusions": sum(isinstance(i.op, Fusion) for c in module for i in c),
+            "kernels": len(kernels),
+            "structures": len({kernel["structure"] or id(kernel) for kernel in kernels}),
+            "opcodes": _counted(opcode_of(i) for c in module for i in c),
+            "dynamic_sizes": sum(_is_dynamic(i.type) for c in module for i in c),
+            "moved_bytes": _total(kernels, "read_bytes", "written_bytes"),
+            "wasted_bytes": _total(kernels, "wasted_bytes"),
+            "bound_ps": _total(kernels, "bound_ps"),
+            "padded_bytes": _padded(module.entry.parameters)
+            + sum([row.get("padded_bytes") or 0 for row in kernels]),
+            "compiled_for": self._target.kind,
+        }
+        for name, part in (
+            ("collectives", self._collectives),
+            ("movement", self._movement),
+            ("memory", self._held),
+            ("verify", self._findings),
+        ):
+            row |= _tried(name, part, problems)
+        row["problems"] = _text("; ".join(problems))
+        return row, kernels
+
+    # ---------------------------------------------------------------------------------- program
+
+    def _collectives(self) -> dict[str, Any]:
+        uses = list(collectives_of(Subject(self._program.module, self._program.file)))
+        total = sum(use.bytes for use in uses)
+        return {"collectives": _counted(use.kind for use in uses), "collective_bytes": total}
+
+    def _movement(self) -> dict[str, Any]:
+        flow = Flow(self._program.module)
+        chains = list(chains_of(flow))
+        runs = {place.computation: place.times for place in running(self._program.module)}
+        return {
+            "chains": len(chains),
+            "free_chains": sum(chain.kind.is_free for chain in chains),
+            "cancelled_bytes": Savings(flow, chains, runs).saved,
+        }
+
+    def _held(self) -> dict[str, Any]:
+        """Live and held bytes.
+
+        Without a schedule there are only the sums of parameters and outputs.
+        """
+        memory = ProgramMemory(self._program.module)
+        sums = memory.sums
+        row: dict[str, Any] = {
+            "parameter_bytes": sums.parameters,
+            "output_bytes": sums.outputs,
+        }
+        if not memory.reason:
+            rows = memory.live(memory.peak)
+            row |= {
+                "least_live_bytes": memory.lower,
+                "held_bytes": memory.estimate,
+                "temporary_bytes": memory.device.most_temporary,
+                "padding_at_peak_bytes": sum([row.buffer.size.wasted for row in rows]),
+            }
+        return row
+
+    def _findings(self) -> dict[str, Any]:
+        found = findings(self._program.module)
+        return {"findings": len(found), "first_finding": _text(found[0].message) if found else ""}
+
+    # ---------------------------------------------------------------------------------- kernels
+
+    def _kernels(self) -> Iterator[dict[str, Any]]:
+        module = self._program.module
+        places = {place.computation: place for place in running(module)}
+        found: list[tuple[Computation, dict[str, Any]]] = []
+        each: dict[Computation, int] = {}
+        for place in places.values():
+            for ins in place.kernels:
+                origin = provenance_of(ins, module)
+                source = origin.source
+                facts = self._of_kernel(ins, place)
+                row = {
+                    "module": module.name,
+                    "computation": place.computation.name,
+                    "name": ins.name,
+                    "op_name": origin.op_name,
+                    "source": "" if source is None else source.file,
+                    "line": None if source is None else source.line,
+                    **facts,
+                }
+                moved = (facts.get("read_bytes") or 0) + (facts.get("written_bytes") or 0)
+                each[place.computation] = each.get(place.computation, 0) + moved
+                found.append((place.computation, row))
+        runs = counted_runs(each, places)
+        for computation, row in found:
+            yield {**row, "times": runs[computation]}
+
+    def _of_kernel(self, ins: Instruction, place: Place) -> dict[str, Any]:
+        """The facts that follow from the kernel's structure; read from the store if it has them."""
+        try:
+            digest = self._digests.of_kernel(ins, place.computation)
+        except TypeError:  # a part of it has no equality, so its answers are not shared
+            return {"structure": None, **self._structural(ins)}
+        known = self._known.get(digest)
+        if known is None:
+            key = self._store.key("kernel", digest, self._device)
+            known = self._store.get(key)
+            if not isinstance(known, dict):
+                known = self._structural(ins)
+                self._store.put(key, known)
+            self._known[digest] = known
+        return {"structure": digest, **known}
+
+    def _structural(self, ins: Instruction) -> dict[str, Any]:
+        inside = [i for callee in ins.calls for i in callee]
+        problems: list[str] = []
+        row: dict[str, Any] = {
+            "opcode": opcode_of(ins),
+            "kind": str(getattr(ins.op, "kind", "") or "") if isinstance(ins.op, Fusion) else "",
+            "shape": _text(shape_text(ins.type)),
+            "instructions": len(inside) or 1,
+            "opcodes": _counted(map(opcode_of, inside or [ins])),
+            "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
+        }
+        # Each part fails alone: a kernel without a thread map still has maps and a cost.
+        row |= _tried("maps", lambda: self._maps(ins), problems)
+        costs = list[KernelCost]()
+        row |= _tried("cost", lambda: self._cost(ins, costs), problems)
+        if costs:
+            row |= _tried("coalescing", lambda: self._coalescing(costs[0]), problems)
+        return {
+            **row,
+            "reasons": _text(row.get("reasons", "")),
+            "problems": _text("; ".join(problems)),
+        }
+
+    def _maps(self, ins: Instruction) -> dict[str, Any]:
+        """The columns about how outputs depend on operands, with one line for each map."""
+        analysis = self._program.analysis
+        lines: set[str] = set()
+        reasons: set[str] = set()
+        found: set[Precision] = set()
+        for output in range(len(analysis.tensors(ins.type))):
+            for (operand, leaf), accesses in analysis.output_to_input(ins, output).items():
+                read = operand if isinstance(operand, int) else "outside"
+                for access in accesses:
+                    found.add(access.precision)
+                    lines.add(f"{output} <- {read}.{leaf}: {access.map} {access.precision}")
+                    reasons |= {access.reason} - {""}
+        precision = next((one for one in _WORST_FIRST if one in found), Precision.EXACT)
+        return {
+            "maps": len(lines),
+            "precision": str(precision),
+            "reasons": "; ".join(sorted(reasons)),
+            "indexing": _text("\n".join(sorted(lines))),
+        }
+
+    def _cost(self, ins: Instruction, costs: list[KernelCost]) -> dict[str, Any]:
+        """The columns about the cost of one run of the kernel; it is appended to `costs`."""
+        # The place has one run: how often a kernel runs belongs to its program, not to its
+        # structure.
+        found = self._costs.of(ins, Place(self._program.module.entry, 1, (), 1, 1))
+        costs.append(found)
+        footprint = found.footprint
+        return {
+            "read_bytes": footprint.read, "written_bytes": footprint.written,
+            "bytes_exact": footprint.is_exact, "flops": footprint.flops,
+            "padded_bytes": _padded([ins]), "bound_ps": found.bound, "maker": found.maker,
+        }  # fmt: skip
+
+    def _coalescing(self, kernel: KernelCost) -> dict[str, Any]:
+        """The columns about the transfers of a kernel's threads and tiles.
+
+        Raises:
+            UnsupportedError: Its thread map is not known.
+        """
+        if not self._is_judged:
+            raise UnsupportedError(kernel.reason)
+        found = kernel.coalescing or self._memory.of_instruction(kernel.instruction)
+        return {
+            "emitter": str(found.kernel.emitter), "wasted_bytes": kernel.wasted,
+            "utilisation": found.utilisation, "efficiency": found.lowest,
+        }  # fmt: skip
+
+
+def _padded(values: Iterable[Instruction]) -> int:
+    """Bytes of arrays in memory, with the padding of their tiles."""
+    types = [leaf for value in values for leaf in leaf_types(value.type)]
+    sizes = [array_bytes(type) for type in types if isinstance(type, TensorType)]
+    return sum([size.padded for size in sizes if size is not None])
+
+
+def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:
+    """The columns of a part; if it fails, its error is added to `problems`."""
+    try:
+        return part()
+    except HloscopeError as error:
+        problems.append(f"{name}: {error.worded(_nameless)}")
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # an invalid program or a defect: the other parts still count
+        problems.append(f"{name}: internal error: {type(error).__name__}: {error}")
+    return {}
+
+
+def _nameless(value: object, form: str = "") -> str:
+    """Format a value of a message; names become `_`, since equal structures share messages."""
+    return "_" if isinstance(value, Label) else plain(value, form)
+
+
+def _counted(names: Iterator[str] | map[str]) -> list[list[Any]]:
+    """Pairs of a name and its count, sorted by name."""
+    return [[name, count] for name, count in sorted(Counter(names).items())]
+
+
+def _total(kernels: list[dict[str, Any]], *columns: str) -> int:
+    """The sum of columns over all runs of all kernels; unknown amounts count as 0."""
+    return sum((row.get(name) or 0) * row["times"] for row in kernels for name in columns)
+
+
+def _is_dynamic(type_: Type) -> bool:
+    return any(isinstance(leaf, TensorType) and None in leaf.sizes for leaf in leaf_types(type_))
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

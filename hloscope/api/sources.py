@@ -7,16 +7,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from hloscope import dumps, hlo_parser, profiles, stablehlo
-from hloscope.api.compressed import MLIR, read_stream
-from hloscope.api.files import bytes_of_file
-from hloscope.api.modules import language_of
+from hloscope.api.files import MLIR, bytes_of_file, read_stream
+from hloscope.api.finding import language_of
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.ir import Module
-from hloscope.lazy import lazy
-from hloscope.limits import MOST_INPUT
 from hloscope.profiles import is_xspace
-from hloscope.source import Source
+from hloscope.support.lazy import lazy
+from hloscope.support.limits import MOST_INPUT
+from hloscope.support.source import Source
 
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts

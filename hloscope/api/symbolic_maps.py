@@ -18,11 +18,10 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope import passes
-from hloscope.api.artifacts import Serializable
-from hloscope.api.passing import program_of
-from hloscope.api.refining import refined, right_tree
+from hloscope.api.artifacts import Serializable, refined, right_tree
+from hloscope.api.passes import program_of
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 if TYPE_CHECKING:
     from hloscope.mlir import Operation

@@ -15,16 +15,16 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
-from hloscope.arrays import np
-from hloscope.compare import load
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import literal_value, parse_type, print_array, print_literal
 from hloscope.interpreter import Array, EvaluationError, Kernel, World, as_value, dtype_of, kernel
 from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType
 from hloscope.mlir import DenseAttr, array_text, parse_attribute, to_array
 from hloscope.ops import ELEMENTWISE, Compare, Parameter
-from hloscope.source import Source, Span
-from hloscope.whole_files import whole_file
+from hloscope.proof import load
+from hloscope.support.arrays import np
+from hloscope.support.source import Source, Span
+from hloscope.support.whole_files import whole_file
 
 Index = Sequence[int]
 

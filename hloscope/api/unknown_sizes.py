@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from hloscope import passes, proof, stablehlo
-from hloscope.api.explaining import analysis_of
-from hloscope.api.refining import refined
+from hloscope.api.artifacts import refined
+from hloscope.api.invalid import analysis_of
 from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import ParameterReads

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hloscope import mlir, stablehlo, verifier
-from hloscope.api.explaining import refuse_first
-from hloscope.api.modules import language_of
+from hloscope.api.finding import language_of
+from hloscope.api.invalid import refuse_first
 from hloscope.api.program import Program
 from hloscope.api.sources import Readable, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module
-from hloscope.source import Source, Span
+from hloscope.support.source import Source, Span
 
 
 def verify(

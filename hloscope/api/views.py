@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec.structs import replace
 
 from hloscope import fusion
-from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import instruction_of
 from hloscope.api.indexing import Indexing
-from hloscope.api.kernels import KernelQuestions
+from hloscope.api.invalid import explains_invalid_program
 from hloscope.display import (
     Answer,
     Direction,
@@ -31,24 +30,96 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.hlo_parser import Frame, Metadata
-from hloscope.indexing import Access, Accesses
+from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.ir import Computation, Instruction, Module, Type
-from hloscope.lazy import lazy
-from hloscope.visible import visible
+from hloscope.support.lazy import lazy
+from hloscope.support.source import visible
 
 if TYPE_CHECKING:
-    import hloscope.api.cancelling as cancelling
-    import hloscope.api.tiles as tiling
-    import hloscope.api.tiling as spaces
+    import hloscope.api.memory as memory
+    import hloscope.api.savings as cancelling
+    import hloscope.api.tiling as tiling
     import hloscope.api.unknown_sizes as sizes
     from hloscope.api.program import Program
-    from hloscope.api.tiles import Tiles
+    from hloscope.api.tiling import Tiles
+    from hloscope.memory import ThreadLayout
     from hloscope.tiling import ScheduleName
 else:
+    memory = lazy("hloscope.api.memory")
     sizes = lazy("hloscope.api.unknown_sizes")
-    spaces = lazy("hloscope.api.tiling")
-    cancelling = lazy("hloscope.api.cancelling")
-    tiling = lazy("hloscope.api.tiles")
+    cancelling = lazy("hloscope.api.savings")
+    tiling = lazy("hloscope.api.tiling")
+
+
+# --------------------------------------------------------------------------------------------------
+# Queries about an instruction as a kernel: coalescing, footprint.
+
+
+class KernelQuestions:
+    """Queries about an instruction as a kernel on a GPU."""
+
+    @property
+    def _kernel(self) -> tuple[Program, Instruction]:
+        """The program and the instruction of the queries."""
+        raise NotImplementedError
+
+    def coalescing(
+        self,
+        device: str = "h100",
+        *,
+        threads: int | None = None,
+        launch: tuple[int, int] | None = None,
+        vector: int | None = None,
+        thread_map: IndexingMap | ThreadLayout | str | None = None,
+        tile: Sequence[int] | None = None,
+    ) -> memory.Coalescing:
+        """The memory requests of the warps of this kernel.
+
+        Args:
+            device: Name of the GPU.
+            threads: Threads of a block of a loop, instead of XLA's choice.
+            launch: Blocks and threads of a loop.
+            vector: Elements of a thread of a loop.
+            thread_map: From threads to elements of the output, instead of an emitter of XLA: a
+                map, or the text of one, of a layout of Triton or of CuTe.
+            tile: Tile sizes of a block-level fusion, or of the layout.
+
+        Raises:
+            UnsupportedError: It has no kernel of XLA's own emitters.
+            UnknownNameError: There is no such device.
+
+        >>> import hloscope
+        >>> text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
+        >>> print(hloscope.read(text).root.coalescing().model)
+        h100: loop, 128 threads × 256 blocks (rules of 2026-08)
+        """
+        sizes = None if tile is None else tuple(tile)
+        given = (
+            memory.thread_map_of(thread_map, sizes) if isinstance(thread_map, str) else thread_map
+        )
+        blocks, of_block = launch if launch is not None else (None, threads)
+        model = memory.Model(device, of_block, blocks, vector, given, sizes)
+        program, ins = self._kernel
+        with program.lock:
+            answer = model.memory(program.analysis, program.dump).of_instruction(ins)
+        return memory.Coalescing(answer, ins, program.module)
+
+    def footprint(self, device: str = "h100") -> memory.Footprint:
+        """The least bytes that this kernel reads and writes.
+
+        Args:
+            device: The GPU, which decides what is updated in place.
+
+        Raises:
+            UnknownNameError: There is no such device.
+        """
+        program, ins = self._kernel
+        with program.lock:
+            return memory.Footprint(memory.footprint_of(program, ins, device))
+
+
+# --------------------------------------------------------------------------------------------------
+# Views of a program's computations and instructions, with their queries.
 
 
 class ComputationView(Shown):
@@ -320,7 +391,7 @@ class InstructionView(KernelQuestions, Shown):
     @explains_invalid_program
     def tiling_space(
         self, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
-    ) -> spaces.SpaceTiling:
+    ) -> tiling.SpaceTiling:
         """The tiling of this instruction as one kernel: dimensions, and the tile of each op inside.
 
         Args:
@@ -341,7 +412,7 @@ upper bounds [6, 8]
           t.tile_0 = transpose(p.tile_0)  offsets [tid_0 * 4, tid_1 * 2] sizes [4, 2] strides \
 [1, 1] upper bounds [8, 6]
         """
-        return spaces.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
+        return tiling.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
 
     @explains_invalid_program
     def cancellation(self) -> cancelling.Cancellation:

@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from hloscope.buffers.allocation import holds_table
 from hloscope.buffers.model import Buffer, Buffers, Value, space_of, value_bytes
 from hloscope.buffers.schedule import NoMomentsError, Schedule, schedule_of
-from hloscope.buffers.timeline import Timeline, timelines
+from hloscope.buffers.timeline import Timeline, holds_table, timelines
 from hloscope.cost import Target, target_of
 from hloscope.fusion import leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
@@ -31,7 +30,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
-from hloscope.walks import nearest_first
+from hloscope.support.walks import nearest_first
 
 MOST_VALUES: Final = 10
 """Number of largest values listed for a program without a schedule."""

@@ -2,37 +2,36 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.checks.collectives import (
+    from hloscope.checks.memory import (
         NO_LIMIT as NO_LIMIT,
         CollectiveUse as CollectiveUse,
+        PaddedArrays as PaddedArrays,
         collectives_of as collectives_of,
+        padded_arrays as padded_arrays,
     )
-    from hloscope.checks.findings import (
+    from hloscope.checks.reports import (
+        TOP as TOP,
+        github_text as github_text,
+        junit_text as junit_text,
+        markdown_text as markdown_text,
+        report_text as report_text,
+        sarif as sarif,
+    )
+    from hloscope.checks.rule import (
         SCHEMA as SCHEMA,
         UNREAD as UNREAD,
         Finding as Finding,
         Report as Report,
+        Rule as Rule,
+        Subject as Subject,
         baseline_of as baseline_of,
     )
-    from hloscope.checks.junit import junit_text as junit_text
-    from hloscope.checks.padding import (
-        PaddedArrays as PaddedArrays,
-        padded_arrays as padded_arrays,
-    )
-    from hloscope.checks.registry import RULES as RULES
-    from hloscope.checks.reports import (
-        TOP as TOP,
-        github_text as github_text,
-        markdown_text as markdown_text,
-        report_text as report_text,
-    )
-    from hloscope.checks.rule import Rule as Rule
-    from hloscope.checks.sarif_log import sarif as sarif
     from hloscope.checks.settings import (
         FILE as FILE,
+        RULES as RULES,
         Setting as Setting,
         check_program as check_program,
         merged as merged,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
         setting_of as setting_of,
         settings_of as settings_of,
     )
-    from hloscope.checks.subject import Subject as Subject
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -1,18 +1,37 @@
-"""Rules about kernels: memory efficiency, precision of maps, and fusion."""
+"""Rules about kernels and their data: moved data, loops, element types, donated buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hloscope.checks.findings import Finding
-from hloscope.checks.rule import Parameter, Rule, one_of, share, size, text
-from hloscope.checks.subject import Subject
-from hloscope.cost import NOT_JUDGED
-from hloscope.display import access_cause, glob, opcode_of
-from hloscope.fusion import ALIASES, leaf_types
+from hloscope.checks.rule import (
+    Finding,
+    Parameter,
+    Rule,
+    Subject,
+    arrays_of,
+    one_of,
+    share,
+    size,
+    text,
+    texts,
+)
+from hloscope.cost import NOT_JUDGED, TripCount, loops_of
+from hloscope.display import access_cause, glob, opcode_of, shape_text
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.fusion import ALIASES, leaf_types, size_in_bytes
+from hloscope.hlo_parser import (
+    BUFFER_DONOR,
+    INPUT_OUTPUT_ALIAS,
+    ShapeIndex,
+    aliasing_in,
+    index_text,
+)
 from hloscope.indexing import Precision
-from hloscope.ir import Op, size_text
+from hloscope.ir import ELEMENT_TYPES, Instruction, Op, TupleType, size_text
+from hloscope.mlir import ArrayAttr, DictAttr
+from hloscope.movement import is_view
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -20,13 +39,19 @@ from hloscope.ops import (
     Case,
     Collective,
     Constant,
+    CopyStart,
     CustomCall,
     Fusion,
     Iota,
     Parameter as Argument,
     Return,
+    Tuple,
     While,
 )
+from hloscope.stablehlo import Function
+
+# --------------------------------------------------------------------------------------------------
+# Rules about kernels: memory efficiency, precision of maps, and fusion.
 
 
 def _utilisation(
@@ -131,4 +156,205 @@ FUSED: Final = Rule(
         "opcode": Parameter("*", "Only these opcodes.", text),
     },
     _fused,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules about moved data: copies, transposes, large constants.
+
+
+_SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
+"""Ops that may follow the copy or transpose of a fusion that does nothing else."""
+
+
+def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield copies and transposes that write more than `max_bytes` in one run."""
+    for computation, ins in subject.places():
+        for moved in _written(ins):
+            opcode = opcode_of(moved).removesuffix("-start")
+            target = moved.operands[0] if isinstance(moved.op, CopyStart) else moved
+            count = size_in_bytes(target.type)
+            if opcode not in opcodes or count <= max_bytes or (moved is ins and is_view(ins)):
+                continue
+            inside = " that the fusion returns" if moved is not ins else ""
+            limit = f", at most {size_text(max_bytes)}" if max_bytes else ""
+            message = f"{opcode} of {size_text(count)}{inside}{limit}"
+            # Each element that is written is read once.
+            yield subject.finding(
+                "copies", computation, ins, message, 2 * count, cause=opcode, of_bytes=True
+            )
+
+
+def _written(ins: Instruction) -> list[Instruction]:
+    """The instruction; for a fusion, its results before bitcasts, reshapes and converts."""
+    if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
+        return [ins] if ins.operands else []
+    root = ins.calls[0].root
+    found = []
+    for result in root.operands if isinstance(root.op, Tuple) else (root,):
+        while result.op.name in _SEEN_THROUGH and result.operands:
+            result = result.operands[0]
+        found.append(result)
+    return found
+
+
+COPIES: Final = Rule(
+    "copies",
+    "No copies or transposes that write more than some bytes.",
+    {
+        "max-bytes": Parameter(0, "Smaller ones are allowed.", size),
+        "opcodes": Parameter(("copy", "transpose"), "The opcodes to find.", texts),
+    },
+    _copies,
+    of_bytes=True,
+)
+
+
+def _constants(subject: Subject, max_bytes: int) -> Iterator[Finding]:
+    for computation, ins in subject.places(everywhere=True):
+        if isinstance(ins.op, Constant) and (count := size_in_bytes(ins.type)) > max_bytes:
+            message = f"constant of {size_text(count)}, at most {size_text(max_bytes)}"
+            yield subject.finding("constants", computation, ins, message, count)
+
+
+CONSTANTS: Final = Rule(
+    "constants",
+    "No constants of more than some bytes.",
+    {"max-bytes": Parameter(1 << 20, "Smaller ones are allowed.", size)},
+    _constants,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# The rule about loops: annotated trip counts must agree with the program.
+
+
+def _trip_counts(subject: Subject) -> Iterator[Finding]:
+    for loop in loops_of(subject.module):
+        trip = loop.trip_count
+        if trip.differs:
+            message = f"annotated to run {_times(trip.annotated)}, but {_computed(trip)}"
+            yield subject.finding(
+                "trip-counts", loop.computation, loop.instruction, message, _distance(trip)
+            )
+
+
+def _times(count: int | None) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _computed(trip: TripCount) -> str:
+    """The trip count by the program of a loop with a false annotation, as text."""
+    if trip.count is not None:
+        return f"runs {_times(trip.count)}"
+    if trip.high is not None:
+        return f"runs {trip.low:,} to {trip.high:,} times: {trip.reason}"
+    if trip.origin == "program":
+        return trip.reason
+    return f"runs at least {_times(trip.low)}: {trip.reason}"
+
+
+def _distance(trip: TripCount) -> int:
+    """The distance of the annotation from the nearest possible count, at least 1."""
+    annotated = trip.annotated or 0
+    beyond = 0 if trip.high is None else annotated - trip.high
+    return max(trip.low - annotated, beyond, 1)
+
+
+TRIP_COUNTS: Final = Rule(
+    "trip-counts",
+    "No loop with a `known_trip_count` that contradicts the program.",
+    {},
+    _trip_counts,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules about types and arguments: element types, dynamic sizes, donated buffers.
+
+
+def _types(subject: Subject, absent: tuple[str, ...]) -> Iterator[Finding]:
+    for name in absent:
+        if name not in ELEMENT_TYPES:
+            raise UnknownNameError(f"no element type `{name}`{did_you_mean(name, ELEMENT_TYPES)}")
+    for computation, ins in subject.places(everywhere=True):
+        found = _elements(ins) & {*absent}
+        # Report only where the type first occurs: a value computed from such values is a result of
+        # an earlier finding.
+        if found - set().union(*map(_elements, subject.sources(computation, ins))):
+            names = ", ".join(sorted(found))
+            message = f"{shape_text(ins.type)}: {names} begins here, expected none"
+            yield subject.finding("types", computation, ins, message, size_in_bytes(ins.type))
+
+
+def _elements(ins: Instruction) -> set[str]:
+    return {array.element.name for array in arrays_of(ins.type)}
+
+
+TYPES: Final = Rule(
+    "types",
+    "No values of some element types.",
+    {"absent": Parameter(("f64", "c128"), "Names of element types as HLO has them.", texts)},
+    _types,
+)
+
+
+def _dynamic_sizes(subject: Subject) -> Iterator[Finding]:
+    for computation, ins in subject.places(everywhere=True):
+        if _is_dynamic(ins) and not any(map(_is_dynamic, subject.sources(computation, ins))):
+            message = f"{shape_text(ins.type)}: a size that is known at run time begins here"
+            yield subject.finding("dynamic-sizes", computation, ins, message, 1)
+
+
+def _is_dynamic(ins: Instruction) -> bool:
+    return any(not array.is_static or any(array.bounds) for array in arrays_of(ins.type))
+
+
+DYNAMIC_SIZES: Final = Rule(
+    "dynamic-sizes", "No sizes that are known at run time only.", {}, _dynamic_sizes
+)
+
+
+def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
+    module = subject.module
+    entry = module.entry
+    for number, index in sorted(_donated(subject)):
+        if number >= len(entry.parameters):
+            continue
+        parameter = entry.parameters[number]
+        type_ = parameter.type
+        for k in index:
+            inner = type_.elements if isinstance(type_, TupleType) else ()
+            type_ = inner[k] if k < len(inner) else type_
+        if (count := size_in_bytes(type_)) >= min_bytes:
+            where = f" {index_text(index)}" if index else ""
+            message = f"argument {number}{where} of {size_text(count)} is donated, but no result"
+            yield subject.finding(
+                "donation", entry, parameter, f"{message} takes its memory", count
+            )
+
+
+def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
+    """Donated buffers that no result takes: the parameter's number, and the tuple index in it."""
+    extras = subject.module.extras
+    found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
+    function = subject.module.entry
+    if isinstance(function, Function):
+        given = function.operation.get("arg_attrs")
+        for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
+            names = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
+            if "jax.buffer_donor" in names and "tf.aliasing_output" not in names:
+                found.add((number, ()))
+    return found
+
+
+def _buffers(extras: Iterable[tuple[str, str]], name: str) -> set[tuple[int, ShapeIndex]]:
+    return {(one.taken, one.inside) for one in aliasing_in(extras, name)}
+
+
+DONATION: Final = Rule(
+    "donation",
+    "Every donated buffer is taken by a result.",
+    {"min-bytes": Parameter(0, "Smaller ones are allowed.", size)},
+    _donation,
 )

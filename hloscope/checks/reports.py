@@ -1,12 +1,21 @@
-"""Reports for readers and for GitHub: text, Markdown, annotations."""
+"""Reports of checks: text, Markdown, annotations for GitHub, SARIF and JUnit XML."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
+from xml.etree import ElementTree as Xml
 
-from hloscope.checks.findings import Finding, Report
-from hloscope.visible import visible
+from hloscope.checks.rule import UNREAD, Finding, Report
+from hloscope.checks.settings import RULES
+from hloscope.support.source import visible
+
+# --------------------------------------------------------------------------------------------------
+# Reports for readers and for GitHub: text, Markdown, annotations.
+
 
 TOP: Final = 100
 """Default number of findings in a report for readers."""
@@ -115,3 +124,122 @@ def _property(text: str) -> str:
     """A value of a workflow command.  Source: GitHub, "Workflow commands for GitHub Actions"."""
     escaped = visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return escaped.replace(":", "%3A").replace(",", "%2C")
+
+
+# --------------------------------------------------------------------------------------------------
+# Reports as SARIF 2.1.0, which code hosts and editors read.
+#
+# Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_READABLE: Final = "Every program can be read."
+
+
+def sarif(report: Report, version: str) -> dict[str, Any]:
+    """The report as a SARIF log of one run; `version` is that of the tool."""
+    names = [*report.rules, UNREAD] if report.unread else list(report.rules)
+    helps = [RULES[name].help if name in RULES else _READABLE for name in names]
+    rules = [
+        {"id": name, "shortDescription": {"text": text}}
+        for name, text in zip(names, helps, strict=True)
+    ]
+    driver = {"name": "hloscope", "version": version, "rules": rules}
+    results = [
+        _result(finding, names.index(finding.rule))
+        for finding in (group.headline for group in report.groups)
+    ]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(finding: Finding, rule: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}
+    if finding.line:
+        place["region"] = {"startLine": finding.line}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if finding.instruction:
+        full = f"{finding.computation}/{finding.instruction}"
+        location["logicalLocations"] = [
+            {"name": visible(finding.instruction), "fullyQualifiedName": visible(full)}
+        ]
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": rule,
+        "level": finding.severity,
+        "message": {"text": visible(finding.message)},
+        "locations": [location],
+        "partialFingerprints": {"hloscope/v1": _fingerprint(finding)},
+        "properties": {"value": finding.value, "op_name": visible(finding.op_name)},
+    }
+    file, _, line = finding.source.rpartition(":")
+    if file and line.isdecimal() and int(line):
+        source = {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": int(line)}}
+        result["relatedLocations"] = [
+            {"physicalLocation": source, "message": {"text": "what it was compiled from"}}
+        ]
+    return result
+
+
+def _fingerprint(finding: Finding) -> str:
+    return hashlib.sha256("\0".join(finding.key).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _uri(path: str) -> str:
+    """A path as a relative URI reference, with colons escaped; a URL keeps its colons."""
+    return quote(visible(path).replace("\\", "/"), safe="/:" if "://" in path else "/")
+
+
+# --------------------------------------------------------------------------------------------------
+# Reports as JUnit XML, which CI systems show as tests.
+#
+# Source: the elements `testsuites`, `testsuite`, `testcase`, `failure` and `error` that Ant's JUnit
+# task writes.
+
+
+_OF_XML: Final = {chr(code) for code in (*range(0x20, 0xD800), *range(0xE000, 0xFFFE))} | {"\n"}
+
+
+def junit_text(report: Report) -> str:
+    """A suite for each program, a case for each rule, a failure for each case with findings."""
+    by_case: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in [group.headline for group in report.groups]:
+        by_case[finding.file, finding.rule].append(finding)
+    top = Xml.Element("testsuites", name="hloscope check")
+    for file in report.files:
+        if file in report.unread:
+            _unread(top, report.unread[file])
+            continue
+        failed = sum(bool(by_case.get((file, rule))) for rule in report.rules)
+        counts = {"tests": str(len(report.rules)), "failures": str(failed), "errors": "0"}
+        suite = Xml.SubElement(top, "testsuite", {"name": _plain(file), **counts})
+        for rule in report.rules:
+            case = Xml.SubElement(suite, "testcase", classname=_plain(file), name=rule)
+            found = by_case.get((file, rule), [])
+            if found:
+                first = _plain(found[0].message)
+                failure = Xml.SubElement(case, "failure", message=first, type=found[0].severity)
+                failure.text = "\n".join(map(_finding_text, found))
+    Xml.indent(top)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(top, encoding="unicode")
+
+
+def _unread(top: Xml.Element, finding: Finding) -> None:
+    """Add a suite with one case in error, for a program that could not be read."""
+    counts = {"tests": "1", "failures": "0", "errors": "1"}
+    suite = Xml.SubElement(top, "testsuite", {"name": _plain(finding.file), **counts})
+    case = Xml.SubElement(suite, "testcase", classname=_plain(finding.file), name=finding.rule)
+    error = Xml.SubElement(case, "error", message=_plain(finding.message), type=finding.severity)
+    error.text = _finding_text(finding)
+
+
+def _finding_text(finding: Finding) -> str:
+    where = f"{finding.line}: " if finding.line else ""
+    return _plain(f"{where}{finding.instruction} {finding.message} {finding.source}".strip())
+
+
+def _plain(text: str) -> str:
+    """Replace characters that XML cannot contain."""
+    return "".join(
+        sign if sign in _OF_XML else "\N{REPLACEMENT CHARACTER}" for sign in visible(text)
+    )

@@ -1,13 +1,4 @@
-"""Settings of rules, from a TOML file or from command-line options.
-
-[copies]
-max-bytes = "1 MiB"
-
-[[fused]]
-op-name = "softmax"
-severity = "warning"
-files = ["*.gpu.opt.hlo.txt"]
-"""
+"""The rules by name, and their settings from a TOML file or from command-line options."""
 
 from __future__ import annotations
 
@@ -20,14 +11,40 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.checks.collectives import unknown_kinds
-from hloscope.checks.findings import SEVERITIES, Finding, FindingGroup, Report
-from hloscope.checks.registry import RULES
-from hloscope.checks.rule import Rule, one_of, share, texts
-from hloscope.checks.subject import Subject
+from hloscope.checks.kernels import (
+    CONSTANTS,
+    COPIES,
+    DONATION,
+    DYNAMIC_SIZES,
+    FUSED,
+    PRECISION,
+    TRIP_COUNTS,
+    TYPES,
+    UTILISATION,
+)
+from hloscope.checks.memory import COLLECTIVES, MEMORY, PADDING, unknown_kinds
+from hloscope.checks.rule import (
+    SEVERITIES,
+    Finding,
+    FindingGroup,
+    Report,
+    Rule,
+    Subject,
+    one_of,
+    share,
+    texts,
+)
 from hloscope.cost import ProgramCost
 from hloscope.errors import InputError, did_you_mean
 from hloscope.ir import Module
+
+# --------------------------------------------------------------------------------------------------
+# Settings of rules, from a TOML file or from command-line options.
+#
+# [copies] max-bytes = "1 MiB"
+#
+# [[fused]] op-name = "softmax" severity = "warning" files = ["*.gpu.opt.hlo.txt"]
+
 
 FILE: Final = "hloscope.toml"
 LEAST_SHARE: Final = 0.001
@@ -202,3 +219,16 @@ def merged(reports: Iterable[Report]) -> Report:
         sum(report.known for report in every),
         sum(report.small for report in every),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# The rules, by name.
+
+
+RULES: Final[dict[str, Rule]] = {
+    rule.name: rule
+    for rule in (
+        COPIES, COLLECTIVES, UTILISATION, PRECISION, FUSED, TYPES, DONATION, DYNAMIC_SIZES,
+        CONSTANTS, PADDING, TRIP_COUNTS, MEMORY,
+    )
+}  # fmt: skip

@@ -5,10 +5,8 @@ from __future__ import annotations
 import click
 
 from hloscope.api import artifact_text, bytes_of_file, doctor as examine
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
-from hloscope.cli.output import output_option, write
-from hloscope.cli.paging import print_long
-from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.streams import STDIN, output_option, print_long, read_stdin, write
 from hloscope.display import health_json, health_text
 
 

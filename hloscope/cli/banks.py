@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from hloscope.api import bank_conflicts
-from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.maps import read_text
 from hloscope.cli.options import Sizes, device_option, format_option
+from hloscope.cli.printing import command, debug_option, json_option, print_json
 from hloscope.display import bank_json, bank_text, banks_svg, page
 
 SCHEMA: Final = "hloscope.banks/1"

@@ -8,7 +8,16 @@ from typing import Final
 import click
 
 from hloscope.api import IndexingMap, Invalid, Program, movement_of, movements
-from hloscope.cli.common import (
+from hloscope.cli.equal import end_compared, is_map, sides_of
+from hloscope.cli.files import (
+    complete_instructions,
+    end_if_invalid,
+    read_program,
+    read_verified_program,
+    read_with_findings,
+)
+from hloscope.cli.options import by_option, format_option
+from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
@@ -16,16 +25,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.equal import end_compared, is_map, sides_of
-from hloscope.cli.files import (
-    end_if_invalid,
-    read_program,
-    read_verified_program,
-    read_with_findings,
-)
-from hloscope.cli.options import by_option, format_option
-from hloscope.cli.paging import print_long
+from hloscope.cli.streams import print_long
 from hloscope.display import (
     about_movement,
     chain_json,

@@ -10,12 +10,11 @@ import click
 
 from hloscope import __version__
 from hloscope.api import CHECK_FILE, CHECK_RULES, UNLIMITED, check_files, check_settings
-from hloscope.cli.common import command, complete_files, debug_option, json_option
 from hloscope.cli.options import top_option
-from hloscope.cli.progress import with_progress
-from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.cli.printing import command, complete_files, debug_option, json_option
+from hloscope.cli.streams import STDIN, read_stdin, with_progress
 from hloscope.errors import InputError
-from hloscope.whole_files import write_whole
+from hloscope.support.whole_files import write_whole
 
 FAILED: Final = 1
 FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")

@@ -20,17 +20,7 @@ from hloscope.api import (
     refuse_other_targets,
     thread_map_of,
 )
-from hloscope.cli.common import (
-    command,
-    debug_option,
-    file_argument,
-    json_option,
-    print_differences,
-    print_json,
-    print_table,
-)
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import end_if_invalid, print_findings, read_program
+from hloscope.cli.files import complete_instructions, end_if_invalid, print_findings, read_program
 from hloscope.cli.options import (
     Sizes,
     as_if_option,
@@ -40,8 +30,16 @@ from hloscope.cli.options import (
     format_option,
     top_option,
 )
-from hloscope.cli.paging import print_long
-from hloscope.cli.progress import with_progress
+from hloscope.cli.printing import (
+    command,
+    debug_option,
+    file_argument,
+    json_option,
+    print_differences,
+    print_json,
+    print_table,
+)
+from hloscope.cli.streams import print_long, with_progress
 from hloscope.errors import ParseError, UnsupportedError
 
 FAILED = 1

@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, programs_meant
-from hloscope.cli.progress import with_progress
-from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.cli.streams import STDIN, read_stdin, with_progress
 
 _BLOCK = 1 << 20
 

@@ -7,7 +7,14 @@ from functools import partial
 import click
 
 from hloscope.api import COST_SORTS, MEASURED_SORTS, Cost, Measured, cost_on, find_all
-from hloscope.cli.common import (
+from hloscope.cli.files import (
+    complete_instructions,
+    end_if_invalid,
+    read_verified_program,
+    read_with_findings,
+)
+from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
+from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
@@ -16,10 +23,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import end_if_invalid, read_verified_program, read_with_findings
-from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
-from hloscope.cli.progress import with_progress
+from hloscope.cli.streams import with_progress
 from hloscope.display import advice_lines, triton_text
 
 

@@ -7,10 +7,10 @@ from typing import Final
 import click
 
 from hloscope.api import diff as differences_of
-from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_program
 from hloscope.cli.options import top_option
-from hloscope.cli.paging import print_long
+from hloscope.cli.printing import command, complete_files, debug_option, json_option, print_json
+from hloscope.cli.streams import print_long
 from hloscope.display import differences_text
 
 DIFFERENT: Final = 1

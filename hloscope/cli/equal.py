@@ -24,9 +24,8 @@ from hloscope.api import (
     value_runs,
     verdict_of,
 )
-from hloscope.cli.common import command, debug_option, json_option, print_json
-from hloscope.cli.completing import complete_places
-from hloscope.cli.files import read_verified_program
+from hloscope.cli.files import complete_places, read_verified_program
+from hloscope.cli.printing import command, debug_option, json_option, print_json
 from hloscope.display import (
     SAME_ELEMENTS,
     compared_json,

@@ -1,25 +1,43 @@
-"""Read the program that FILE names."""
+"""Read the program that FILE names, and complete the names in it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from hloscope.api import FilePath, Invalid, Program, check, check_text, read, read_source
-from hloscope.cli.common import REFUSALS
-from hloscope.cli.stdin import STDIN, read_stdin
-from hloscope.errors import VerifyError
-from hloscope.lazy import lazy
-from hloscope.source import Source
+from hloscope.api import (
+    FilePath,
+    Invalid,
+    Module,
+    Program,
+    check,
+    check_text,
+    findings,
+    modules_of,
+    read,
+    read_source,
+)
+from hloscope.cli.printing import REFUSALS
+from hloscope.cli.streams import STDIN, read_stdin
+from hloscope.errors import HloscopeError, VerifyError
+from hloscope.support.lazy import lazy
+from hloscope.support.source import Source
 
 if TYPE_CHECKING:
     import glob
+
+    from click import shell_completion
 else:
     glob = lazy("glob")
+    shell_completion = lazy("click.shell_completion")
+
+
+# --------------------------------------------------------------------------------------------------
+# Read the program that FILE names.
 
 
 def read_program(file: str) -> Program:
@@ -108,3 +126,78 @@ def is_folder(name: str) -> bool:
 def is_file(name: str) -> bool:
     """Does the argument name a file or several files?"""
     return name == "-" or os.path.lexists(name) or is_folder(name)
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading of the programs in a text; an invalid one ends the command.
+
+
+def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
+    """The verified programs of a text; an invalid one ends the command with its findings.
+
+    Results computed from an invalid program have no meaning.
+    """
+    for module in modules_of(source, split=split):
+        wrong = findings(module)
+        for diagnostic in wrong:
+            click.echo(str(diagnostic), err=True)
+        if wrong:
+            click.get_current_context().exit(VerifyError.exit_code)
+        yield module
+
+
+# --------------------------------------------------------------------------------------------------
+# Shell completion of instruction and computation names of the command's FILE.
+
+
+def complete_instructions(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Instructions of FILE that start with the given text, and computations before a slash."""
+    return _complete(ctx, incomplete, _instructions)
+
+
+def complete_computations(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Computations of FILE that start with the given text."""
+    return _complete(ctx, incomplete, lambda program, _: program.module.computations)
+
+
+def complete_places(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Files, or after `FILE:` the instructions in the file."""
+    file, colon, name = incomplete.rpartition(":")
+    if not colon:
+        return [shell_completion.CompletionItem(incomplete, type="file")]
+    names = _names(file, name, _instructions)
+    return [shell_completion.CompletionItem(f"{file}:{one}") for one in names]
+
+
+def _complete(
+    ctx: click.Context, incomplete: str, names: Callable[[Program, str], Iterable[str]]
+) -> list[shell_completion.CompletionItem]:
+    found = _names(ctx.params.get("file"), incomplete, names)
+    return [shell_completion.CompletionItem(name) for name in found]
+
+
+def _names(
+    file: str | None, begin: str, names: Callable[[Program, str], Iterable[str]]
+) -> list[str]:
+    """Names in the file that start with `begin`; empty if the file cannot be read."""
+    if not file or file == "-":
+        return []
+    try:
+        found = names(read_program(file), begin)
+    except HloscopeError:
+        return []
+    return [name for name in dict.fromkeys(found) if name.startswith(begin)]
+
+
+def _instructions(program: Program, begin: str) -> list[str]:
+    module = program.module
+    computation, slash, _ = begin.partition("/")
+    if slash and computation in module.computations:
+        return [f"{computation}/{ins.name}" for ins in module.computations[computation]]
+    return [ins.name for one in (module.entry, *module) for ins in one]

@@ -7,7 +7,14 @@ from functools import partial
 import click
 
 from hloscope.api import find_all, footprint_of_program, footprints_of
-from hloscope.cli.common import (
+from hloscope.cli.files import (
+    complete_instructions,
+    end_if_invalid,
+    read_program,
+    read_with_findings,
+)
+from hloscope.cli.options import by_option, device_option, format_option, top_option
+from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
@@ -15,11 +22,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
-from hloscope.cli.options import by_option, device_option, format_option, top_option
-from hloscope.cli.paging import print_long
-from hloscope.cli.progress import with_progress
+from hloscope.cli.streams import print_long, with_progress
 from hloscope.display import page
 
 SCHEMA = "hloscope.footprint/1"

@@ -9,11 +9,10 @@ from functools import partial
 import click
 
 from hloscope.api import EXPLORER_PARTS, explore
-from hloscope.cli.common import command, debug_option, file_argument
 from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
 from hloscope.cli.options import device_option
-from hloscope.cli.output import output_option, write
-from hloscope.cli.progress import with_progress
+from hloscope.cli.printing import command, debug_option, file_argument
+from hloscope.cli.streams import output_option, with_progress, write
 
 
 @command()

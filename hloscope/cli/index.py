@@ -19,8 +19,9 @@ from hloscope.api import (
     index_lines,
     with_operands,
 )
-from hloscope.cli.amounts import Bytes
-from hloscope.cli.common import (
+from hloscope.cli.files import complete_instructions, is_file, is_folder, read_program
+from hloscope.cli.printing import (
+    Bytes,
     command,
     complete_files,
     debug_option,
@@ -28,12 +29,9 @@ from hloscope.cli.common import (
     print_json,
     print_long_json,
 )
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import is_file, is_folder, read_program
-from hloscope.cli.paging import print_long
-from hloscope.cli.progress import with_progress
+from hloscope.cli.streams import print_long, with_progress
 from hloscope.errors import NoFunctionError, VerifyError
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.cli.corpus as corpus

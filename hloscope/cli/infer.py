@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from hloscope.api import types_of
-from hloscope.cli.common import (
+from hloscope.cli.files import read_text
+from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
@@ -16,7 +17,6 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.files import read_text
 from hloscope.display import types_json, types_table
 
 SCHEMA: Final = "hloscope.infer/1"

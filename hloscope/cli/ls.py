@@ -9,7 +9,8 @@ from typing import Final
 import click
 
 from hloscope.api import SORTS, Program, Selection, computation_of, dumps_in, sort_key
-from hloscope.cli.common import (
+from hloscope.cli.files import complete_computations, read_program
+from hloscope.cli.printing import (
     command,
     debug_option,
     file_argument,
@@ -17,8 +18,6 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.completing import complete_computations
-from hloscope.cli.files import read_program
 from hloscope.display import (
     Listing,
     branch_json,

@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from hloscope.api import MAP_SCHEMA, IndexingMap, simplified, simplified_line
-from hloscope.cli.common import command, debug_option, json_option, print_json
-from hloscope.cli.stdin import read_map, stdin_lines
+from hloscope.cli.printing import command, debug_option, json_option, print_json
+from hloscope.cli.streams import read_map, stdin_lines
 from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"

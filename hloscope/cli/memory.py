@@ -7,7 +7,9 @@ from typing import Final
 import click
 
 from hloscope.api import MemoryAnswer, MemoryDifferenceAnswer
-from hloscope.cli.common import (
+from hloscope.cli.files import complete_instructions, read_verified_program
+from hloscope.cli.options import any_device_option, by_buffers_option, format_option, top_option
+from hloscope.cli.printing import (
     command,
     complete_files,
     debug_option,
@@ -16,15 +18,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_verified_program
-from hloscope.cli.options import (
-    any_device_option,
-    by_buffers_option,
-    format_option,
-    top_option,
-)
-from hloscope.cli.paging import print_long
+from hloscope.cli.streams import print_long
 
 MOST_DIGITS: Final = 18
 """Digits of a moment; a longer number is a name, of which there is none."""

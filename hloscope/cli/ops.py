@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hloscope.api import coverage
-from hloscope.cli.common import command, debug_option, json_option, print_json, print_table
+from hloscope.cli.printing import command, debug_option, json_option, print_json, print_table
 from hloscope.display import coverage_json, coverage_summary, coverage_table
 
 SCHEMA: Final = "hloscope.ops/1"

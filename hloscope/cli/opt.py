@@ -19,10 +19,9 @@ from hloscope.api import (
     run_passes,
     text_of,
 )
-from hloscope.cli.common import Command, command, debug_option, file_argument
-from hloscope.cli.files import read_text
+from hloscope.cli.files import read_text, right_modules_of
 from hloscope.cli.options import limit_option
-from hloscope.cli.verified import right_modules_of
+from hloscope.cli.printing import Command, command, debug_option, file_argument
 from hloscope.errors import VerifyError
 
 _WORDS: Final = "hloscope.passes"

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, MEMORY_GROUPINGS, check_grouping
-from hloscope.cli.common import complete_files
+from hloscope.cli.printing import complete_files
 from hloscope.errors import UnknownNameError
 
 F = TypeVar("F", bound=Callable[..., Any])

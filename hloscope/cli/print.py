@@ -7,9 +7,9 @@ from typing import Literal
 import click
 
 from hloscope.api import canonical, language_of
-from hloscope.cli.common import command, debug_option, file_argument
 from hloscope.cli.files import read_text
-from hloscope.cli.paging import print_long
+from hloscope.cli.printing import command, debug_option, file_argument
+from hloscope.cli.streams import print_long
 
 
 @command()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import click
 
 from hloscope.api import FilePath, ptx_arguments, read_ptx, run_ptx, save_outputs
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.options import Sizes, file_option, limit_option
-from hloscope.cli.paging import print_long
-from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.streams import STDIN, print_long, read_stdin
 from hloscope.display import ptx_json, ptx_text
-from hloscope.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
+from hloscope.support.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
 
 
 @command()

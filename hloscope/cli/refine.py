@@ -16,8 +16,8 @@ from hloscope.api import (
     split_types,
     text_of_tree,
 )
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
 from hloscope.display import (
     dynamic_json,
     dynamic_text,
@@ -26,7 +26,7 @@ from hloscope.display import (
     signature_text,
 )
 from hloscope.errors import UnknownNameError
-from hloscope.source import Source
+from hloscope.support.source import Source
 
 SCHEMA: Final = "hloscope.refine/1"
 

@@ -25,11 +25,10 @@ from hloscope.api import (
     recorded_in,
     run_program,
 )
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
-from hloscope.cli.files import read_text
+from hloscope.cli.files import read_text, right_modules_of
 from hloscope.cli.options import file_option, limit_option
-from hloscope.cli.progress import steps_shown
-from hloscope.cli.verified import right_modules_of
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.streams import steps_shown
 
 SCHEMA: Final = "hloscope.run/1"
 FAILED = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hloscope.api import schema as schema_of, schema_names
-from hloscope.cli.common import command, debug_option, print_json, print_table
+from hloscope.cli.printing import command, debug_option, print_json, print_table
 from hloscope.display import Table
 
 

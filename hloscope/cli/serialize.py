@@ -10,17 +10,10 @@ from typing import Any
 
 import click
 
-from hloscope.api import (
-    is_artifact,
-    read_source,
-    right_tree,
-    serialize as to_artifact,
-    vhlo_text,
-)
+from hloscope.api import is_artifact, read_source, right_tree, serialize as to_artifact, vhlo_text
 from hloscope.cli.artifacts import bytes_of, name_of
-from hloscope.cli.common import command, debug_option, file_argument
-from hloscope.cli.output import output_option, write
-from hloscope.cli.paging import print_long
+from hloscope.cli.printing import command, debug_option, file_argument
+from hloscope.cli.streams import output_option, print_long, write
 
 
 @command()

@@ -7,10 +7,9 @@ from typing import Final
 import click
 
 from hloscope.api import find_all
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
-from hloscope.cli.paging import print_long
+from hloscope.cli.files import complete_instructions, read_program
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.streams import print_long
 from hloscope.display import (
     computation_json,
     computation_text,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from hloscope.api import LIMITS, SCHEDULES, InstructionView, Program, ScheduleName, Tiles
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
-from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import complete_instructions, read_program
 from hloscope.cli.options import Sizes, device_option, format_option, top_option
-from hloscope.cli.paging import print_long
+from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.streams import print_long
 
 
 @command()

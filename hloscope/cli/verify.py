@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 
 from hloscope.api import check_expected, verify_with_notes
-from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
-from hloscope.cli.progress import with_progress
+from hloscope.cli.printing import command, complete_files, debug_option, json_option, print_json
+from hloscope.cli.streams import with_progress
 from hloscope.errors import Diagnostic, HloscopeError
 
 SCHEMA: Final = "hloscope.verify/1"

@@ -2,15 +2,26 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.cost.advice import Advice as Advice, AdviceKind as AdviceKind, Level as Level
+    from hloscope.cost.advice import (
+        Advice as Advice,
+        AdviceKind as AdviceKind,
+        Level as Level,
+        TritonRatings as TritonRatings,
+        TritonUse as TritonUse,
+        is_triton as is_triton,
+        triton_rating as triton_rating,
+    )
     from hloscope.cost.bounds import (
+        NOTHING as NOTHING,
         Bound as Bound,
         BoundError as BoundError,
         MemoryTraffic as MemoryTraffic,
         Part as Part,
+        Product as Product,
+        Work as Work,
         bound_of as bound_of,
         dram_bytes as dram_bytes,
         kernel_bound as kernel_bound,
@@ -26,12 +37,13 @@ if TYPE_CHECKING:
         overlap_of as overlap_of,
         transfers_of as transfers_of,
     )
-    from hloscope.cost.flops import Flops as Flops, loop_runs as loop_runs
     from hloscope.cost.footprints import (
         ArrayFootprint as ArrayFootprint,
+        Flops as Flops,
         Footprint as Footprint,
         Footprints as Footprints,
         KernelBytes as KernelBytes,
+        loop_runs as loop_runs,
     )
     from hloscope.cost.groups import (
         GROUPINGS as GROUPINGS,
@@ -41,15 +53,12 @@ if TYPE_CHECKING:
         kernels_and_runs as kernels_and_runs,
         shares as shares,
     )
-    from hloscope.cost.kernels import (
-        kernels_in as kernels_in,
-    )
-    from hloscope.cost.measured import MeasuredCost as MeasuredCost
     from hloscope.cost.model import (
         NOT_JUDGED as NOT_JUDGED,
         AccessCost as AccessCost,
         KernelCost as KernelCost,
         KernelCosts as KernelCosts,
+        MeasuredCost as MeasuredCost,
         ProgramCost as ProgramCost,
         counted_runs as counted_runs,
         is_judged_by_threads as is_judged_by_threads,
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
         LoopUse as LoopUse,
         Place as Place,
         Runs as Runs,
+        kernels_in as kernels_in,
         loops_of as loops_of,
         running as running,
         trip_counts_of as trip_counts_of,
@@ -75,13 +85,6 @@ if TYPE_CHECKING:
         loop_trip_count as loop_trip_count,
         trip_count as trip_count,
     )
-    from hloscope.cost.triton import (
-        TritonRatings as TritonRatings,
-        TritonUse as TritonUse,
-        is_triton as is_triton,
-        triton_rating as triton_rating,
-    )
-    from hloscope.cost.work import NOTHING as NOTHING, Product as Product, Work as Work
     from hloscope.cost.work_rules import (
         RULES as RULES,
         LoopRuns as LoopRuns,

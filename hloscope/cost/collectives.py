@@ -32,14 +32,7 @@ from msgspec import Struct
 from hloscope.cost.runs import running
 from hloscope.errors import HloscopeError
 from hloscope.fusion import ALIASES, size_in_bytes
-from hloscope.indexing import (
-    UNKNOWN_COUNTS,
-    Axis,
-    DeviceCounts,
-    Groups,
-    counts_of,
-    groups_of,
-)
+from hloscope.indexing import UNKNOWN_COUNTS, Axis, DeviceCounts, Groups, counts_of, groups_of
 from hloscope.ir import Computation, Instruction, Module, Op
 from hloscope.ops import (
     COLLECTIVE_KINDS,

@@ -8,17 +8,20 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.cost.bounds import Bound, bound_of, program_bound
+from hloscope.cost.bounds import Bound, Work, bound_of, program_bound, total
 from hloscope.cost.footprints import Footprint, Footprints
 from hloscope.cost.runs import Place, running
 from hloscope.cost.target import Target, target_of
-from hloscope.cost.work import Work, total
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
 from hloscope.ops import Bitcast, Fusion, GetTupleElement, Parameter, Return, Tuple
+
+# --------------------------------------------------------------------------------------------------
+# Cost model of a program: every kernel with its bytes, flops, wasted bytes and runs.
+
 
 NOT_JUDGED: Final = "not compiled for a GPU: its threads are not known"
 
@@ -367,3 +370,52 @@ def counted_runs(
             if depth < len(branches) and largest[branches[depth][0]] != branches[depth][1]:
                 runs[computation] = 0
     return runs
+
+
+# --------------------------------------------------------------------------------------------------
+# The measured time of an instruction, with its modelled cost.
+
+
+class MeasuredCost(Struct, frozen=True):
+    """The measured time of an instruction, and its cost if it is a kernel.
+
+    Attributes:
+        instruction: The instruction that the profile's events belong to.
+        computation: The computation of the instruction.
+        runs: Number of recorded runs.
+        time: Picoseconds of all runs, without the time of other instructions that run inside.
+        events: Number of events of it in the profile.
+        kernel: Its modelled cost; `None` if the model has no kernel for it, as for a loop.
+    """
+
+    instruction: Instruction
+    computation: Computation
+    runs: int
+    time: int
+    events: int
+    kernel: KernelCost | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return no notes: runs are counted, not assumed."""
+        return ()
+
+    @property
+    def bound(self) -> int:
+        """Return the least time of all runs, in picoseconds; 0 if it is unknown."""
+        return 0 if self.kernel is None else self.kernel.bound * self.runs
+
+    @property
+    def lost(self) -> int:
+        """Time above the bound, in picoseconds; 0 where caches made it faster than the bound."""
+        return max(self.time - self.bound, 0)
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that all runs must read and write."""
+        return 0 if self.kernel is None else self.kernel.footprint.bytes * self.runs
+
+    @property
+    def flops(self) -> int:
+        """Return the operations of all runs."""
+        return 0 if self.kernel is None else self.kernel.footprint.flops * self.runs

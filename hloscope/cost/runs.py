@@ -1,9 +1,12 @@
-"""Computations that run outside of kernels, with their numbers of runs; loops with trip counts.
+"""Computations that run outside of kernels, with their numbers of runs; loops and kernels.
 
-A computation may run with several states: a loop's body with another counter in every iteration, a
-function from several calls. If trip counts, or the branches taken, depend on such values, the
-states are distinguished, so that the runs of an inner loop whose limit is the outer counter are a
-sum over iterations. Callers are handled before their callees, and each state once.
+Kernels: which instructions run by themselves, and who makes each of them.
+
+>>> from hloscope.hlo_parser import parse_hlo
+>>> module = parse_hlo("ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+...     "ROOT t = (f32[8], f32[8]) tuple(n, p) }")
+>>> [(ins.name, str(kind_of(ins))) for ins in kernels_in(module.entry)]
+[('n', 'xla emitter')]
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.cost.kernels import kernels_in
 from hloscope.cost.scalars import Value, any_value, hull
 from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of, lost
 from hloscope.cost.trip_counts import (
@@ -25,9 +27,18 @@ from hloscope.cost.trip_counts import (
     with_annotation,
 )
 from hloscope.ir import Computation, Instruction, Module, inside_out
-from hloscope.memory import called_for_kernels
+from hloscope.memory import called_for_kernels, kind_of
 from hloscope.ops import Case, While
-from hloscope.walks import reached
+from hloscope.support.walks import reached
+
+# --------------------------------------------------------------------------------------------------
+# Computations that run outside of kernels, with their numbers of runs; loops with trip counts.
+#
+# A computation may run with several states: a loop's body with another counter in every iteration,
+# a function from several calls. If trip counts, or the branches taken, depend on such values, the
+# states are distinguished, so that the runs of an inner loop whose limit is the outer counter are a
+# sum over iterations. Callers are handled before their callees, and each state once.
+
 
 UNKNOWN_TRIPS: Final = "how often it runs is not known"
 ONE_BRANCH: Final = "one of several branches runs: the one that moves most bytes is counted"
@@ -494,3 +505,16 @@ def _turns(trip: TripCount) -> Runs:
 def _counted(trip: TripCount) -> str:
     times = "once" if trip.times == 1 else f"{trip.times:,} times"
     return f"counted {times}" + (", as annotated" if trip.times == trip.annotated else "")
+
+
+# --------------------------------------------------------------------------------------------------
+# Kernels: which instructions run by themselves, and who makes each of them.
+
+
+def kernels_in(computation: Computation) -> list[Instruction]:
+    """Return the instructions of a computation that are kernels, in order.
+
+    Instructions that transfer nothing, such as tuples and dones, are left out. So are loops,
+    branches and calls: their kernels are those of the computations that they call.
+    """
+    return [ins for ins in computation.instructions if kind_of(ins).is_kernel]

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from hloscope import interpreter
-from hloscope.arrays import np
 from hloscope.errors import HloscopeError
-from hloscope.ir import ElementType, Instruction, QuantizedType, TensorType, Type
-from hloscope.ops import Compare, Op, Parameter
+from hloscope.ir import ElementType, Instruction, Op, QuantizedType, TensorType, Type
+from hloscope.ops import Compare, Parameter
+from hloscope.support.arrays import np
 
 
 class Span(Struct, frozen=True):

@@ -20,8 +20,8 @@ from msgspec import Struct
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.ir import Instruction, Module, TensorType
-from hloscope.lazy import pattern
 from hloscope.ops import CustomCall, Fusion
+from hloscope.support.lazy import pattern
 
 Kind: TypeAlias = Literal["gpu", "cpu", "tpu", "uncompiled"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from hloscope.cost.work import NOTHING, Product, Work, largest, total
+from hloscope.cost.bounds import NOTHING, Product, Work, largest, total
 from hloscope.fusion import elements_of, leaf_types, multiplications, valid_pairs
 from hloscope.indexing import CUDNN_ROLES, op_of_call
 from hloscope.ir import Instruction, Op, TensorType, backend_config

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.devices.device import (
+        ALL_DEVICES as ALL_DEVICES,
         AS_OF as AS_OF,
         LARGEST_GRID as LARGEST_GRID,
         LINE as LINE,
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
         Limits as Limits,
         Peaks as Peaks,
     )
-    from hloscope.devices.files import KEYS as KEYS, device_of_file as device_of_file
     from hloscope.devices.named import (
         DEFAULT as DEFAULT,
         DEVICES as DEVICES,
+        KEYS as KEYS,
         LIMITS as LIMITS,
         device_of as device_of,
+        device_of_file as device_of_file,
         device_table as device_table,
         gpu_of as gpu_of,
         gpu_with as gpu_with,
         limits_of as limits_of,
     )
-    from hloscope.devices.table import ALL_DEVICES as ALL_DEVICES
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -17,14 +17,9 @@ from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Convention, leaf_types, origin_text
 from hloscope.hlo_parser import brief_type, opcode_of as hlo_opcode, print_type
-from hloscope.indexing import (
-    Access,
-    Accesses,
-    IndexingMap,
-    RuntimeVariable,
-)
+from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.ir import Computation, Dims, Instruction, Op, TensorType, Type
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import json

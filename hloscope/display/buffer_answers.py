@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from hloscope.buffers import (
@@ -24,9 +25,12 @@ from hloscope.devices import Device
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.grouped import place_text, share_text
 from hloscope.display.provenance import provenance_of, training_pass
-from hloscope.display.sparkline import sparkline
 from hloscope.hlo_parser import index_text, print_type
 from hloscope.ir import Bytes, Module, TensorType, array_bytes, size_text
+
+# --------------------------------------------------------------------------------------------------
+# Sentences about the buffers of a program: peak, fit, donation, padding, copies.
+
 
 MOST_ROWS: Final = 3
 """Rows of each answer."""
@@ -459,3 +463,38 @@ def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str
     if not known:
         return "to do: nothing was found that lowers the peak without a change of the algorithm"
     return f"to do: {max(known, key=lambda one: one.saved).text}"
+
+
+# --------------------------------------------------------------------------------------------------
+# A series of numbers as one line of block characters.
+
+
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+"""Eighths of the highest number, rounded up: a number above 0 is visible."""
+
+
+def sparkline(values: Sequence[int], width: int) -> str:
+    """Non-negative numbers as blocks of eight heights; each block shows the highest of its part.
+
+    Args:
+        values: The numbers.
+        width: Most blocks; if there are more numbers, neighbours share one.
+
+    >>> sparkline([0, 1, 50, 100, 60, 10, 0, 0], 4)
+    '▁█▅ '
+    """
+    highest = max(values, default=0)
+    if not highest:
+        return " " * min(len(values), width)
+    parts = pairwise(part_starts(len(values), width))
+    return "".join([_BLOCKS[-(-8 * max(values[a:b]) // highest)] for a, b in parts])
+
+
+def part_starts(count: int, width: int) -> list[int]:
+    """Return the starts of almost equally long parts of a sequence, and the end of the last.
+
+    >>> part_starts(10, 4)
+    [0, 2, 5, 7, 10]
+    """
+    parts = min(count, width)
+    return [count * k // parts for k in range(parts + 1)] if parts else []

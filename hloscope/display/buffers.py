@@ -1,19 +1,26 @@
-"""Buffers of a program as tables and JSON."""
+"""Buffers of a program, or of two that are compared, as tables and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from hloscope.buffers import Buffer, LiveBuffer, ProgramMemory, Timeline, Value
 from hloscope.cost import CostRow, Group, grouped
 from hloscope.display.cost import origin_columns
-from hloscope.display.grouped import Column, Grouping, grouped_table
+from hloscope.display.grouped import Column, Grouping, grouped_table, place_text, scope_parts
 from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Table
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module, size_text
-from hloscope.ops import Parameter
+from hloscope.ops import ELEMENTWISE, Parameter
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# Buffers of a program as tables and JSON.
+
 
 MEMORY_SCHEMA: Final = "hloscope.memory/1"
 MEMORY_DIFF_SCHEMA: Final = "hloscope.memory_diff/1"
@@ -237,3 +244,285 @@ def live_groups_json(rows: Sequence[LiveBuffer], grouping: BufferGrouping) -> li
         }
         for group in grouping.of(rows)
     ]
+
+
+# --------------------------------------------------------------------------------------------------
+# The memory of two programs compared: the buffers that XLA holds in only one of them.
+#
+# XLA always holds parameters and outputs, and the temporaries of the moment at which these take
+# most; their bytes add up to each program's estimate. A buffer of the two programs may be held in
+# only one of them: then its row states when it is live.
+
+
+_COPY: Final = ELEMENTWISE["copy"]
+_REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
+
+
+class SameOrigin(NamedTuple):
+    """Buffers of one program with a common key.
+
+    Attributes:
+        number: Number of buffers.
+        bytes: Bytes of all of them.
+        first: The earliest live moment.
+        last: The latest live moment.
+        held: Number of buffers that XLA holds.
+        held_bytes: Bytes of these.
+        kinds: Their kinds.
+    """
+
+    number: int
+    bytes: int
+    first: int
+    last: int
+    held: int
+    held_bytes: int
+    kinds: tuple[str, ...]
+
+
+_NONE: Final = SameOrigin(0, 0, 0, 0, 0, 0, ())
+
+
+class MemoryChange(Struct, frozen=True):
+    """Buffers of one origin in two programs.
+
+    Attributes:
+        label: The source line and the op's name; the type if neither is known.
+        before: The buffers of the first program.
+        after: The buffers of the second program.
+    """
+
+    label: str
+    before: SameOrigin
+    after: SameOrigin
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held for the second program minus bytes held for the first."""
+        return self.after.held_bytes - self.before.held_bytes
+
+    @property
+    def text(self) -> str:
+        """The change as text: `+352 MiB progs.py:167 jvp()/mul, 6 buffers → 29`."""
+        sign = "+" if self.bytes > 0 else ""
+        return f"{sign}{size_text(self.bytes)} {self.label}, {self._how}"
+
+    @property
+    def _how(self) -> str:
+        before, after = self.before, self.after
+        if not before.number:
+            return f"{_buffers(after.held)} that the first program does not have"
+        if not after.number:
+            return f"{_buffers(before.held)} that the second program does not have"
+        if before.kinds != after.kinds and before.number == after.number:
+            return f"{', '.join(before.kinds)} → {', '.join(after.kinds)}"
+        if (before.number, before.bytes) == (after.number, after.bytes):
+            lives = f"{after.first}..{after.last} instead of {before.first}..{before.last}"
+            same = "the same buffer" if after.number == 1 else f"the same {after.number:,} buffers"
+            return f"{same}, now live {lives}"
+        if before.held == after.held and before.held:
+            each = size_text(before.held_bytes), size_text(after.held_bytes)
+            return f"{_buffers(after.held)}, {each[0]} → {each[1]}"
+        return f"{_buffers(before.held)} → {after.held:,}"
+
+
+def _buffers(count: int) -> str:
+    return f"{count:,} buffer{'' if count == 1 else 's'}"
+
+
+class MemoryDifference(Struct, frozen=True):
+    """Two programs with schedules, and the buffers that XLA holds in only one of them.
+
+    Attributes:
+        before: The first program.
+        after: The second program.
+        changes: The changes, first those in the direction of the total difference.  Their bytes
+            add up to it.
+    """
+
+    before: ProgramMemory
+    after: ProgramMemory
+    changes: tuple[MemoryChange, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Estimated bytes of the second program minus those of the first."""
+        return self.after.estimate - self.before.estimate
+
+
+_Row: TypeAlias = LiveBuffer
+
+
+class _Side:
+    """The buffers of one program that are not matched yet."""
+
+    def __init__(self, memory: ProgramMemory) -> None:
+        self.memory: Final = memory
+        held = {row.buffer: row for row in memory.held()}
+        self.held: Final = frozenset(held)
+        every = [buffer for buffer in memory.buffers.buffers if not buffer.space and buffer.bytes]
+        self.rows: list[_Row] = [
+            held.get(buffer) or LiveBuffer(buffer, buffer.values[0]) for buffer in every
+        ]
+
+    def groups(self, key: Callable[[_Side, _Row], Hashable]) -> dict[Hashable, list[_Row]]:
+        """The remaining rows by key; rows with the key `None` are left out."""
+        found: dict[Hashable, list[_Row]] = {}
+        for row in self.rows:
+            if (name := key(self, row)) is not None:
+                found.setdefault(name, []).append(row)
+        return found
+
+    def summed(self, rows: Sequence[_Row]) -> SameOrigin:
+        """Number, bytes and live range of some rows."""
+        if not rows:
+            return _NONE
+        buffers = [row.buffer for row in rows]
+        held = [buffer for buffer in buffers if buffer in self.held]
+        return SameOrigin(
+            len(buffers),
+            sum([buffer.bytes for buffer in buffers]),
+            min(buffer.first for buffer in buffers),
+            max(buffer.last for buffer in buffers),
+            len(held),
+            sum([buffer.bytes for buffer in held]),
+            tuple(sorted({buffer.kind for buffer in buffers})),
+        )
+
+
+def _by_origin(side: _Side, row: _Row) -> Hashable:
+    """The source line and op name; `None` if neither is known."""
+    origin = buffer_origin(row.buffer, row.value, side.memory.module)
+    key = place_text(origin), origin.op_name
+    return key if any(key) else None
+
+
+def _by_op_name(side: _Side, row: _Row) -> Hashable:
+    """The op name without the function's name and rematerialisation scopes; `None` if unknown."""
+    origin = buffer_origin(row.buffer, row.value, side.memory.module)
+    return plain_op_name(origin.op_name) or None
+
+
+def _by_type(_: _Side, row: _Row) -> Hashable:
+    """Return the kind and the type of the buffer."""
+    return row.buffer.kind, print_type(row.value.type)
+
+
+_STAGES: Final = (_by_origin, _by_op_name, _by_type)
+"""Keys by which buffers of two programs are matched, in this order."""
+
+
+def plain_op_name(op_name: str) -> str:
+    """An op name without the head `jit(name)` and without rematerialisation scopes.
+
+    >>> plain_op_name("jit(step)/transpose(jvp(checkpoint))/rematted_computation/mul")
+    'transpose(jvp())/mul'
+    """
+    parts = scope_parts(op_name)
+    if len(parts) > 1 and parts[0].startswith(("jit(", "pjit(")):
+        parts = parts[1:]
+    kept = [_REMATERIALISED.sub("", part) if "(" in part else part for part in parts]
+    return "/".join([part for part in kept if not _REMATERIALISED.fullmatch(part)])
+
+
+def compared_memory(before: ProgramMemory, after: ProgramMemory) -> MemoryDifference:
+    """Return the buffers for which XLA allocates more or less in the second program.
+
+    Buffers are matched by source line and op name, those left by the op name without the
+    function's name and scopes of rematerialisation, and the rest by kind and type.
+
+    Args:
+        before: A program with a schedule.
+        after: Another one.
+    """
+    a, b = _Side(before), _Side(after)
+    changes: list[MemoryChange] = []
+    # The keys go from precise to coarse. Buffers matched by one key are removed, so that a coarser
+    # key compares only what changed its line or name.
+    for stage in _STAGES:
+        ours, theirs = a.groups(stage), b.groups(stage)
+        for key in [key for key in ours if key in theirs]:
+            pair = a.summed(ours[key]), b.summed(theirs[key])
+            more = (a, ours[key]) if pair[0].held_bytes > pair[1].held_bytes else (b, theirs[key])
+            changes.append(MemoryChange(_label(key, *more), *pair))
+        for side, groups, others in ((a, ours, theirs), (b, theirs, ours)):
+            done = {row.buffer for key, rows in groups.items() if key in others for row in rows}
+            side.rows = [row for row in side.rows if row.buffer not in done]
+    for side, is_after in ((a, False), (b, True)):
+        for key, rows in side.groups(_last_key).items():
+            held = side.summed(rows)
+            pair = (_NONE, held) if is_after else (held, _NONE)
+            changes.append(MemoryChange(_label(key, side, rows), *pair))
+    sign = -1 if after.estimate < before.estimate else 1
+    changed = [change for change in changes if change.bytes]
+    changed.sort(key=lambda change: (-sign * change.bytes, change.label))
+    return MemoryDifference(before, after, tuple(changed))
+
+
+def _last_key(side: _Side, row: _Row) -> Hashable:
+    return _by_origin(side, row) or _by_type(side, row)
+
+
+def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
+    """The source line and short op name of the largest row, or its type.
+
+    Rows that XLA holds come first. A copy without an origin is named.
+    """
+    row = max(rows, key=lambda row: (row.buffer in side.held, row.buffer.bytes))
+    if key == _by_type(side, rows[0]):
+        made = row.value.instruction
+        name = f"`{made.name}` " if isinstance(made.op, _COPY) and len(rows) == 1 else ""
+        return name + print_type(row.value.type)
+    origin = buffer_origin(row.buffer, row.value, side.memory.module)
+    return " ".join(filter(None, [place_text(origin), plain_op_name(origin.op_name)]))
+
+
+def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
+    """Return lines with both figures of the two programs, then the largest changes."""
+    before, after = found.before, found.after
+    sign = "+" if found.bytes > 0 else ""
+    lines = [
+        f"XLA holds about {size_text(before.estimate)} → {size_text(after.estimate)} "
+        f"({sign}{size_text(found.bytes)}); at least {size_text(before.lower)} → "
+        f"{size_text(after.lower)} live at once"
+    ]
+    if found.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
+        not found.bytes
+    ):
+        lines.append(
+            "the two figures do not move together: what XLA reserves, outputs above all, is not in "
+            "use all the time"
+        )
+    if not found.changes:
+        lines.append("XLA holds the same buffers for both")
+    lines += [change.text for change in found.changes[:top]]
+    rest = found.changes[top:]
+    if rest:
+        count = sum([change.bytes for change in rest])
+        sign = "+" if count > 0 else ""
+        lines.append(f"{sign}{size_text(count)} {len(rest):,} more rows")
+    return lines
+
+
+def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
+    """Return both figures of the two programs and all changes, as JSON."""
+    before, after = found.before, found.after
+    return {
+        "lower_bytes": [before.lower, after.lower],
+        "estimate_bytes": [before.estimate, after.estimate],
+        "peak_moments": [before.peak, after.peak],
+        "changes": [
+            {
+                "what": change.label,
+                "bytes": change.bytes,
+                "text": change.text,
+                "before": _same_origin_json(change.before),
+                "after": _same_origin_json(change.after),
+            }
+            for change in found.changes
+        ],
+    }
+
+
+def _same_origin_json(found: SameOrigin) -> dict[str, Any]:
+    return {**found._asdict(), "kinds": list(found.kinds)}

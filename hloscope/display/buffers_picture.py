@@ -25,9 +25,8 @@ from hloscope.display.buffers_stack import (
     Stack,
     stacks,
 )
-from hloscope.display.colours import COLOURS
 from hloscope.display.grouped import place_text, share_text
-from hloscope.display.shapes import Picture, Shape, box, label, line, svg_of
+from hloscope.display.picture import COLOURS, Picture, Shape, box, label, line, svg_of
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
 

@@ -15,11 +15,11 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from hloscope.buffers import Buffer, ProgramMemory, Timeline, shared_bytes
+from hloscope.display.buffer_answers import part_starts
 from hloscope.display.buffers import buffer_origin
-from hloscope.display.colours import COLOURS
 from hloscope.display.grouped import place_text
+from hloscope.display.picture import COLOURS
 from hloscope.display.provenance import provenance_of, training_pass
-from hloscope.display.sparkline import part_starts
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import Computation
 from hloscope.ops import Case, While

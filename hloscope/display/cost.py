@@ -1,17 +1,30 @@
-"""Costs of a whole program as tables: bounds of time, bytes, and unused transfers."""
+"""Costs of a whole program as tables and JSON: bounds, measured times, and advice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from hloscope.cost import AccessCost, CostRow, Group, KernelCost, TritonUse
+from hloscope.cost import (
+    AccessCost,
+    Advice,
+    CostRow,
+    Group,
+    KernelCost,
+    MeasuredCost,
+    Transfer,
+    TritonUse,
+)
 from hloscope.display.coalescing import percent, sectors_text
-from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
-from hloscope.display.provenance import Provenance
+from hloscope.display.grouped import Column, Grouping, grouped_table, place_text, share_text
+from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Table
-from hloscope.ir import four_digits, size_text
+from hloscope.ir import Module, four_digits, size_text
 from hloscope.memory import ArrayUse
+
+# --------------------------------------------------------------------------------------------------
+# Costs of a whole program as tables: bounds of time, bytes, and unused transfers.
+
 
 COST_SCHEMA: Final = "hloscope.cost/1"
 R = TypeVar("R", bound=CostRow)
@@ -287,4 +300,173 @@ def triton_json(use: TritonUse) -> dict[str, Any]:
         "rank": use.rank,
         "among": use.among,
         "reason": use.reason,
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Measured kernels as tables and JSON: time, bound, achieved bytes and operations per second.
+
+
+MEASURED_SCHEMA: Final = "hloscope.measured/1"
+_SECOND: Final = 10**12
+"""Picoseconds."""
+
+
+def measured_table(
+    groups: Sequence[Group[MeasuredCost]], grouping: Grouping, sort: str, top: int | None
+) -> Table:
+    """Groups of measured kernels, with their achieved rates and lost time.
+
+    Args:
+        groups: All groups, with the totals of `sort`.
+        grouping: What they are grouped by.
+        sort: `lost` or `time`.
+        top: How many groups have a row of their own.
+    """
+    time = Column[MeasuredCost](
+        "time", lambda g: time_text(_measured_total(g, lambda row: row.time))
+    )
+    lost = Column[MeasuredCost](
+        "lost", lambda g: time_text(_measured_total(g, lambda row: row.lost))
+    )
+    figures: list[Column[MeasuredCost]] = [
+        time if sort == "lost" else lost,
+        Column("bound", lambda g: time_text(_measured_total(g, lambda row: row.bound))),
+        Column("bytes/s", _bytes_a_second, is_optional=True),
+        Column("flops/s", _flops_a_second, is_optional=True),
+    ]
+    origins: list[Column[MeasuredCost]] = origin_columns(grouping)
+    return grouped_table(groups, time_text, grouping.label, figures, origins, top=top, title=sort)
+
+
+def _measured_total(
+    groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]
+) -> int:
+    return sum([amount(row) for group in groups for row in group.members])
+
+
+def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
+    """Return the rate of all kernels with a known cost over their measured time."""
+    time = _measured_total(groups, lambda row: row.time if row.kernel is not None else 0)
+    return _measured_total(groups, amount) * _SECOND // time if time else 0
+
+
+def _bytes_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
+    return f"{count_text(_a_second(groups, lambda row: row.bytes))}B/s"
+
+
+def _flops_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
+    return count_text(_a_second(groups, lambda row: row.flops))
+
+
+def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
+    """One measured instruction as in schema `hloscope.measured/1`."""
+    kernel = row.kernel
+    return {
+        "name": row.instruction.name,
+        "computation": row.computation.name,
+        **grouping.origin_of(row).to_json(),
+        "maker": "" if kernel is None else kernel.maker,
+        "runs": row.runs,
+        "events": row.events,
+        "time_ps": row.time,
+        "bound_ps": row.bound,
+        "lost_ps": row.lost,
+        "limited_by": "" if kernel is None else kernel.limited_by,
+        "bytes": row.bytes,
+        "flops": row.flops,
+    }
+
+
+def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[str, Any]:
+    """Return the measured and lost time of a group of kernels and its members, as JSON."""
+    return {
+        "what": grouping.label(group),
+        **grouping.origin(group).to_json(),
+        "time_ps": _measured_total([group], lambda row: row.time),
+        "bound_ps": _measured_total([group], lambda row: row.bound),
+        "lost_ps": _measured_total([group], lambda row: row.lost),
+        "bytes": _measured_total([group], lambda row: row.bytes),
+        "flops": _measured_total([group], lambda row: row.flops),
+        "members": [row.instruction.name for row in group.members],
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Advice, ratings of tiles, and collectives of a program as text and JSON.
+
+
+def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
+    """Two lines for each advice: its text with its share, and the command that shows the proof."""
+    lines = []
+    for one in found:
+        source = provenance_of(one.instruction, module).place
+        where = f" [{source}]" if source else ""
+        lines.append(
+            f"{one.kind}: {one.text} ({share_text(one.share)} of {size_text(one.whole)} "
+            f"{one.level}){where}"
+        )
+        lines.append(f"    {one.command}")
+    return lines
+
+
+def advice_json(one: Advice, module: Module) -> dict[str, Any]:
+    """An advice as in schema `hloscope.cost/1`."""
+    return {
+        "kind": str(one.kind),
+        "text": one.text,
+        "bytes_saved": one.bytes_saved,
+        "whole_bytes": one.whole,
+        "share": one.share,
+        "level": str(one.level),
+        "name": one.instruction.name,
+        "computation": one.computation.name,
+        **provenance_of(one.instruction, module).to_json(),
+        "members": [ins.name for ins in one.members],
+        "runs": one.runs,
+        "command": one.command,
+    }
+
+
+def triton_text(name: str, use: TritonUse) -> str:
+    """The rating of a Triton fusion's tiles in one run, as a line."""
+    least = f"{size_text(use.least)} at least"
+    if use.compiled is None:
+        return f"tiles of {name}: {least}; compiled tiles unknown: {use.reason}"
+    about = "" if use.precision == "exact" else "about "
+    own = " x ".join(map(str, use.sizes))
+    says = f"tiles of {name}: {least}; as compiled {about}{size_text(use.compiled)} ({own})"
+    if use.best is None:
+        return f"{says}; no tiling was found that the device can run"
+    best = " x ".join(map(str, use.best.sizes))
+    says += f"; best found {size_text(use.best.bytes_moved)} ({best})"
+    return f"{says}; rank {use.rank:,} of {use.among:,}" if use.rank is not None else says
+
+
+def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
+    """Number of collectives, bytes that a device sends, and how many are exposed.
+
+    Empty if there are none.
+    """
+    if not found:
+        return ""
+    totals = collectives_json(found, is_scheduled=is_scheduled)
+    says = f"{totals['collectives']:,}, {totals['runs']:,} runs"
+    says += f"; {size_text(totals['ring_bytes'])} sent by each device of a ring"
+    if unknown := totals["unknown"]:
+        says += f", without {unknown:,} of unknown bytes"
+    if totals["exposed"] is None:
+        return f"{says}; exposed: unknown, the program is not scheduled"
+    return f"{says}; {totals['exposed']:,} exposed: no kernel runs between start and done"
+
+
+def collectives_json(found: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:
+    """Sums over the collectives of a program and all their runs."""
+    rings = [(one.link.ring if one.link is not None else None, one.times) for one in found]
+    return {
+        "collectives": len(found),
+        "runs": sum([one.times for one in found]),
+        "ring_bytes": sum([ring * times for ring, times in rings if ring is not None]),
+        "unknown": sum([ring is None for ring, _ in rings]),
+        "exposed": sum([o.overlap.is_exposed for o in found]) if is_scheduled else None,
     }

@@ -1,15 +1,22 @@
-"""Footprints as text, tables and JSON."""
+"""Footprints as text, tables, JSON and pictures."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
-from hloscope.cost import ArrayFootprint, Footprint, KernelCost
+from hloscope.cost import ArrayFootprint, Footprint, Group, KernelCost, kernels_and_runs
+from hloscope.display.grouped import Grouping, share_text
+from hloscope.display.parts import padding_text
 from hloscope.display.provenance import Provenance
-from hloscope.display.sizes import padding_text
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import array_bytes, size_text
+from hloscope.support.source import in_page
+
+# --------------------------------------------------------------------------------------------------
+# Footprints as text, tables and JSON.
+
 
 FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 
@@ -81,3 +88,123 @@ def _array_json(array: ArrayFootprint) -> dict[str, Any]:
         "reuse": touched.reuse,
         "exact": touched.is_exact,
     }
+
+
+# --------------------------------------------------------------------------------------------------
+# Pictures of footprints: the accessed part of each array, and a program's bytes by group.
+#
+# They are SVG without scripts, fonts or links, with other colours on dark pages.
+
+
+BAR, HIGH, STEP, PAD, CHARACTER = 520, 14, 24, 18, 7.3
+NAMES: Final = 54
+"""Letters of a name that are shown; the whole one appears under the pointer."""
+_STYLE: Final = (
+    ".hf .page{fill:#ffffff}.hf text{fill:#1c2733}.hf .faint{fill:#66717f}.hf .whole{fill:#e3e8ee}"
+    ".hf .read{fill:#1864ab}.hf .written{fill:#e8590c}"
+    "@media(prefers-color-scheme:dark){.hf .page{fill:#14191f}.hf text{fill:#dfe6ee}"
+    ".hf .faint{fill:#97a3b0}.hf .whole{fill:#2b343e}.hf .read{fill:#9fd0ff}"
+    ".hf .written{fill:#ff8a4c}}"
+)
+
+
+class _Bar(NamedTuple):
+    """One bar: its name, its label, its parts, and the largest possible total."""
+
+    name: str
+    about: str
+    parts: tuple[tuple[str, int], ...]
+    whole: int = 0
+
+
+def footprint_svg(found: Footprint) -> str:
+    """The arrays of one kernel as bars; the accessed part is coloured."""
+    bars = [_array("operand", "read", array) for array in found.reads]
+    bars += [_array("output", "written", array) for array in found.writes]
+    caption = (
+        f"{size_text(found.read)} read, {size_text(found.written)} written, "
+        f"{found.intensity:.3g} flops for each byte"
+    )
+    return _drawn([found.name, caption, *found.notes], bars)
+
+
+def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: str, top: int) -> str:
+    """The groups of kernels with the most bytes, as bars.
+
+    Args:
+        groups: All groups, with bytes as totals.
+        grouping: What they are grouped by.
+        name: The program's name.
+        top: How many groups have a bar.
+    """
+    total = sum([group.total for group in groups])
+    bars = [_group(group, grouping, total) for group in groups[:top]]
+    count, _ = kernels_and_runs(groups)
+    kernels = f"{count:,} kernel{'' if count == 1 else 's'}"
+    caption = f"{size_text(total)} of {kernels}; read: blue, written: orange"
+    return _drawn([name, caption], bars)
+
+
+def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
+    touched = array.touched
+    whole = array.size
+    at_most = "" if touched.is_exact else "≤ "
+    share = f" = {100 * touched.bytes / whole:.3g} %" if whole else ""
+    about = f"{at_most}{size_text(touched.bytes)} of {size_text(whole)}{share}"
+    if touched.reuse > 1:
+        about += f", each {touched.reuse:.3g} times"
+    name = f"{kind} {array.number}  {array.name}  {brief_type(array.type)}"
+    return _Bar(name, about, ((shade, touched.bytes),), whole)
+
+
+def _group(group: Group[KernelCost], grouping: Grouping, total: int) -> _Bar:
+    kernels, runs = kernels_and_runs([group])
+    share = share_text(group.total / total) if total else ""
+    often = f", {runs:,} runs" if runs != kernels else ""
+    where = grouping.origin(group).place.rpartition("/")[2]
+    about = f"{size_text(group.total)} = {share}{often}{f', {where}' if where else ''}"
+    read = sum([kernel.footprint.read * kernel.runs for kernel in group.members])
+    return _Bar(grouping.label(group), about, (("read", read), ("written", group.total - read)))
+
+
+def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
+    longest = max([max(bar.whole, sum(n for _, n in bar.parts)) for bar in bars], default=0)
+    scale = BAR / longest if longest else 0.0
+    left = PAD + CHARACTER * min(max([len(bar.name) for bar in bars], default=0), NAMES) + 12
+    body: list[str] = []
+    y = float(PAD)
+    for k, line in enumerate(caption):
+        y += STEP - 6
+        look = ' font-weight="bold"' if k == 0 else ' class="faint"'
+        body.append(f'<text x="{PAD}" y="{y:g}"{look}>{in_page(line)}</text>')
+    y += 10
+    width = left + max([len(line) * CHARACTER for line in caption])
+    for bar in bars:
+        x = left
+        text = y + HIGH - 2.5
+        shown = bar.name if len(bar.name) <= NAMES else f"{bar.name[: NAMES - 1]}…"
+        tip = f"<title>{in_page(f'{bar.name}: {bar.about}')}</title>"
+        body.append(f'<g>{tip}<text x="{PAD}" y="{text:g}">{in_page(shown)}</text>')
+        if bar.whole:
+            body.append(_rect("whole", x, y, bar.whole * scale))
+        for shade, size in bar.parts:
+            body.append(_rect(shade, x, y, size * scale))
+            x += size * scale
+        end = max(x, left + bar.whole * scale) + 8
+        body.append(f'<text class="faint" x="{end:g}" y="{text:g}">{in_page(bar.about)}</text></g>')
+        width = max(width, end + len(bar.about) * CHARACTER)
+        y += STEP
+    wide, high = width + PAD, y + PAD
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="hf" role="img" width="{wide:g}" '
+        f'height="{high:g}" viewBox="0 0 {wide:g} {high:g}" '
+        f'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="12">'
+        f"<title>{in_page(f'{caption[0]}: bytes')}</title><style>{_STYLE}</style>"
+        f'<rect class="page" width="{wide:g}" height="{high:g}"/>{"".join(body)}</svg>\n'
+    )
+
+
+def _rect(shade: str, x: float, y: float, width: float) -> str:
+    """A bar; one that is not 0 has a visible width."""
+    wide = max(width, 1.0) if width > 0 else 0.0
+    return f'<rect class="{shade}" x="{x:g}" y="{y:g}" width="{wide:.2f}" height="{HIGH}"/>'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from hloscope.bytecode import Exported, Health
-from hloscope.vhlo import CURRENT, RELEASES, Obstacle, version_text
+from hloscope.stablehlo.bytecode import Exported, Health
+from hloscope.stablehlo.vhlo import CURRENT, RELEASES, Obstacle, version_text
 
 SCHEMA: Final = "hloscope.doctor/1"
 _MOST: Final = 4

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from hloscope.display.answer import Answer, OperandAnswer
 from hloscope.indexing import Access, Precision, conditions_latex, to_latex as map_to_latex
-from hloscope.visible import visible
+from hloscope.support.source import visible
 
 
 def to_latex(answer: Answer) -> str:

@@ -1,14 +1,24 @@
-"""Chains of data movement as text and JSON; `movement_picture` draws them."""
+"""Chains of data movement as text, JSON and pictures, and in a table of the program."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
 
+from msgspec import Struct
+
+from hloscope.affine import Dim, variables
+from hloscope.cost import Group, Place, grouped, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
-from hloscope.display.movement_picture import chain_svg
-from hloscope.display.table import columns
-from hloscope.hlo_parser import print_type
-from hloscope.ir import Instruction, Layout
+from hloscope.display.cost import origin_columns
+from hloscope.display.grouped import Column, Grouping, grouped_table
+from hloscope.display.picture import COLOURS
+from hloscope.display.provenance import provenance_of
+from hloscope.display.table import Table, columns
+from hloscope.hlo_parser import brief_type, print_type
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Computation, Instruction, Layout, Module, TensorType, size_text
 from hloscope.movement import (
     Chain,
     Figures,
@@ -17,11 +27,15 @@ from hloscope.movement import (
     Leaf,
     Passing,
     Rewriting,
+    Savings,
     bytes_of,
     is_view,
     passings_of,
 )
-from hloscope.visible import in_page
+from hloscope.support.source import in_page
+
+# --------------------------------------------------------------------------------------------------
+# Chains of data movement as text and JSON; `movement_picture` draws them.
 
 
 def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
@@ -198,3 +212,379 @@ def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
         f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>\n'
         f"<body>\n{chain_svg(chain, figures)}<pre>{said}</pre>\n</body></html>\n"
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Chains of data movement in a table of the whole program, grouped by cause.
+
+
+_MOST_OPS: Final = 4
+"""Most opcodes of a chain in the table."""
+NO_LAYOUTS: Final = "the text has no layouts: arrays are row-major, layout copies are unknown"
+
+
+NO_FUSIONS: Final = "no fusions: each op counts as a kernel"
+
+
+class MovementRow(Struct, frozen=True):
+    """A row of a grouped table: a chain, or a kernel of data movement.
+
+    Attributes:
+        figures: The bytes that it moves, and those that can be saved.
+        instruction: The op that moves the bytes, or else the last op with an origin.
+        computation: The computation of the last op.
+        notes: Assumptions about how often it runs.
+    """
+
+    figures: Figures
+    instruction: Instruction
+    computation: Computation
+    notes: tuple[str, ...]
+
+    @property
+    def runs(self) -> int:
+        """How often it runs."""
+        return self.figures.runs
+
+
+def grouped_movement(
+    savings: Savings, module: Module, places: Sequence[Place], by: str
+) -> tuple[list[Group[MovementRow]], Grouping]:
+    """A program's chains and kernels of movement in groups, largest saving first.
+
+    The totals of the groups are bytes moved; they add up to the bytes of the whole program.
+
+    Args:
+        savings: The bytes of each chain and kernel.
+        module: The program.
+        places: How often its computations run.
+        by: The grouping: one of `GROUPINGS`, or `scope:N`.
+
+    Raises:
+        UnknownNameError: No grouping has that name.
+    """
+    grouping, structures = Grouping(by, module), _Structures()
+    homes = {ins: computation for computation in module for ins in computation}
+    notes = {place.computation: place.notes for place in places}
+    rows = []
+    for found in savings.figures:
+        home = homes.get(found.value, module.entry)
+        rows.append(MovementRow(found, _origin_op(found, module), home, notes.get(home, ())))
+    groups = grouped(
+        rows,
+        lambda row: grouping.key(row, lambda: structures(row.figures)),
+        lambda row: row.figures.moved,
+    )
+    return sorted(groups, key=lambda group: -_saved_bytes(group)), grouping
+
+
+def _saved_bytes(group: Group[MovementRow]) -> int:
+    return sum([row.figures.saved for row in group.members])
+
+
+class _Structures:
+    """Keys of chains: equal for equal ops, types, layouts and verdicts."""
+
+    def __init__(self) -> None:
+        self._known: Final[dict[Chain, Hashable]] = {}
+
+    def __call__(self, found: Figures) -> Hashable:
+        if found.chain is None:
+            return opcode_of(found.value), found.value.type, found.value.calls, found.how
+        model = found.chain.model
+        if model not in self._known:
+            self._known[model] = (
+                model.kind,
+                tuple([(opcode_of(step), step.type) for step in model.steps]),
+                tuple([leaf.type for leaf in model.main]),
+            )
+        return self._known[model], found.how
+
+
+def _origin_op(found: Figures, module: Module) -> Instruction:
+    """The op of a chain that moves the bytes, or else the last op with an origin."""
+    values = [found.value]
+    if found.chain is not None:
+        blocking = found.chain.blocking
+        values = [*([] if blocking is None else [blocking]), *found.chain.steps[::-1]]
+    for value in values:
+        origin = provenance_of(value, module)
+        if origin.place or origin.op_name:
+            return value
+    return values[0]
+
+
+def movement_table(
+    groups: Sequence[Group[MovementRow]], grouping: Grouping, top: int | None
+) -> Table:
+    """The groups of a program's movement, the rest as one row, and the sum of everything."""
+    figures: list[Column[MovementRow]] = [
+        Column("could save", lambda some: size_text(sum(map(_saved_bytes, some))))
+    ]
+    origins: list[Column[MovementRow]] = [
+        Column("verdict", _of_one(_group_verdict), False),
+        Column("ops", _of_one(_ops), False, "right", True),
+        Column("how", _of_one(_how), False, "right"),
+    ]
+    origins += origin_columns(grouping)
+    is_of_chains = grouping.name in ("group", "kernel")
+    label = _name if is_of_chains else grouping.label
+    return grouped_table(
+        groups, size_text, label, figures, origins if is_of_chains else [], top=top, title="moves"
+    )
+
+
+def _of_one(
+    cell: Callable[[Group[MovementRow]], str],
+) -> Callable[[Sequence[Group[MovementRow]]], str]:
+    """Return a cell function that has a text for single groups only."""
+    return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
+
+
+def _name(group: Group[MovementRow]) -> str:
+    """The last op of the first chain, and the number of other chains like it."""
+    others = len(group.members) - 1
+    name = group.first.figures.value.name
+    return f"{name} and {others:,} like it" if others else name
+
+
+def _group_verdict(group: Group[MovementRow]) -> str:
+    chain = group.first.figures.chain
+    return "movement" if chain is None else str(chain.kind)
+
+
+def _ops(group: Group[MovementRow]) -> str:
+    first = group.first.figures
+    if first.chain is None:
+        return opcode_of(first.value)
+    ops = [opcode_of(step) for step in first.chain.steps]
+    more = f" +{len(ops) - _MOST_OPS}" if len(ops) > _MOST_OPS else ""
+    return " ".join(ops[:_MOST_OPS]) + more
+
+
+def _how(group: Group[MovementRow]) -> str:
+    """How the group's bytes can be saved; empty if there are several ways."""
+    members = [row.figures for row in group.members if row.figures.how]
+    ways = dict.fromkeys([found.how for found in members])
+    if len(ways) != 1:
+        return ""
+    likes = dict.fromkeys([found.like for found in members])
+    return f"{next(iter(ways))} {next(iter(likes)) if len(likes) == 1 else '…'}".removesuffix(" …")
+
+
+_NOUNS: Final = {
+    Kind.NO_OP: ("no-op", "no-ops"),
+    Kind.BITCAST: ("bitcast", "bitcasts"),
+    Kind.TRANSPOSE: ("transpose", "transposes"),
+    Kind.MOVEMENT: ("real movement", "real movements"),
+    Kind.UNDECIDED: ("undecided", "undecided"),
+}
+"""Nouns for chains of each verdict, singular and plural."""
+
+
+def movement_summary(savings: Savings) -> str:
+    """Number of chains of each verdict, bytes moved, and bytes that could be saved."""
+    if not savings.figures:
+        return "no chains of data movement"
+    chains = [found.chain for found in savings.figures if found.chain is not None]
+    counts = Counter([chain.kind for chain in chains])
+    said = ", ".join(
+        [f"{counts[kind]:,} {_NOUNS[kind][counts[kind] != 1]}" for kind in Kind if counts[kind]]
+    )
+    count = f"{len(chains):,} chain{'' if len(chains) == 1 else 's'}"
+    parts = [f"{count}: {said}" if said else count]
+    others = len(savings.figures) - len(chains)
+    if others:
+        parts.append(f"{others:,} kernel{'' if others == 1 else 's'} of movement in no chain")
+    moved = f"{savings.moved:,} bytes moved, {savings.saved:,} could be saved"
+    return "; ".join([*parts, moved])
+
+
+def about_movement(savings: Savings) -> list[str]:
+    """Return notes that limit comparison of the figures with those of other texts."""
+    types = [found.value.type for found in savings.figures]
+    has_layouts = any([isinstance(type_, TensorType) and type_.layout for type_ in types])
+    said = [] if has_layouts or not types else [NO_LAYOUTS]
+    return said if savings.has_fusions or not types else [*said, NO_FUSIONS]
+
+
+def movement_groups_json(
+    groups: Sequence[Group[MovementRow]], grouping: Grouping, most: int
+) -> list[dict[str, Any]]:
+    """The groups as in schema `hloscope.cancel/2`, each with its first members."""
+    every = shares([group.total for group in groups])
+    return [
+        {**_group_json(group, grouping, most), "share": share, "cumulated": cumulated}
+        for group, (share, cumulated) in zip(groups, every, strict=True)
+    ]
+
+
+def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dict[str, Any]:
+    first, origin = group.first.figures, grouping.origin(group)
+    kernels, runs = kernels_and_runs([group])
+    chain = first.chain
+    return {
+        "by": grouping.name,
+        "what": _name(group) if grouping.name in ("group", "kernel") else grouping.label(group),
+        "verdict": None if chain is None else str(chain.kind),
+        "type": print_type(first.value.type),
+        "number_of_members": len(group.members),
+        "members": [member_json(row.figures) for row in group.members[:most]],
+        "kernels": kernels,
+        "runs": runs,
+        "total": group.total,
+        "bytes_moved": group.total,
+        "bytes_saved": _saved_bytes(group),
+        "source": origin.place or None,
+        "op_name": origin.op_name or None,
+        "views": [] if chain is None else [step.name for step in chain.steps if is_view(step)],
+    }
+
+
+def member_json(found: Figures) -> dict[str, Any]:
+    """One chain or kernel of a group."""
+    return {
+        "name": found.value.name,
+        "runs": found.runs,
+        "bytes_moved": found.moved,
+        "bytes_saved": found.saved,
+        "how": found.how or None,
+        "like": found.like or None,
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# The picture of a chain of data movement: the dimensions of each value, coloured by the source's.
+#
+# A row is a value; a box is a dimension, with its size. Its stripes have the colours of the
+# source's dimensions that it traverses. A hollow box traverses none: its elements are repeated. The
+# line next to it is the map to the source.
+
+
+_MOST_ROWS: Final = 40
+"""Ops that are drawn; of a longer chain the first and the last."""
+_BOX, _HIGH, _ROW, _PAD, _LEFT, _CHAR = 46, 26, 58, 18, 200, 6.9
+_STYLE: Final = (
+    ".hloscope-chain .page{fill:#ffffff;stroke:#d5dbe3}.hloscope-chain text{fill:#1c2733}"
+    ".hloscope-chain .faint{fill:#66717f}.hloscope-chain .hollow{fill:none;stroke:#8795a5}"
+    ".hloscope-chain .size{fill:#ffffff;font-weight:600}.hloscope-chain .free{fill:#2b8a3e}"
+    ".hloscope-chain .moved{fill:#c2410c}.hloscope-chain .flow{stroke:#8795a5}"
+    "@media (prefers-color-scheme:dark){"
+    ".hloscope-chain .page{fill:#14191f;stroke:#38424e}.hloscope-chain text{fill:#dfe6ee}"
+    ".hloscope-chain .faint{fill:#97a3b0}.hloscope-chain .size{fill:#ffffff}"
+    ".hloscope-chain .free{fill:#69db7c}.hloscope-chain .moved{fill:#ff8a4c}}"
+)
+
+
+def chain_svg(chain: Chain, figures: Figures) -> str:
+    """The chain from its sources to the last op, as an SVG document."""
+    body: list[str] = []
+    y = _PAD + 44.0
+    wide = 0.0
+    for leaf in chain.main:
+        rows = _rows(chain, leaf)
+        for k, (value, m) in enumerate(rows):
+            if value is None:
+                body.append(_text(_PAD, y + 17, f"… {len(leaf.via) - _MOST_ROWS} more", "faint"))
+            else:
+                parts, end = _row(chain, leaf, value, m, y)
+                body += parts
+                wide = max(wide, end)
+            if k + 1 < len(rows):
+                x = _LEFT + _BOX / 2
+                body.append(f'<path class="flow" d="M{x:g},{y + _HIGH + 4:g}V{y + _ROW - 4:g}"/>')
+            y += _ROW
+        y += 8
+    said = f"{chain.sink.name}: {chain.kind}"
+    more = _saved(figures)
+    width = max(wide, _PAD * 2 + len(said) * 9, _PAD * 2 + len(more) * _CHAR) + _PAD
+    tone = "free" if chain.kind.is_free else "moved"
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="hloscope-chain" role="img"'
+        f' width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}"'
+        ' font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="11.5">',
+        f"<title>{in_page(said)}</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{y - 1:.0f}" rx="8"/>',
+        _text(_PAD, _PAD + 8, said, tone, size=15),
+        _text(_PAD, _PAD + 26, more, "faint"),
+    ]
+    return "\n".join([*head, *body, "</svg>"]) + "\n"
+
+
+def _saved(figures: Figures) -> str:
+    return f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
+
+
+def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:
+    """The source, then each op; `None` where some are left out."""
+    first = leaf.value, IndexingMap.identity(leaf.type.shape)
+    found: list[tuple[Instruction | None, IndexingMap | None]] = [first, *chain.along(leaf)]
+    if len(found) > _MOST_ROWS + 1:
+        half = _MOST_ROWS // 2
+        found = [*found[: half + 1], (None, None), *found[-half:]]
+    return found
+
+
+def _row(
+    chain: Chain, leaf: Leaf, value: Instruction, m: IndexingMap | None, y: float
+) -> tuple[list[str], float]:
+    """One value: its op, its dimensions, and the map to the source."""
+    moved = value is chain.blocking
+    said = "source" if value is leaf.value else opcode_of(value)
+    parts = [
+        _text(_PAD, y + 11, f"{said}{'  <- moves' if moved else ''}", "moved" if moved else ""),
+        _text(_PAD, y + 24, _cut(value.name, 26), "faint"),
+    ]
+    shape = value.type.shape if hasattr(value.type, "shape") else ()
+    x = float(_LEFT)
+    for k, size in enumerate(shape):
+        wide = max(_BOX, len(str(size)) * 8 + 10)
+        parts += _box(x, y, wide, size, _walked(m, k))
+        x += wide + 5
+    if not shape:
+        parts.append(_text(x, y + 17, "one element", "faint"))
+        x += 90
+    x = max(x, _LEFT + 5 * (_BOX + 5)) + 12
+    arrow = "several parts" if m is None else str(m).partition(", domain")[0]
+    parts += [
+        _text(x, y + 11, _cut(brief_type(value.type), 70)),
+        _text(x, y + 24, _cut(arrow, 110), "faint"),
+    ]
+    longest = max(len(_cut(brief_type(value.type), 70)), len(_cut(arrow, 110)))
+    return parts, x + longest * _CHAR
+
+
+def _walked(m: IndexingMap | None, k: int) -> list[int]:
+    """The source's dimensions that a dimension traverses."""
+    if m is None:
+        return []
+    return [r for r, e in enumerate(m.results) if Dim(k) in variables(e)]
+
+
+def _box(x: float, y: float, wide: float, size: int, sources: Sequence[int]) -> list[str]:
+    """A dimension with a stripe for each dimension of the source."""
+    parts = []
+    for n, source in enumerate(sources):
+        colour = COLOURS[source % len(COLOURS)]
+        each = wide / len(sources)
+        parts.append(
+            f'<rect x="{x + n * each:g}" y="{y:g}" width="{each:g}" height="{_HIGH}"'
+            f' fill="{colour}"><title>dimension {source} of the source</title></rect>'
+        )
+    if not sources:
+        box = f'x="{x:g}" y="{y + 0.5:g}" width="{wide:g}" height="{_HIGH - 1}"'
+        parts.append(f'<rect class="hollow" {box}/>')
+    tone = "size" if sources else "faint"
+    middle = x + wide / 2 - len(str(size)) * 3.5
+    return [*parts, _text(middle, y + 17, str(size), tone)]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _text(x: float, y: float, text: str, tone: str = "", *, size: float = 0) -> str:
+    named = f' class="{tone}"' if tone else ""
+    sized = f' font-size="{size:g}" font-weight="600"' if size else ""
+    return f'<text{named}{sized} x="{x:g}" y="{y:g}">{in_page(text)}</text>'

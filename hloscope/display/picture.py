@@ -1,22 +1,28 @@
-"""Pictures of tensors as grids of cells, as SVG without scripts, fonts or links.
-
-The last two dimensions are a grid; of the other dimensions, the first slices with marked elements
-are drawn next to and below each other. A tensor that is larger than the grid is drawn in blocks: a
-cell represents several elements and is marked if one of them is. The tooltip of a marked cell
-states its elements, and how many of them are marked. Dark pages have other colours.
-"""
+"""Pictures of tensors as grids of cells: their shapes, colours and sliders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import islice, product
 from textwrap import wrap
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from hloscope.display.boxes import Box, Index, box_size, side_size
-from hloscope.visible import in_page
+from hloscope.display.parts import Box, Index, box_size, side_size
+from hloscope.ir import Instruction
+from hloscope.support.lazy import lazy
+from hloscope.support.source import in_page
+
+# --------------------------------------------------------------------------------------------------
+# Pictures of tensors as grids of cells, as SVG without scripts, fonts or links.
+#
+# The last two dimensions are a grid; of the other dimensions, the first slices with marked elements
+# are drawn next to and below each other. A tensor that is larger than the grid is drawn in blocks:
+# a cell represents several elements and is marked if one of them is. The tooltip of a marked cell
+# states its elements, and how many of them are marked. Dark pages have other colours.
+
 
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
@@ -315,3 +321,141 @@ def _text(
         f' font-weight="{weight}"' if weight else ""
     )
     return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{style}>{in_page(text)}</text>'
+
+
+# --------------------------------------------------------------------------------------------------
+# Shapes of a picture, which are written as SVG or drawn by a page's script.
+
+
+FONT: Final = "ui-monospace,Menlo,Consolas,monospace"
+
+
+class Shape(NamedTuple):
+    """One element of a picture.
+
+    Attributes:
+        tag: Name of the element in SVG.
+        attributes: Its attributes.
+        text: The text inside.
+        tip: What appears under the pointer.
+        instruction: Where a click leads, in pages that have a place for it.
+    """
+
+    tag: str
+    attributes: Mapping[str, str]
+    text: str = ""
+    tip: str = ""
+    instruction: Instruction | None = None
+
+    def to_svg(self) -> str:
+        """The element as SVG, everything escaped."""
+        attributes = "".join([f' {k}="{in_page(v)}"' for k, v in self.attributes.items()])
+        tip = f"<title>{in_page(self.tip)}</title>" if self.tip else ""
+        inside = tip + in_page(self.text)
+        return f"<{self.tag}{attributes}" + (f">{inside}</{self.tag}>" if inside else "/>")
+
+
+class Picture(NamedTuple):
+    """Shapes in the order in which they are painted.
+
+    Attributes:
+        title: What is shown.
+        width: Of the picture, in units of its coordinates.
+        height: The same.
+        shapes: The shapes.
+        legend: Colour (empty for the grey of `others`), amount and name of each part, if the
+            shapes do not have them.
+    """
+
+    title: str
+    width: int
+    height: int
+    shapes: tuple[Shape, ...]
+    legend: tuple[tuple[str, str, str], ...] = ()
+
+
+def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Shape:
+    """A line of text; `kind` is its class, `anchor` the point of the text that is at `x`."""
+    attributes = {"x": f"{x:g}", "y": f"{y:g}"}
+    if kind:
+        attributes["class"] = kind
+    if anchor:
+        attributes["text-anchor"] = anchor
+    return Shape("text", attributes, text)
+
+
+def box(x: float, y: float, width: float, height: float, **more: str) -> Shape:
+    """A filled rectangle; `more` are further attributes, `kind` being its class."""
+    place = {"x": f"{x:g}", "y": f"{y:g}", "width": f"{width:g}", "height": f"{height:g}"}
+    named = {"class" if key == "kind" else key: value for key, value in more.items()}
+    return Shape("rect", place | named)
+
+
+def line(path: str, kind: str) -> Shape:
+    """A line along a path; `kind` is its class."""
+    return Shape("path", {"class": kind, "d": path})
+
+
+def svg_of(picture: Picture, name: str, style: str) -> str:
+    """A picture as an SVG document without scripts, fonts or links.
+
+    Args:
+        picture: The picture.
+        name: Its class, which the style names.
+        style: The style of its shapes.
+    """
+    wide, high = picture.width, picture.height
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{name}" role="img" width="{wide}" '
+        f'height="{high}" viewBox="0 0 {wide} {high}" font-family="{FONT}" font-size="12">'
+        f"<title>{in_page(picture.title)}</title><style>{style}</style>"
+        f"{_lines(shape.to_svg() for shape in picture.shapes)}</svg>\n"
+    )
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return "\n".join(parts)
+
+
+# --------------------------------------------------------------------------------------------------
+# Categorical colours that are legible on light and on dark pages.
+
+
+COLOURS: Final = (
+    "#3b82c4", "#e08a2e", "#4c9f70", "#b0679f", "#c9564c", "#8a7fd0", "#7d8f2e", "#3fa3a3",
+)  # fmt: skip
+"""In order, neighbours being most unlike; white text is readable on each."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Pictures with sliders, for notebooks with ipywidgets.
+
+
+def sliders(picture: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
+    """A picture with a slider for each of its arguments; without ipywidgets the first picture.
+
+    Args:
+        picture: Makes an answer that shows itself in a notebook.
+        choices: The values that each argument may take, at least one.
+
+    Returns:
+        A widget, or where ipywidgets is not installed what `picture` returns for the first values.
+
+    Raises:
+        ValueError: An argument has no values.
+
+    >>> import hloscope
+    >>> root = hloscope.read("ENTRY e { p = f32[64] parameter(0) ROOT n = f32[64] negate(p) }").root
+    >>> shown = sliders(lambda rows: root.tiles([rows]), rows=(1, 2, 4))
+    """
+    for name, values in choices.items():
+        if not values:
+            raise ValueError(f"`{name}` has no values to choose from")
+    if find_spec("ipywidgets") is None:
+        return picture(**{name: values[0] for name, values in choices.items()})
+    widgets = lazy("ipywidgets")
+    made = {
+        name: widgets.SelectionSlider(options=[*values], description=name)
+        for name, values in choices.items()
+    }
+    return widgets.interactive(picture, **made)

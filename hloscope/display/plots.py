@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from hloscope.arrays import Bools, Floats, np
 from hloscope.buffers import BufferKind, ProgramMemory
 from hloscope.cost import Group, KernelCost, ProgramCost
 from hloscope.devices import SECTOR, Device
 from hloscope.display.buffer_answers import moment_text
-from hloscope.display.colours import COLOURS
 from hloscope.display.cost import count_text, time_text
 from hloscope.display.grouped import share_text
+from hloscope.display.picture import COLOURS
 from hloscope.errors import UnsupportedError
-from hloscope.extras import library_of
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
 from hloscope.memory import ArrayUse
+from hloscope.support.arrays import Bools, Floats, np
+from hloscope.support.system import library_of
 from hloscope.tiling import Sweep, SymbolicTiles
 
 _NAMED: Final = 5

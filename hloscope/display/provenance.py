@@ -17,7 +17,7 @@ from hloscope import mlir
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import Frame, Metadata, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 
 class Provenance(Struct, frozen=True):

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.compare import Finding, leaves
 from hloscope.interpreter import Statistics, Value, statistics, text_size, value_text
 from hloscope.ir import TensorType, TupleType, Type
 from hloscope.mlir import array_text, spell, type_text
+from hloscope.proof import Finding, leaves
 
 MOST_SHOWN: Final = 1000
 """Elements and rows of a result that are printed; of larger ones a summary is."""

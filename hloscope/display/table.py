@@ -1,13 +1,27 @@
-"""Tables of text, printed as columns for a pipe, or fitted to a terminal's width."""
+"""Tables as text, HTML, JSON and typed rows, and the table of supported ops."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from hloscope.lazy import pattern
+from hloscope.errors import UnsupportedError
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.source import in_page
+from hloscope.support.system import library_of
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = lazy("json")
+
+
+# --------------------------------------------------------------------------------------------------
+# Tables of text, printed as columns for a pipe, or fitted to a terminal's width.
+
 
 Side: TypeAlias = Literal["left", "right"]
 _NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
@@ -182,3 +196,250 @@ def _cut(cell: str, width: int, side: Side | None) -> str:
     if side is None or len(cell) <= width:
         return cell
     return f"…{cell[1 - width :]}" if side == "left" else f"{cell[: width - 1]}…"
+
+
+# --------------------------------------------------------------------------------------------------
+# HTML pages and fragments: no scripts, no links, everything escaped.
+
+
+_STYLE: Final = """\
+.hloscope{font:14px/1.5 system-ui,sans-serif;color:#1c2733;background:#fff;max-width:75em;
+padding:.5em 1em;overflow-x:auto}
+.hloscope code,.hloscope pre{font:12.5px/1.4 ui-monospace,Menlo,Consolas,monospace}
+.hloscope code{white-space:pre-wrap}.hloscope pre{overflow-x:auto;margin:.5em 0}
+.hloscope table{border-collapse:collapse;margin:1em 0}
+.hloscope td,.hloscope th{text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0;
+border-bottom:1px solid #e4e8ee}
+.hloscope th{color:#66717f;font-weight:500}
+.hloscope td.number,.hloscope th.number{text-align:right;white-space:nowrap}
+.hloscope .exact{color:#2b8a3e}.hloscope .over{color:#b35c00}.hloscope .unknown{color:#c92a2a}
+.hloscope svg{max-width:100%;height:auto}
+@media (prefers-color-scheme:dark){
+.hloscope{color:#dfe6ee;background:#14191f}
+.hloscope td,.hloscope th{border-color:#38424e}.hloscope th{color:#97a3b0}
+.hloscope .exact{color:#69db7c}.hloscope .over{color:#ffa94d}.hloscope .unknown{color:#ff8787}
+}
+"""
+
+
+def page(title: str, fragment: str) -> str:
+    """A complete page with the given fragment."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
+        f"</head>\n<body>\n{fragment}</body></html>\n"
+    )
+
+
+def styled(inside: str) -> str:
+    """A fragment with the style of all pages; wide contents can be scrolled."""
+    return f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n{inside}</div>\n'
+
+
+def preformatted(text: str) -> str:
+    """A text as HTML that keeps its lines and columns."""
+    return f"<pre>{chr(10).join(map(in_page, text.split(chr(10))))}</pre>\n"
+
+
+def table_html(table: Table) -> str:
+    """A table as HTML; columns of numbers are flush right."""
+    rows = [_row("th", table.header, table.right)]
+    rows += [_row("td", row, table.right) for row in table.rows]
+    return f"<table>\n{''.join(rows)}</table>\n"
+
+
+def _row(tag: str, cells: Iterable[str], right: Sequence[int]) -> str:
+    number = ' class="number"'
+    texts = [
+        f"<{tag}{number if k in right else ''}>{in_page(cell)}</{tag}>"
+        for k, cell in enumerate(cells)
+    ]
+    return f"<tr>{''.join(texts)}</tr>\n"
+
+
+class Shown:
+    """An object that displays itself: as text when printed, as HTML in a notebook's cell.
+
+    `dir` lists its public names only.
+    """
+
+    __slots__ = ()
+    _internal: ClassVar[frozenset[str]] = frozenset(("asked_module", "while_asked"))
+    """Names without an underscore that only this package uses."""
+
+    def _repr_html_(self) -> str:
+        return styled(preformatted(str(self)))
+
+    def __dir__(self) -> list[str]:
+        return [n for n in super().__dir__() if n[0] != "_" and n not in self._internal]
+
+
+# --------------------------------------------------------------------------------------------------
+# Results as rows with typed columns, for pandas, Arrow and Polars.
+
+
+Kind: TypeAlias = Literal["string", "int64", "double", "bool"]
+"""Type of a column, as Arrow calls it; every column may have missing values."""
+Columns: TypeAlias = Mapping[str, Kind]
+_PANDAS: Final = {"string": "string", "int64": "Int64", "double": "Float64", "bool": "boolean"}
+_POLARS: Final = {"string": "String", "int64": "Int64", "double": "Float64", "bool": "Boolean"}
+_LARGEST: Final = (1 << 63) - 1
+
+
+class Tabular(Shown):
+    """A result that is also a table, with equal rows and columns in every table library.
+
+    A class states its columns in `columns` and gives one mapping for each row in `records`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column."""
+        raise NotImplementedError
+
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        """The rows as mappings by column name; unknown values are `None` or left out."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """The rows as a `pyarrow.Table`.
+
+        Raises:
+            InputError: pyarrow is not installed.
+            UnsupportedError: An integer does not fit into 64 bits.
+        """
+        arrow = library_of("tables", "pyarrow", "Arrow tables")
+        makers = {"string": arrow.string, "int64": arrow.int64}
+        makers |= {"double": arrow.float64, "bool": arrow.bool_}
+        schema = arrow.schema([(name, makers[kind]()) for name, kind in self.columns.items()])
+        return arrow.table(self._values(), schema=schema)
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`, with nullable types.
+
+        Raises:
+            InputError: pandas is not installed.
+            UnsupportedError: An integer does not fit into 64 bits.
+        """
+        pandas = library_of("tables", "pandas", "data frames")
+        values = self._values()
+        series = {n: pandas.array(values[n], _PANDAS[kind]) for n, kind in self.columns.items()}
+        return pandas.DataFrame(series)
+
+    def to_polars(self) -> Any:
+        """The rows as a `polars.DataFrame`.
+
+        Raises:
+            InputError: Polars is not installed.
+            UnsupportedError: An integer does not fit into 64 bits.
+        """
+        polars = library_of("tables", "polars", "data frames of Polars")
+        schema = {name: getattr(polars, _POLARS[kind]) for name, kind in self.columns.items()}
+        return polars.DataFrame(self._values(), schema=schema)
+
+    def _values(self) -> dict[str, list[Any]]:
+        """The values of each column, converted for its type."""
+        columns = self.columns
+        found: dict[str, list[Any]] = {name: [] for name in columns}
+        for record in self.records():
+            for name, kind in columns.items():
+                value = record.get(name)
+                if kind == "int64" and value is not None and abs(value) > _LARGEST:
+                    raise UnsupportedError(f"`{name}` is {value}, which does not fit into 64 bits")
+                found[name].append(value)
+        return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Printed JSON: in UTF-8 for all names, indented or on one line.
+
+
+def json_text(value: Any, **options: Any) -> str:
+    """JSON in UTF-8; bytes of names that are not UTF-8 are escaped as JSON does."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+def json_line(value: Any) -> str:
+    """JSON on one line without spaces; the line end is not included.
+
+    >>> json_line({"maps": [1, 2]})
+    '{"maps":[1,2]}'
+    """
+    return json_text(value, separators=(",", ":"))
+
+
+# --------------------------------------------------------------------------------------------------
+# Support of each op, as rows and JSON.
+
+
+class OpCoverage(NamedTuple):
+    """Support of one op: its maps, tiles and evaluation.
+
+    Attributes:
+        op: Its name.
+        output_to_input: How exact the rule for what an output reads is.
+        input_to_output: How exact the rule for what an operand reaches is.
+        reason: Why the rules are not exact.
+        tiles_to_operands: Is there a rule from tiles of an output to tiles of the operands?
+        tiles_to_outputs: And from tiles of an operand to tiles of the outputs?
+        tile_reason: If not, why.
+        is_evaluated: Does the interpreter evaluate it?
+        evaluation_reason: If not, why.
+    """
+
+    op: str
+    output_to_input: str
+    input_to_output: str
+    reason: str
+    tiles_to_operands: bool
+    tiles_to_outputs: bool
+    tile_reason: str
+    is_evaluated: bool
+    evaluation_reason: str
+
+
+_TILES: Final = {
+    (True, True): "both ways",
+    (True, False): "to operands",
+    (False, True): "to outputs",
+    (False, False): "none",
+}
+
+
+def coverage_table(rows: Sequence[OpCoverage]) -> Table:
+    """A row for each op."""
+    cells = [
+        [
+            row.op,
+            row.output_to_input,
+            row.input_to_output,
+            _TILES[row.tiles_to_operands, row.tiles_to_outputs],
+            "evaluated" if row.is_evaluated else "missing",
+            "; ".join(filter(None, (row.reason, row.evaluation_reason))),
+        ]
+        for row in rows
+    ]
+    return Table(["op", "output → input", "input → output", "tiles", "evaluation", "reason"], cells)
+
+
+def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
+    """Numbers of ops by coverage."""
+    for direction in ("output_to_input", "input_to_output"):
+        counts = Counter(getattr(row, direction) for row in rows)
+        said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])
+        yield f"{direction.replace('_', ' ')}: {said}"
+    both = sum(row.tiles_to_operands and row.tiles_to_outputs for row in rows)
+    yield f"tiles both ways: {both} of {len(rows)}"
+    yield f"evaluated: {sum(row.is_evaluated for row in rows)} of {len(rows)}"
+
+
+def coverage_json(row: OpCoverage) -> dict[str, Any]:
+    """One op as JSON."""
+    return row._asdict() | {
+        "reason": row.reason or None,
+        "tile_reason": row.tile_reason or None,
+        "evaluation_reason": row.evaluation_reason or None,
+    }

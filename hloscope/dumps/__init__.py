@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.dumps.buffers import (
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
         Buffers as Buffers,
         BufferSlice as BufferSlice,
         BufferValue as BufferValue,
+        Thunk as Thunk,
         parse_buffers as parse_buffers,
+        parse_thunk_names as parse_thunk_names,
+        parse_thunks as parse_thunks,
     )
     from hloscope.dumps.folder import (
         DumpedModule as DumpedModule,
@@ -18,19 +21,18 @@ if TYPE_CHECKING:
         DumpTarget as DumpTarget,
         is_dump_folder as is_dump_folder,
     )
-    from hloscope.dumps.thunks import (
-        Thunk as Thunk,
-        parse_thunk_names as parse_thunk_names,
-        parse_thunks as parse_thunks,
-    )
-    from hloscope.dumps.tiles import ProgramTile as ProgramTile, parse_tiles as parse_tiles
     from hloscope.dumps.triton_code import (
+        ProgramTile as ProgramTile,
         TritonAccess as TritonAccess,
         TritonKernel as TritonKernel,
+        parse_tiles as parse_tiles,
         parse_triton as parse_triton,
     )
-    from hloscope.dumps.triton_layouts import layout_of as layout_of
-    from hloscope.dumps.triton_values import FIRST_INDEX as FIRST_INDEX, PROGRAM as PROGRAM
+    from hloscope.dumps.triton_values import (
+        FIRST_INDEX as FIRST_INDEX,
+        PROGRAM as PROGRAM,
+        layout_of as layout_of,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from hloscope.dumps.buffers import Buffers, parse_buffers
-from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
+from hloscope.dumps.buffers import Buffers, Thunk, parse_buffers, parse_thunk_names, parse_thunks
 from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.lazy import lazy, pattern
-from hloscope.limits import MOST_INPUT
-from hloscope.source import Source
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.limits import MOST_INPUT
+from hloscope.support.source import Source
 
 if TYPE_CHECKING:
-    import hloscope.dumps.tiles as tile_programs
+    import hloscope.dumps.triton_code as tile_programs
     import hloscope.dumps.triton_code as triton_code
-    from hloscope.dumps.tiles import ProgramTile
-    from hloscope.dumps.triton_code import TritonKernel
+    from hloscope.dumps.triton_code import ProgramTile, TritonKernel
 else:
-    tile_programs = lazy("hloscope.dumps.tiles")
+    tile_programs = lazy("hloscope.dumps.triton_code")
     triton_code = lazy("hloscope.dumps.triton_code")
 
 _COMPILED: Final = pattern(

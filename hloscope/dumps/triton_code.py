@@ -1,12 +1,4 @@
-"""Loads and stores of a Triton kernel, with the compiler's final layouts.
-
-`*.triton-to-llvm.txt` prints a kernel before every pass. The last print with tensors has, for each
-load and store, the layout of its tile, and its addresses and mask as arithmetic on program ids and
-ranges, which are read as expressions.
-
-Source: Triton `TritonOps.td`, `TritonGPUAttrDefs.td`; MLIR `ArithOps.td`, `SCFOps.td`, and the
-generic form of operations in the MLIR language reference.
-"""
+"""Loads and stores of a Triton kernel, with the compiler's final layouts, and its tiles."""
 
 from __future__ import annotations
 
@@ -16,12 +8,22 @@ from typing import Final
 from msgspec import Struct, field
 
 from hloscope.affine import Const, Expr, Interval, Range, Var, variables
-from hloscope.dumps.triton_layouts import layout_of
-from hloscope.dumps.triton_values import Constraint, Pointer, Value, result_of
+from hloscope.dumps.triton_values import Constraint, Pointer, Value, layout_of, result_of
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.layouts import LinearLayout
-from hloscope.lazy import pattern
-from hloscope.source import Source, Span
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source, Span
+
+# --------------------------------------------------------------------------------------------------
+# Loads and stores of a Triton kernel, with the compiler's final layouts.
+#
+# `*.triton-to-llvm.txt` prints a kernel before every pass. The last print with tensors has, for
+# each load and store, the layout of its tile, and its addresses and mask as arithmetic on program
+# ids and ranges, which are read as expressions.
+#
+# Source: Triton `TritonOps.td`, `TritonGPUAttrDefs.td`; MLIR `ArithOps.td`, `SCFOps.td`, and the
+# generic form of operations in the MLIR language reference.
+
 
 _MARK: Final = "// -----// IR Dump "
 _ACCESSES: Final = {
@@ -280,3 +282,58 @@ def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
     has_mask = len(counts) > place and counts[place]
     at = sum(counts[:place])
     return (operands[at] if at < len(operands) else "") if has_mask else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Tiles of a Triton kernel: the sizes in which its tile program reads and writes arrays.
+#
+# Source: XLA `xla/codegen/xtile/ir/xtile_ops.td` (`xtile.extract`, `xtile.insert`).
+
+
+_LIST: Final = r"\[((?:\d{1,18}(?:, \d{1,18})*)?)\]"
+_ACCESS: Final = pattern(
+    r"xtile\.(?:(extract)|insert %[\w#]+ into) %arg(\d{1,6})\s*\[[^\]]*\]"
+    rf"(?: {_LIST} {_LIST} :)?"
+)
+
+
+class ProgramTile(Struct, frozen=True):
+    """One read or write of a tile program.
+
+    Attributes:
+        argument: Number of the kernel's parameter.
+        is_store: Is the tile written?
+        sizes: Elements along each dimension of the array, padded to powers of two.
+        strides: Distances between consecutive elements of the tile.
+    """
+
+    argument: int
+    is_store: bool
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def parse_tiles(source: Source) -> tuple[ProgramTile, ...]:
+    """Return the tile accesses in a `*.ttir.txt`. Other lines are skipped.
+
+    Raises:
+        ParseError: A read or write has no sizes, or the program is cut.
+
+    >>> text = "module { xtile.extract %arg0[%0, %c0] [2, 1024] [1, 1] : memref<8x1000xf32> }"
+    >>> parse_tiles(Source("t", text))[0].sizes
+    (2, 1024)
+    """
+    text = source.text
+    if not text.rstrip().endswith("}"):
+        span = Span(source, max(len(text.rstrip()) - 1, 0), max(len(text), 1))
+        raise ParseError("the tile program is cut: expected `}` at its end", span=span)
+    found = []
+    for access in _ACCESS.finditer(text):
+        if access[3] is None:
+            span = Span(source, access.start(), access.end())
+            raise ParseError("expected `[SIZES] [STRIDES]` after the offsets of a tile", span=span)
+        sizes, strides = [
+            tuple([int(n) for n in list.split(",") if n.strip()]) for list in (access[3], access[4])
+        ]
+        found.append(ProgramTile(int(access[2]), access[1] is None, sizes, strides))
+    return tuple(found)

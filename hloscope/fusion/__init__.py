@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.fusion.access_interner import AccessInterner as AccessInterner

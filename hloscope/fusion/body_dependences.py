@@ -45,7 +45,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
-from hloscope.walks import reached
+from hloscope.support.walks import reached
 
 Source: TypeAlias = tuple[Instruction, int]
 """A value and the number of one of its leaves."""

@@ -41,7 +41,6 @@ from hloscope.ir import (
     captured,
     value_types,
 )
-from hloscope.lazy import lazy
 from hloscope.ops import (
     AllReduce,
     Call,
@@ -57,6 +56,7 @@ from hloscope.ops import (
     Scan,
     Tuple,
 )
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.fusion.values as values

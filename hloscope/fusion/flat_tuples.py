@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from hloscope.ir import ELEMENT_TYPES, FutureType, Instruction, TensorType, TupleType, Type
-from hloscope.walks import nested
+from hloscope.support.walks import nested
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
 """The type of a leaf that is a size."""

@@ -21,14 +21,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.indexing import (
-    Access,
-    Accesses,
-    Constraint,
-    IndexingMap,
-    Precision,
-    Variable,
-)
+from hloscope.indexing import Access, Accesses, Constraint, IndexingMap, Precision, Variable
 from hloscope.ir import TensorType, Type
 
 if TYPE_CHECKING:

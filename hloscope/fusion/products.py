@@ -11,7 +11,6 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion.flat_tuples import leaf_types
 from hloscope.indexing import CUDNN_ROLES, forward_convolution
 from hloscope.ir import Dims, Instruction, TensorType, backend_config
-from hloscope.lazy import pattern
 from hloscope.ops import (
     Convolution,
     CustomCall,
@@ -23,6 +22,7 @@ from hloscope.ops import (
     ScaledDot,
     Window,
 )
+from hloscope.support.lazy import pattern
 
 _CUBLAS: Final = pattern(r"__cublas\$(gemm|(lt\$)?(gemm|matmul(\$f8)?))")
 _ONEDNN: Final = "__onednn$matmul"

@@ -14,7 +14,7 @@ from hloscope.fusion.traversal import Found, Walk, as_set
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter
-from hloscope.walks import needed_first
+from hloscope.support.walks import needed_first
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
 """Accesses from the start of the traversal to each value, by tensor."""

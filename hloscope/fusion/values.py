@@ -9,16 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.affine import (
-    Const,
-    Expr,
-    Interval,
-    Runtime,
-    Var,
-    first_dims,
-    maximum,
-    minimum,
-)
+from hloscope.affine import Const, Expr, Interval, Runtime, Var, first_dims, maximum, minimum
 from hloscope.indexing import (
     Accesses,
     Constraint,

@@ -2,20 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.hlo_parser.aliasing import (
-        BUFFER_DONOR as BUFFER_DONOR,
-        INPUT_OUTPUT_ALIAS as INPUT_OUTPUT_ALIAS,
-        OPERAND_ALIASING as OPERAND_ALIASING,
-        Aliasing as Aliasing,
-        ShapeIndex as ShapeIndex,
-        aliasing_in as aliasing_in,
-        index_text as index_text,
-        read_aliasing as read_aliasing,
+    from hloscope.hlo_parser.detection import is_proto as is_proto
+    from hloscope.hlo_parser.devices import (
+        Sharding as Sharding,
+        TileSharding as TileSharding,
+        TupleSharding as TupleSharding,
+        WholeSharding as WholeSharding,
+        read_sharding as read_sharding,
     )
-    from hloscope.hlo_parser.decoding import decode_module as decode_module
     from hloscope.hlo_parser.literals import (
         literal_value as literal_value,
         print_literal as print_literal,
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     )
     from hloscope.hlo_parser.nodes import (
         TextInstruction as TextInstruction,
+        decode_module as decode_module,
         unscheduled as unscheduled,
     )
     from hloscope.hlo_parser.opcodes import COMMON as COMMON, SPELLINGS as SPELLINGS
@@ -45,18 +43,20 @@ if TYPE_CHECKING:
         proto_text as proto_text,
         recorded_arguments as recorded_arguments,
     )
-    from hloscope.hlo_parser.proto.sniff import is_proto as is_proto
     from hloscope.hlo_parser.reader import (
         decode as decode,
         parse_hlo as parse_hlo,
         parse_hlo_all as parse_hlo_all,
     )
-    from hloscope.hlo_parser.sharding import (
-        Sharding as Sharding,
-        TileSharding as TileSharding,
-        TupleSharding as TupleSharding,
-        WholeSharding as WholeSharding,
-        read_sharding as read_sharding,
+    from hloscope.hlo_parser.sections import (
+        BUFFER_DONOR as BUFFER_DONOR,
+        INPUT_OUTPUT_ALIAS as INPUT_OUTPUT_ALIAS,
+        OPERAND_ALIASING as OPERAND_ALIASING,
+        Aliasing as Aliasing,
+        ShapeIndex as ShapeIndex,
+        aliasing_in as aliasing_in,
+        index_text as index_text,
+        read_aliasing as read_aliasing,
     )
     from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature
     from hloscope.hlo_parser.spelling import opcode_of as opcode_of, template as template

@@ -10,17 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import moved
-from hloscope.hlo_parser.memo import Calls, Heads, Tails, Types, compatible, take_callees
 from hloscope.hlo_parser.nodes import TextInstruction
-from hloscope.hlo_parser.scanner import NAME, fail, skip
+from hloscope.hlo_parser.scanner import NAME, fail, moved, skip
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
+from hloscope.hlo_parser.spelling import Calls, Heads, Tails, Types, compatible, take_callees
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import Body, Computation, Instruction, Type
-from hloscope.lazy import lazy, pattern
 from hloscope.ops import Parameter
-from hloscope.source import Source
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.source import Source
 
 if TYPE_CHECKING:
     import hloscope.hlo_parser.instruction as instruction

@@ -7,9 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import ParseError, VerifyError
-from hloscope.hlo_parser.attributes import moved, near
-from hloscope.hlo_parser.memo import Types, compatible
-from hloscope.hlo_parser.missing import signature_of_callee
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.hlo_parser.scanner import (
@@ -18,24 +15,34 @@ from hloscope.hlo_parser.scanner import (
     closing,
     fail,
     found,
+    moved,
+    near,
     refuse_elided,
     skip,
     type_end,
     value_end,
     without_comments,
 )
-from hloscope.hlo_parser.scope import Scope, nearest
-from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
+from hloscope.hlo_parser.scope import Scope, nearest, signature_of_callee
+from hloscope.hlo_parser.spelling import (
+    Read,
+    Types,
+    compatible,
+    is_impossible,
+    is_opcode,
+    read_op,
+    read_unknown,
+)
 from hloscope.hlo_parser.types import print_type, spell
 from hloscope.ir import Computation, Instruction, Op, Type
-from hloscope.lazy import lazy, pattern
 from hloscope.ops import Parameter, UnknownOp
-from hloscope.source import Source
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.source import Source
 
 if TYPE_CHECKING:
-    import hloscope.hlo_parser.inferred as inferred
+    import hloscope.hlo_parser.signatures as inferred
 else:
-    inferred = lazy("hloscope.hlo_parser.inferred")
+    inferred = lazy("hloscope.hlo_parser.signatures")
 
 START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
 """The beginning of an instruction."""

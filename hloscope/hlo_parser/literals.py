@@ -14,10 +14,8 @@ from itertools import chain
 from math import ceil, log10, prod
 from typing import Final, NoReturn
 
-from hloscope.arrays import ml_dtypes, np
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.attributes import inside, shortened, split_list
-from hloscope.hlo_parser.scanner import fail
+from hloscope.hlo_parser.scanner import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir import (
     ELEMENT_TYPES,
@@ -32,8 +30,9 @@ from hloscope.ir import (
     Value,
     numpy_dtype,
 )
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_no_array
+from hloscope.support.arrays import ml_dtypes, np
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import refuse_no_array
 
 _COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
 _PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")

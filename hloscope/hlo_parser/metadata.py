@@ -17,14 +17,21 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from hloscope import dialects, mlir
+from hloscope import mlir
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_attributes, split_list
-from hloscope.hlo_parser.scanner import fail
+from hloscope.hlo_parser.scanner import (
+    fail,
+    inside,
+    part_end,
+    shortened,
+    split_attributes,
+    split_list,
+)
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir import Dims, Instruction, Written
-from hloscope.lazy import pattern
-from hloscope.limits import read_json
+from hloscope.mlir import dialects
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import read_json
 
 # ---------------------------------------------------------------------------------- metadata
 

@@ -1,8 +1,4 @@
-"""Graph nodes with their text: extras and spans are computed on demand.
-
-Most of a dump is metadata that is never used, so a node keeps the tail of its line unread. To users
-these are plain `Instruction`s and `Computation`s.
-"""
+"""Graph nodes with their text, which is decoded on demand, or all at once for its errors."""
 
 from __future__ import annotations
 
@@ -12,15 +8,29 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import moved, split_attributes
-from hloscope.hlo_parser.metadata import written
-from hloscope.hlo_parser.scanner import without_comments
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.devices import read_sharding
+from hloscope.hlo_parser.metadata import (
+    read_metadata,
+    read_origin,
+    read_stack_frames,
+    read_statistics,
+    written,
+)
+from hloscope.hlo_parser.scanner import moved, split_attributes, without_comments
 from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.hlo_parser.types import spell
-from hloscope.ir import Body, Computation, Instruction, Module, Op, Type
-from hloscope.lazy import pattern
-from hloscope.source import Source, Span
+from hloscope.ir import Body, Computation, Instruction, Module, Op, Type, Written
+from hloscope.ops import Constant
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source, Span
+
+# --------------------------------------------------------------------------------------------------
+# Graph nodes with their text: extras and spans are computed on demand.
+#
+# Most of a dump is metadata that is never used, so a node keeps the tail of its line unread. To
+# users these are plain `Instruction`s and `Computation`s.
+
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -247,3 +257,75 @@ _MENTIONS: Final = tuple(
 )
 _ODD: Final = pattern(r"\*/\s*=")
 """A comment between an attribute's name and its value."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Decoding of everything in a module that reading leaves as text, so that every error shows.
+
+
+_READERS: Final[dict[str, Callable[[str], object]]] = {
+    "metadata": read_metadata,
+    "sharding": read_sharding,
+    "origin": read_origin,
+    "statistics": read_statistics,
+}
+
+
+def decode_module(module: Module) -> int:
+    r"""Decode everything that `parse_hlo` leaves as text; return the number of decoded values.
+
+    These are attributes of instructions of any opcode (metadata, shardings, configs), the values of
+    constants that are not elided, and the tables of stack frames.
+
+    >>> from hloscope.hlo_parser.reader import parse_hlo
+    >>> m = parse_hlo('ENTRY e { ROOT x = f32[] constant(2), metadata={op_name="y"} }')
+    >>> decode_module(m)
+    2
+
+    Args:
+        module: A module read from HLO.
+
+    Raises:
+        ParseError: A text is invalid; the error has its position.
+    """
+    count, reader_of = 0, _READERS.get
+    read_stack_frames(module.preamble)
+    for computation in module:
+        for ins in computation:
+            for name, text in ins.extras:
+                reader = reader_of(name)
+                try:
+                    if reader is not None:
+                        reader(text)
+                    elif isinstance(text, Written):
+                        text.value  # noqa: B018  (reads it)
+                    else:
+                        continue
+                except ParseError as error:
+                    raise _placed(error, ins, text) from None
+                count += 1
+            if type(ins.op) is Constant:
+                count += _decode_constant(ins, ins.op)
+    return count
+
+
+def _decode_constant(ins: Instruction, op: Constant) -> int:
+    literal = op.literal
+    if literal.is_elided:
+        return 0
+    try:
+        literal.array(ins.type)
+    except ParseError as error:
+        raise _placed(error, ins, literal.written) from None
+    except UnsupportedError:  # no array is so large
+        return 0
+    return 1
+
+
+def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
+    """Return the error with its position in the module, if that is known."""
+    span = ins.span
+    if span is None:
+        return error
+    at = span.source.text.find(text, span.start, span.end)
+    return moved(error, span.source, at) if at >= 0 else error

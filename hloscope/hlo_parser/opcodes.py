@@ -35,14 +35,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import NODEFAULT, Struct
 
 from hloscope.hlo_parser.values import KINDS as VALUES, Kind
-from hloscope.ir import defaults_of
-from hloscope.lazy import lazy, pattern
-from hloscope.ops import ELEMENTWISE, NO_WINDOW, OPS, DotDimensions, Op
+from hloscope.ir import Op, defaults_of
+from hloscope.ops import ELEMENTWISE, NO_WINDOW, OPS, DotDimensions
+from hloscope.support.lazy import lazy, pattern
 
 if TYPE_CHECKING:
-    import hloscope.hlo_parser.replica_groups as groups
+    import hloscope.hlo_parser.devices as groups
 else:
-    groups = lazy("hloscope.hlo_parser.replica_groups")
+    groups = lazy("hloscope.hlo_parser.devices")
 
 _ROWS: Final = """
     parameter                | parameter                |                                      | any         |

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser.body import Texts, read_body
-from hloscope.hlo_parser.layout import in_lines
+from hloscope.hlo_parser.detection import explain, from_utf8, in_lines, refuse_zero, unpasted
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
-from hloscope.hlo_parser.pasted import unpasted
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
 from hloscope.hlo_parser.sections import (
@@ -24,19 +23,18 @@ from hloscope.hlo_parser.sections import (
     read_sections,
     read_tables,
 )
-from hloscope.hlo_parser.sniff import explain, from_utf8, refuse_zero
 from hloscope.ir import Body, Computation, Module, Type
-from hloscope.lazy import lazy, pattern
-from hloscope.limits import refuse_long_numbers
-from hloscope.source import Source, Span
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.limits import refuse_long_numbers
+from hloscope.support.source import Source, Span
 
 if TYPE_CHECKING:
     import hloscope.hlo_parser.instruction as instruction
-    import hloscope.hlo_parser.missing as missing
+    import hloscope.hlo_parser.scope as missing
     from hloscope.hlo_parser.instruction import Callees
 else:
     instruction = lazy("hloscope.hlo_parser.instruction")
-    missing = lazy("hloscope.hlo_parser.missing")
+    missing = lazy("hloscope.hlo_parser.scope")
 
 T = TypeVar("T")
 _HEADER: Final = pattern(r"HloModule\b")

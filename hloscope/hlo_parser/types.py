@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from hloscope.hlo_parser.attributes import near, part_end, shortened
-from hloscope.hlo_parser.scanner import fail
+from hloscope.hlo_parser.scanner import fail, near, part_end, shortened
 from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
@@ -24,8 +23,8 @@ from hloscope.ir import (
     TupleType,
     Type,
 )
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_NESTING
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_NESTING
 
 _ARRAY: Final = pattern(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
 _LAYOUT: Final = pattern(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")

@@ -15,10 +15,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.attributes import inside, split_list
-from hloscope.hlo_parser.scanner import fail
-from hloscope.lazy import pattern
-from hloscope.ops import ConvDimensions, Dims, Pairs, Window
+from hloscope.hlo_parser.scanner import fail, inside, split_list
+from hloscope.ir import Dims
+from hloscope.ops import ConvDimensions, Pairs, Window
+from hloscope.support.lazy import pattern
 
 
 class Kind(Struct, frozen=True):

@@ -13,21 +13,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.groups import UNKNOWN_COUNTS, DeviceCounts
-from hloscope.indexing.rules.build import has_dynamic_sizes, leaves, unknown
+from hloscope.indexing.access import UNKNOWN_COUNTS, Accesses, DeviceCounts, Precision
 from hloscope.indexing.rules.dependence import Reader, by_convention
-from hloscope.indexing.rules.registry import Direction, Instances, lookup, source_of
+from hloscope.indexing.rules.registry import (
+    Direction,
+    Instances,
+    has_dynamic_sizes,
+    leaves,
+    lookup,
+    source_of,
+    unknown,
+)
 from hloscope.ir import Instruction, TupleType
-from hloscope.lazy import lazy
 from hloscope.ops import OPS
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.indexing.layout as layout
-    from hloscope.indexing.rules import bounded, convolution
+    from hloscope.indexing.rules import convolution, dynamic
 else:
     layout = lazy("hloscope.indexing.layout")
-    bounded = lazy("hloscope.indexing.rules.bounded")
+    dynamic = lazy("hloscope.indexing.rules.dynamic")
     convolution = lazy("hloscope.indexing.rules.convolution")
 
 
@@ -123,7 +129,7 @@ def _apply_rule(
         # Rules see declared sizes; with sizes known at run time only, their maps may have too many
         # elements.
         if has_dynamic_sizes(ins):
-            return bounded.weakened(direction, ins, number, answer)
+            return dynamic.weakened(direction, ins, number, answer)
         return answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
@@ -143,7 +149,7 @@ def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances,
             every = tuple(found(ins, ins.op, output, reader(ins)))
             if not has_dynamic_sizes(ins):
                 return every
-            return tuple([replace(i, accesses=bounded.claimed_of(ins, i.accesses)) for i in every])
+            return tuple([replace(i, accesses=dynamic.claimed_of(ins, i.accesses)) for i in every])
     except (UnsupportedError, LookupError, ValueError, ZeroDivisionError):
         pass
     return tuple(

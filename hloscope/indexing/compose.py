@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
 from msgspec.structs import replace
 
-from hloscope.affine import Dim, Expr, Range, Runtime, Var, first_dims
+from hloscope.affine import (
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    as_sum,
+    bounds,
+    bounds_knowing,
+    first_dims,
+    largest_number,
+    linear,
+    postorder,
+    rebuild,
+)
 from hloscope.indexing.base import NEVER, M, MapBase
+from hloscope.indexing.simplify import simplify
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
+    Variable,
     renamed,
     substituted,
     substituted_constraints,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Composition of maps: apply one map, then another.
 
 
 def compose(first: M, second: M) -> M:
@@ -165,3 +192,200 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
         results=substituted(m.results, new),
         constraints=substituted_constraints(m.constraints, new) + conditions,
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Composition of maps whose results nest many divisions; only the outermost are simplified.
+#
+# Repeated reshapes and transposes wrap further divisions around the existing ones. The expressions
+# share their parts, so as a graph they grow by a few nodes per round. The simplifier writes
+# remainders out and sees them as trees, which grow much faster. So the parts inside the outermost
+# divisions become variables with the bounds of the parts. The maps are composed and simplified, and
+# the parts are substituted back. Only simplifications between distant levels are lost.
+
+
+DEEP: Final = 12
+"""Number of divisions above which a result is composed by its outermost divisions."""
+SMALL: Final = 2
+"""Number of divisions inside another one that are still simplified with it."""
+FLAT: Final = 2
+"""Number of divisions per term up to which a sum is long but not deep."""
+
+
+def is_deep(map: MapBase) -> bool:
+    """Does a result nest so many divisions that it is not simplified as a whole?"""
+    return any([e._divisions > DEEP and bool(_inner_parts(e)) for e in map.results])
+
+
+def compose_deep(first: M, second: M) -> M:
+    """Return the simplified composition of a deep map `first` and then `second`.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> text = "(d0) -> (d0 / 5, d0 mod 5), domain: d0 in [0, 99]"
+    >>> split, join = map(IndexingMap.parse, (
+    ...     text, "(d0, d1) -> (d0 * 5 + d1), domain: d0 in [0, 19], d1 in [0, 4]"))
+    >>> print(compose_deep(split, join))
+    (d0) -> (d0), domain: d0 in [0, 99]
+    """
+    rank = len(first.dims)
+    # Each distinct inner part becomes a new dimension, whose bounds are those of the part.
+    inner = list(dict.fromkeys([x for e in first.results for x in _inner_parts(e)]))
+    names: dict[Expr, Expr] = {x: Dim(rank + k) for k, x in enumerate(inner)}
+    # Constraints on deep expressions are kept apart, as they would be simplified as trees.
+    near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL]
+    far = [(e, i) for e, i in first.constraints if e._divisions > SMALL]
+    unknown = [Variable(i) for i in _bounds(first).of(inner)]
+    outer = first.with_(
+        dims=(*first.dims, *unknown),
+        results=[_with_names(e, names) for e in first.results],
+        constraints=near,
+    )
+    written, kept = _composed_with(outer, second, [*inner, *[e for e, _ in far]])
+    inner = kept[: len(inner)]
+    far = [(e, i) for e, (_, i) in zip(kept[len(inner) :], far, strict=True)]
+    found = simplify(written)
+    if found.is_known_empty:
+        return found.with_(dims=found.dims[:rank])
+    # The composed map has no other use of the new dimensions, so they are replaced by their parts.
+    back: dict[Var, Expr] = {Dim(rank + k): x for k, x in enumerate(inner)}
+    sums: dict[Expr, Expr] = dict(zip(back, inner, strict=True))
+    results = [
+        _chosen_form(old, new, found, sums)
+        for old, new in zip(written.results, found.results, strict=True)
+    ]
+    # Bounds that simplification derived for a part become constraints, so that they are not lost.
+    narrowed: list[Constraint] = [
+        (x, new.interval)
+        for x, old, new in zip(inner, unknown, found.dims[rank:], strict=True)
+        if new.interval != old.interval
+    ]
+    map = found.with_(
+        dims=found.dims[:rank],
+        runtime=[renamed(v, back) for v in found.runtime],
+        results=substituted(results, back),
+        constraints=substituted_constraints(found.constraints, back) + far + narrowed,
+    )
+    map.mark_simplified()
+    return map
+
+
+def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
+    """Return the composition, and the expressions `others` of `first` in its variables.
+
+    Composition renumbers range and runtime variables and merges equal runtime variables. So the
+    other expressions are passed through `second` as additional results.
+    """
+    if not (first.ranges or first.runtime):
+        return compose(first, second), [*others]
+    rank = len(second.dims)
+    more = first.with_(results=[*first.results, *others])
+    passed: list[Expr] = [Dim(rank + k) for k in range(len(others))]
+    handing = second.with_(
+        dims=[*second.dims, *[Variable(Interval.EVERYTHING)] * len(others)],
+        results=[*second.results, *passed],
+    )
+    both = compose(more, handing)
+    count = len(second.results)
+    return both.with_(results=both.results[:count]), [*both.results[count:]]
+
+
+def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Expr]) -> Expr:
+    """Return the simplified form, unless it is larger or has weaker bounds.
+
+    A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
+    bounds and add terms in each round.
+    """
+    box = where.box
+    if simple is written or largest_number(simple) > largest_number(written):
+        return written
+    if _number_of_terms(simple, inner) > _number_of_terms(written, inner):
+        return written
+    return simple if bounds(written, box).contains(bounds(simple, box)) else written
+
+
+def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
+    """Count the terms of all sums of `e`, with names replaced by the sums in `inner`."""
+    sums = [x for x in postorder(e) if isinstance(x, Sum)]
+    return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
+
+
+def _inner_parts(e: Expr) -> list[Expr]:
+    """Return the parts that are replaced by variables: numerators that nest many divisions."""
+    found = []
+    for t, _ in as_sum(e)[0]:
+        if t._divisions > SMALL + 1:
+            x = _numerator(t)
+            if x is None:
+                found.append(t)
+            elif any([u._divisions > FLAT for u, _ in as_sum(x)[0]]):
+                found.append(x)
+    return found
+
+
+def _numerator(t: Expr) -> Expr | None:
+    return t.num if isinstance(t, FloorDiv | Mod | CeilDiv) and type(t.den) is Const else None
+
+
+def _with_names(e: Expr, names: dict[Expr, Expr]) -> Expr:
+    """Return the expression with names in place of inner parts."""
+    terms, const = as_sum(e)
+    named: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        x = _numerator(t)
+        if x is None or x not in names:
+            named.append((names.get(t, t), c))
+        else:
+            named.append((rebuild(t, lambda y: names.get(y, y)), c))
+    return linear(*named, (const, 1))
+
+
+class _Bounds:
+    """Bounds of expressions on the domain of a map; each is computed once."""
+
+    def __init__(self, box: dict[Var, Interval], constraints: Sequence[Constraint]) -> None:
+        self._box, self._known = box, dict[Expr, Interval]()
+        self._facts = {as_sum(e)[0]: _bounds_of_terms(i, e) for e, i in constraints}
+
+    def of(self, roots: Sequence[Expr]) -> list[Interval]:
+        """Return the bounds of each expression."""
+        return bounds_knowing(self._known, roots, self._box, self._by_facts)
+
+    def _by_facts(self, e: Sum, found: Interval) -> Interval:
+        """Tighten the bounds of a sum that has all terms of a constraint, and perhaps others."""
+        coefficients = dict(e.terms)
+        for fact, interval in self._facts.items():
+            if len(fact) > len(coefficients) or any([coefficients.get(t) != c for t, c in fact]):
+                continue
+            inside = {t for t, _ in fact}
+            total = interval + Interval(e.const, e.const)
+            for t, c in e.terms:
+                if t not in inside:
+                    total = total + self._known[t] * c
+            found = found & total
+        return found
+
+
+def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
+    """Return the bounds of the terms of `e` without its constant, given the bounds of `e`."""
+    return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
+
+
+def _bounds(map: MapBase) -> _Bounds:
+    runtime = tuple([v.interval for v in map.runtime])
+    dims = tuple([v.interval for v in map.dims])
+    ranges = tuple([v.interval for v in map.ranges])
+    return _bounds_of_domain(dims, ranges, runtime, map.constraints)
+
+
+# The maps of one chain of reshapes have the same few domains and share deep parts.
+@lru_cache(maxsize=8)
+def _bounds_of_domain(
+    dims: tuple[Interval, ...],
+    ranges: tuple[Interval, ...],
+    runtime: tuple[Interval, ...],
+    constraints: tuple[Constraint, ...],
+) -> _Bounds:
+    box: dict[Var, Interval] = {Dim(k): i for k, i in enumerate(dims)}
+    box |= {Range(k): i for k, i in enumerate(ranges)}
+    box |= {Runtime(k): i for k, i in enumerate(runtime)}
+    return _Bounds(box, constraints)

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-import hloscope.indexing.enumerated as enumerated
+import hloscope.indexing.evaluate as enumerated
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -33,9 +33,9 @@ from hloscope.affine import (
 )
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M, MapBase
+from hloscope.indexing.claims import index_variables
 from hloscope.indexing.evaluate import Point, points
-from hloscope.indexing.exact import runtime_keys, system_of
-from hloscope.indexing.reads import index_variables
+from hloscope.indexing.proofs import runtime_keys, system_of
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.transform import dims_to_ranges
 from hloscope.indexing.variables import (

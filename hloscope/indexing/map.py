@@ -11,28 +11,28 @@ from hloscope.indexing.compose import compose
 from hloscope.indexing.simplify import MapTrace, simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.variables import Constraint, RuntimeVariable, below
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.indexing.evaluate as values
-    import hloscope.indexing.exact as exact
     import hloscope.indexing.inverse as inverses
     import hloscope.indexing.markup as markup
+    import hloscope.indexing.proofs as exact
     import hloscope.indexing.proofs as proofs
     import hloscope.indexing.sets as sets
-    import hloscope.indexing.tiles.exact as tiles
+    import hloscope.indexing.tiles as tiles
     import hloscope.indexing.transform as transform
-    from hloscope.arrays import Bools, Ints
     from hloscope.indexing.evaluate import Arrays, Index, Point
     from hloscope.indexing.sets import IndexSet, Side
-    from hloscope.indexing.tiles.exact import ExactTiles
+    from hloscope.indexing.tiles import ExactTiles
+    from hloscope.support.arrays import Bools, Ints
 else:
-    exact = lazy("hloscope.indexing.exact")
+    exact = lazy("hloscope.indexing.proofs")
     inverses = lazy("hloscope.indexing.inverse")
     markup = lazy("hloscope.indexing.markup")
     proofs = lazy("hloscope.indexing.proofs")
     sets = lazy("hloscope.indexing.sets")
-    tiles = lazy("hloscope.indexing.tiles.exact")
+    tiles = lazy("hloscope.indexing.tiles")
     transform = lazy("hloscope.indexing.transform")
     values = lazy("hloscope.indexing.evaluate")
 

@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Var, as_sum, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
+from hloscope.indexing.claims import running
 from hloscope.indexing.counts import card, card_bounds, with_values
 from hloscope.indexing.evaluate import CHUNK, Index, Point, points
-from hloscope.indexing.exact import prove_empty, system_of
-from hloscope.indexing.proofs import prove_implies
-from hloscope.indexing.reads import running
+from hloscope.indexing.proofs import prove_empty, prove_implies, system_of
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.transform import dims_to_ranges, remove_unused
 from hloscope.indexing.variables import (

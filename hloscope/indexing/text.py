@@ -36,9 +36,9 @@ from hloscope.affine import (
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_long_numbers
-from hloscope.source import Source, Span
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import refuse_long_numbers
+from hloscope.support.source import Source, Span
 
 KNOWN_EMPTY: Final = "KNOWN EMPTY"
 UNDEFINED: Final = "UNDEFINED"

@@ -11,28 +11,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from hloscope.arrays import np
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.interpreter.plan import Plan, Plans, run
 from hloscope.interpreter.values import (
+    PROCESS,
     Array,
     EvaluationError,
     Place,
     Token,
+    UserFunction,
     Value,
+    World,
     check_evaluable,
     dtype_of,
     each_leaf,
     fits,
     limited,
-    plain,
+    plain_value,
     unlike,
 )
-from hloscope.interpreter.world import PROCESS, UserFunction, World
 from hloscope.ir import Computation, ElementType, Module, QuantizedType, TensorType, TupleType, Type
-from hloscope.limits import MAX_BYTES
-from hloscope.locks import shared_lock
-from hloscope.walks import nested
+from hloscope.support.arrays import np
+from hloscope.support.limits import MAX_BYTES
+from hloscope.support.system import shared_lock
+from hloscope.support.walks import nested
 
 _MOST_CACHED: Final = 4
 """Maximum number of cached plans of one computation: one for each thread or set of limits."""
@@ -224,7 +226,7 @@ def evaluate(
     if all([_is_exactly(v, e) for v, e in zip(results, exact, strict=True)]):
         return results
     check_results(results, computation)
-    return tuple(map(plain, results))
+    return tuple(map(plain_value, results))
 
 
 def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:

@@ -20,10 +20,17 @@ from msgspec.structs import replace
 
 from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.values import EvaluationError, Value, limited
-from hloscope.interpreter.world import PROCESS, Trail, UserFunction, World
+from hloscope.interpreter.values import (
+    PROCESS,
+    EvaluationError,
+    Trail,
+    UserFunction,
+    Value,
+    World,
+    limited,
+)
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.limits import MAX_BYTES
+from hloscope.support.limits import MAX_BYTES
 
 INFEED: Final = "infeed"
 """Key of `World.extra`: queue of the values that `infeed` returns, each a tuple of arrays."""

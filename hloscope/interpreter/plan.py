@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion import PRODUCTS, elements_read, leaf_types, multiplications
-from hloscope.interpreter.liveness import needed
-from hloscope.interpreter.ownership import is_alone
 from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, Writing, kernel
 from hloscope.interpreter.straight import (
     BINARY,
@@ -26,10 +24,17 @@ from hloscope.interpreter.straight import (
     WRITING,
     Entry,
     Straight,
+    needed,
     straight,
 )
-from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import (
+    EvaluationError,
+    Value,
+    World,
+    byte_size,
+    check_evaluable,
+    is_alone,
+)
 from hloscope.ir import (
     Computation,
     Instruction,
@@ -64,7 +69,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
-from hloscope.source import Span
+from hloscope.support.source import Span
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000

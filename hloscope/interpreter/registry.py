@@ -1,8 +1,9 @@
-"""Registry of the functions that evaluate ops.
+"""Registry of the functions that evaluate ops, and the table of the ops that have one.
 
-A *maker* inspects one instruction, once, and returns its *kernel*: a function from the operands'
-values to the value of the instruction.  So whatever does not depend on values is computed before
-a loop begins.  The value of an instruction with several results is a tuple.
+Table of the ops that the interpreter evaluates.
+
+>>> next(row for row in coverage() if row.op == "transpose")
+Coverage(op='transpose', is_evaluated=True)
 """
 
 from __future__ import annotations
@@ -25,9 +26,19 @@ from hloscope.ir import (
     Type,
     backend_config,
 )
+from hloscope.ops import OPS, Call, Fusion, Parameter, Return
 
 if TYPE_CHECKING:
-    from hloscope.interpreter.world import World
+    from hloscope.interpreter.values import World
+
+
+# --------------------------------------------------------------------------------------------------
+# Registry of the functions that evaluate ops.
+#
+# A *maker* inspects one instruction, once, and returns its *kernel*: a function from the operands'
+# values to the value of the instruction.  So whatever does not depend on values is computed before
+# a loop begins.  The value of an instruction with several results is a tuple.
+
 
 Kernel: TypeAlias = Callable[..., Value]
 """Function from the operands' values to the instruction's value.
@@ -176,15 +187,10 @@ ADAPTERS: Final[dict[Concern, Adapter]] = {}
 """Functions that wrap the maker of an instruction whose types have the property."""
 FAMILIES: Final = (
     "calls.custom_call",
-    "calls.dynamic",
     "calls.gpu",
-    "calls.known",
     "calls.lapack",
-    "ops.asynchronous",
     "ops.batch_norm",
-    "ops.bounded",
     "ops.checking",
-    "ops.chlo",
     "ops.collectives",
     "ops.contraction",
     "ops.control",
@@ -193,12 +199,8 @@ FAMILIES: Final = (
     "ops.elementwise",
     "ops.gather_scatter",
     "ops.linalg",
-    "ops.mixed_precision",
     "ops.mlir_dialects",
-    "ops.observing",
     "ops.partition",
-    "ops.permute",
-    "ops.programs",
     "ops.quantize",
     "ops.random",
     "ops.reduction",
@@ -298,3 +300,26 @@ def kernel(ins: Instruction, world: World) -> Kernel:
         if concern in concerned:
             maker = ADAPTERS[concern](maker, ins)
     return maker(ins.op, Site(ins, world))
+
+
+# --------------------------------------------------------------------------------------------------
+# Table of the ops that the interpreter evaluates.
+
+
+_BY_THE_PLAN: Final = frozenset((Call, Fusion, Parameter, Return))
+"""Ops without kernels, which the plan evaluates itself."""
+
+
+class Coverage(NamedTuple):
+    """Name of an op, and whether it can be evaluated."""
+
+    op: str
+    is_evaluated: bool
+
+
+def coverage() -> tuple[Coverage, ...]:
+    """Return one row for each op, sorted by name."""
+    load_families()
+    return tuple(
+        Coverage(name, cls in MAKERS or cls in _BY_THE_PLAN) for name, cls in sorted(OPS.items())
+    )

@@ -1,40 +1,64 @@
-"""Straight-line programs: a plan with its calls inlined and its constants folded.
-
-The decisions of every evaluation are made once: how many operands a kernel takes and from where,
-which slots are free afterwards, and whether an operand is read for the last time, so that the
-kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of known tuples
-by the values they were built from, and pure steps on constants by their values.  A plan that is
-recursive or too long has no such program and is evaluated with a stack of calls.
-"""
+"""Straight-line programs: a plan of live instructions, with inlined calls and folded constants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from hloscope.arrays import np
-from hloscope.interpreter.liveness import PURE
 from hloscope.interpreter.registry import Moving, Refusal, Writing
-from hloscope.ir import Instruction, Op, TensorType, Type
+from hloscope.ir import Computation, Instruction, Op, TensorType, Type, captured
 from hloscope.ops import (
     ELEMENTWISE,
+    OPS,
     AddDependency,
     Broadcast,
     BroadcastInDim,
+    Call,
+    Case,
     Constant,
+    CustomCall,
     Domain,
+    Fusion,
     GetTupleElement,
     OptimizationBarrier,
+    Parameter,
     Reshape,
+    Result,
+    Return,
     Transpose,
     Tuple,
+    While,
+    batch_norm,
+    contraction,
+    convolution,
+    dynamic,
+    elementwise,
+    gather_scatter,
+    linalg,
+    quantize,
+    reduction,
+    shape,
+    slicing,
+    windows,
 )
+from hloscope.support.arrays import np
 
 if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan, Step
+
+
+# --------------------------------------------------------------------------------------------------
+# Straight-line programs: a plan with its calls inlined and its constants folded.
+#
+# The decisions of every evaluation are made once: how many operands a kernel takes and from where,
+# which slots are free afterwards, and whether an operand is read for the last time, so that the
+# kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of known
+# tuples by the values they were built from, and pure steps on constants by their values.  A plan
+# that is recursive or too long has no such program and is evaluated with a stack of calls.
+
 
 _MOST_STEPS: Final = 50_000
 """Maximum number of steps of a straight-line program; a longer plan keeps its calls."""
@@ -420,3 +444,52 @@ def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
     if mode == MANY and len(operands) == 1:
         mode, first = UNARY, operands[0]
     return Row(mode, kernel, first, second, entry.target, freed, entry)
+
+
+# --------------------------------------------------------------------------------------------------
+# The instructions of a computation that affect its results or have side effects.
+
+
+_FAMILIES: Final = (
+    batch_norm, contraction, convolution, dynamic, elementwise, gather_scatter, linalg, quantize,
+    reduction, shape, slicing, windows,
+)  # fmt: skip
+PURE: Final[frozenset[type[Op]]] = frozenset(
+    cls for cls in OPS.values() if cls.__module__ in {family.__name__ for family in _FAMILIES}
+) | {Call, Case, Fusion, While}
+"""Ops without side effects: results depend only on operands and called computations."""
+STRUCTURE: Final = (GetTupleElement, Result, Tuple)
+_ASSERTIONS: Final = "check."
+"""Prefix of custom-call targets that compare values and stop the program if they differ."""
+_CALLING: Final = (Call, Case, Fusion, While)
+
+
+def needed(computation: Computation, functions: Collection[str] = ()) -> frozenset[Instruction]:
+    """Return the instructions that are returned, have side effects, or are read by such ones.
+
+    Calls, branches and loops count as side effects.  Values that regions capture count as read.
+
+    Args:
+        computation: The computation that holds the instructions.
+        functions: Targets of custom calls that count as side effects even if the program declares
+            none.
+    """
+    found: set[Instruction] = {computation.root}
+    # Users come after the values they read.  In reverse order, all users of an instruction have
+    # been decided before it, so one pass is enough.
+    for ins in reversed(computation.instructions):
+        if ins in found or not _may_be_left_out(ins, functions):
+            found.add(ins)
+            found.update(ins.operands)
+            found.update(captured(ins))
+    return frozenset(found)
+
+
+def _may_be_left_out(ins: Instruction, functions: Collection[str]) -> bool:
+    if isinstance(ins.op, CustomCall):
+        target = ins.op.call_target_name
+        fails = target.startswith(_ASSERTIONS) or target in functions
+        return not ins.op.has_side_effect and not fails
+    if isinstance(ins.op, (*_CALLING, Parameter, Return)):
+        return False
+    return type(ins.op) in PURE or isinstance(ins.op, STRUCTURE)

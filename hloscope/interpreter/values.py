@@ -1,22 +1,22 @@
-"""Values of the interpreter: numpy arrays, tuples of values, tokens.
-
-A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`); a quantized tensor
-holds its storage integers.  The array has the actual shape, also where the type has unknown sizes.
-Kernels never write to an array that another value may share.
-"""
+"""Values of the interpreter, arrays and tuples of arrays, and the world of one evaluation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from hloscope.arrays import np
-from hloscope.errors import HloscopeError, UnsupportedError
+from msgspec import Struct, field
+from numpy.lib.stride_tricks import as_strided
+
+from hloscope.errors import HloscopeError, Spell, UnsupportedError, plain
 from hloscope.ir import (
+    Computation,
     ElementType,
+    Instruction,
     QuantizedType,
     TensorType,
     TokenType,
@@ -25,8 +25,17 @@ from hloscope.ir import (
     UnrankedTensorType,
     numpy_dtype,
 )
-from hloscope.limits import MAX_BYTES, refuse_no_array
-from hloscope.walks import nested
+from hloscope.support.arrays import np
+from hloscope.support.limits import MAX_BYTES, refuse_no_array
+from hloscope.support.walks import nested
+
+# --------------------------------------------------------------------------------------------------
+# Values of the interpreter: numpy arrays, tuples of values, tokens.
+#
+# A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`); a quantized
+# tensor holds its storage integers.  The array has the actual shape, also where the type has
+# unknown sizes. Kernels never write to an array that another value may share.
+
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -118,7 +127,7 @@ at most 1,000 are allowed [max_bytes]
         raise EvaluationError(message, rule="max_bytes")
 
 
-def plain(value: Value) -> Value:
+def plain_value(value: Value) -> Value:
     """Return the value with the spare memory of bounded arrays removed (`ops.bounded`).
 
     >>> plain((TOKEN, ()))
@@ -232,3 +241,128 @@ def unlike(value: Value, type_: Type) -> str:
             return "" if isinstance(value, Token) else "it is not a token"
         case _:
             return ""
+
+
+# --------------------------------------------------------------------------------------------------
+# `World`: limits, devices, callbacks and counters of one evaluation.
+
+
+UserFunction = Callable[..., Any]
+
+PROCESS: Final = "process"
+"""Key of `World.extra`: the process of a grid that the world belongs to."""
+
+
+class Trail(Protocol):
+    """Callbacks that follow which called computations an evaluation is in."""
+
+    def enter(self, ins: Instruction, number: int) -> None:
+        """Called when a function or region of `ins` begins: number `number` of `ins.calls`."""
+
+    def leave(self) -> None:
+        """Called when the most recently entered computation ends."""
+
+
+class World(Struct):
+    """The context of one evaluation.
+
+    Attributes:
+        functions: Computations by name, for ops that name them.
+        attributes: Attributes of the module, `(name, text)` as written, such as meshes.
+        custom_calls: Python functions by the target of the custom call that they implement.
+        max_steps: Maximum number of evaluated instructions; each loop iteration counts.
+        max_bytes: Maximum size of one array in bytes, temporaries included.
+        max_flops: Maximum number of operations on elements; small instructions are not counted.
+        steps: Number of instructions evaluated so far.
+        flops: Number of operations counted so far; counted only if `max_flops` is set.
+        replica: Number of this replica.
+        partition: Number of this partition.
+        watch: Called with every instruction and its value.
+        trail: Called for every computation that is entered and left.
+        on_step: Called every 64 steps or so with the number of steps, for a progress display.
+        extra: State of op families for this evaluation, by a key of the family.
+        spell: Function that writes types in the language of the program.
+    """
+
+    functions: Mapping[str, Computation] = field(default_factory=dict)
+    attributes: tuple[tuple[str, str], ...] = ()
+    custom_calls: Mapping[str, UserFunction] = field(default_factory=dict)
+    max_steps: int | None = None
+    max_bytes: int = MAX_BYTES
+    max_flops: int | None = None
+    steps: int = 0
+    flops: int = 0
+    replica: int = 0
+    partition: int = 0
+    watch: Callable[[Instruction, Value], None] | None = None
+    trail: Trail | None = None
+    on_step: Callable[[int], None] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    spell: Spell = plain
+
+
+# --------------------------------------------------------------------------------------------------
+# Test for arrays that nothing else refers to, whose memory may be overwritten.
+#
+# The evaluation knows when it reads a value for the last time, but not what else refers to it: a
+# caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference, and a view
+# refers to its base array, so the reference count answers exactly.  On interpreters without a
+# reliable count, no array is ever reused.
+
+
+def _no_count(_: object) -> int:
+    return -1
+
+
+def _counts_references() -> bool:
+    """Does the interpreter count every reference of every thread in one number?"""
+    is_cpython = sys.implementation.name == "cpython"
+    return is_cpython and getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+_references: Final[Callable[[object], int]] = sys.getrefcount if _counts_references() else _no_count
+
+
+def _alone() -> int:
+    """Reference count of an object that only a list holds; -2 where counts are unreliable."""
+    held: list[object] = [bytearray(1)]
+    count = _references(held[0])
+    other = held[0]
+    # A second reference must raise the count by exactly one, otherwise counts mean nothing here.
+    return count if _references(held[0]) == count + 1 and other is held[0] else -2
+
+
+_ALONE: Final = _alone()
+
+
+def is_alone(held: list[Any], place: int) -> bool:
+    """Is `held[place]` an array with its own writable memory that only the list refers to?
+
+    >>> held = [np.zeros(3)]
+    >>> is_alone(held, 0)
+    True
+    >>> view = held[0][1:]
+    >>> is_alone(held, 0)
+    False
+    """
+    if _references(held[place]) != _ALONE or type(held[place]) is not np.ndarray:
+        return False
+    flags = held[place].flags
+    return bool(flags.owndata and flags.writeable)
+
+
+# --------------------------------------------------------------------------------------------------
+# Strided views of arrays of any element type.
+
+
+def strided(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """Return a read-only view of `x` with other strides, in bytes.
+
+    Numpy's own function does not accept all registered types.
+
+    >>> import numpy as np
+    >>> strided(np.arange(4), (3, 2), (8, 8)).tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """
+    raw = x.view(f"V{x.itemsize}")
+    return as_strided(raw, shape, strides, writeable=False).view(x.dtype)

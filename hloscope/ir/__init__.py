@@ -1,15 +1,19 @@
 """Types, layouts, and the graph of instructions that all front ends produce."""
 
 from hloscope.ir.arrays import (
+    MOST_WRITTEN as MOST_WRITTEN,
     Array as Array,
+    Bytes as Bytes,
+    ComputedLiteral as ComputedLiteral,
+    Literal as Literal,
     Value as Value,
+    array_bytes as array_bytes,
+    four_digits as four_digits,
     numpy_dtype as numpy_dtype,
-)
-from hloscope.ir.by_op import ByOp as ByOp
-from hloscope.ir.called import (
-    CalledValue as CalledValue,
-    called_value as called_value,
-    uncalled as uncalled,
+    padded_elements as padded_elements,
+    size_text as size_text,
+    storage_bits as storage_bits,
+    tiled_sizes as tiled_sizes,
 )
 from hloscope.ir.floats import (
     FORMATS as FORMATS,
@@ -23,34 +27,34 @@ from hloscope.ir.graph import (
     Computation as Computation,
     Instruction as Instruction,
     Module as Module,
+    Uses as Uses,
     captured as captured,
     captures as captures,
+    inside_out as inside_out,
+    neighbourhood as neighbourhood,
     of_last as of_last,
     operand_type_ids as operand_type_ids,
+    to_networkx as to_networkx,
+    topological_order as topological_order,
+    users as users,
     value_types as value_types,
 )
-from hloscope.ir.literal import (
-    MOST_WRITTEN as MOST_WRITTEN,
-    ComputedLiteral as ComputedLiteral,
-    Literal as Literal,
-)
 from hloscope.ir.op import (
+    ByOp as ByOp,
+    CalledValue as CalledValue,
     Callee as Callee,
     IncompatibleTypesError as IncompatibleTypesError,
     InferenceError as InferenceError,
     NotInferredError as NotInferredError,
     Op as Op,
     Signature as Signature,
+    Written as Written,
+    backend_config as backend_config,
+    called_value as called_value,
     defaults_of as defaults_of,
-)
-from hloscope.ir.sizes import (
-    Bytes as Bytes,
-    array_bytes as array_bytes,
-    four_digits as four_digits,
-    padded_elements as padded_elements,
-    size_text as size_text,
-    storage_bits as storage_bits,
-    tiled_sizes as tiled_sizes,
+    frontend_attributes as frontend_attributes,
+    uncalled as uncalled,
+    value_of as value_of,
 )
 from hloscope.ir.types import (
     ELEMENT_TYPES as ELEMENT_TYPES,
@@ -72,18 +76,4 @@ from hloscope.ir.types import (
     VectorType as VectorType,
     compatible as compatible,
     compatible_elements as compatible_elements,
-)
-from hloscope.ir.views import (
-    Uses as Uses,
-    inside_out as inside_out,
-    neighbourhood as neighbourhood,
-    to_networkx as to_networkx,
-    topological_order as topological_order,
-    users as users,
-)
-from hloscope.ir.written import (
-    Written as Written,
-    backend_config as backend_config,
-    frontend_attributes as frontend_attributes,
-    value_of as value_of,
 )

@@ -1,13 +1,30 @@
-"""Base class of ops: a name, type rules and, in subclasses, parameters."""
+"""Base class of ops, tables by op class, values inside called computations."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol, dataclass_transform
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
+from weakref import WeakValueDictionary
 
 from msgspec import NODEFAULT, Struct, StructMeta
 
 from hloscope.errors import VerifyError
+from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType, Type, compatible
+from hloscope.support.system import shared_lock
+
+# --------------------------------------------------------------------------------------------------
+# Base class of ops: a name, type rules and, in subclasses, parameters.
 
 
 class Callee(Protocol):
@@ -123,3 +140,149 @@ def defaults_of(cls: type[Op]) -> dict[str, Any]:
     names, defaults = cls.__struct_fields__, cls.__struct_defaults__
     required = (NODEFAULT,) * (len(names) - len(defaults))
     return dict(zip(names, required + defaults, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# Tables by op class, in which an entry holds for subclasses too.
+
+
+T = TypeVar("T")
+
+
+class ByOp(Generic[T]):
+    """A table with one entry for each op class.
+
+    >>> from hloscope.ops import Reshape, Transpose
+    >>> names = ByOp[str]()
+    >>> names.add(Op)("any op"), names.add(Reshape, Transpose)("moves")
+    ('any op', 'moves')
+    >>> names.find(Transpose((0,)))
+    'moves'
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[type[Op], T] = {}
+
+    def add(self, *classes: type[Op]) -> Callable[[T], T]:
+        """Return a decorator that enters something for these classes."""
+
+        def register(what: T) -> T:
+            self._known.update(dict.fromkeys(classes, what))
+            return what
+
+        return register
+
+    def find(self, op: Op) -> T | None:
+        """Return the entry of the op's class or of its nearest base class; `None` without one."""
+        known = self._known
+        return next((known[cls] for cls in type(op).__mro__ if cls in known), None)
+
+
+# --------------------------------------------------------------------------------------------------
+# Values inside a called computation, distinguished by the call.
+
+
+class CalledValue(Instruction):
+    """A value inside a computation, as one call of it computes it.
+
+    Two calls of one function compute two values of each of its instructions, which runtime
+    variables
+    have to distinguish.  `called_value` makes one object for each value of each call.
+
+    Attributes:
+        value: The instruction, or a `CalledValue` if the computation makes a call in turn.
+        call: The calling instruction.
+        first: Operand number that is the computation's first parameter; distinguishes branches.
+        instruction: The instruction itself, apart from any call.
+    """
+
+    __slots__ = ("__weakref__", "call", "first", "instruction", "value")
+
+    def __init__(self, value: Instruction, call: Instruction, first: int) -> None:
+        self.value: Final = value
+        self.call: Final = call
+        self.first: Final = first
+        self.instruction: Final[Instruction] = uncalled(value)
+        it = self.instruction
+        super().__init__(f"{it.name} in {call.name}", it.type, it.op, it.operands, it.calls)
+
+
+_Called: TypeAlias = WeakValueDictionary[tuple[Instruction, Instruction, int], CalledValue]
+_CALLED: Final[_Called] = WeakValueDictionary()
+_LOCK: Final = shared_lock()
+
+
+def called_value(value: Instruction, call: Instruction, first: int = 0) -> CalledValue:
+    """Return the value of a called computation as one call computes it; always the same object.
+
+    >>> from hloscope.ir import TupleType
+    >>> from hloscope.ops import Parameter
+    >>> value, call = [Instruction(name, TupleType(()), Parameter(0)) for name in "kc"]
+    >>> called_value(value, call).name, called_value(value, call) is called_value(value, call)
+    ('k in c', True)
+    """
+    # Weak references: an entry lives as long as its value is in use.  Identity matters, because
+    # instructions compare by identity.
+    key = (value, call, first)
+    with _LOCK:
+        known = _CALLED.get(key)
+        if known is None:
+            known = _CALLED[key] = CalledValue(value, call, first)
+        return known
+
+
+def uncalled(value: Instruction) -> Instruction:
+    """Return the instruction that computes a value, whatever call it belongs to."""
+    return value.instruction if isinstance(value, CalledValue) else value
+
+
+# --------------------------------------------------------------------------------------------------
+# Attributes whose text has a value, which the front end that wrote it reads on demand.
+
+
+_CONFIGS: Final = ("mhlo.backend_config", "backend_config")
+_FRONTEND: Final = ("mhlo.frontend_attributes", "frontend_attributes")
+
+
+class Written(str):
+    """Text of an attribute, as its language writes it."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Any:
+        """Value of the attribute as a Python object; `None` if it is not known."""
+        return None
+
+
+def value_of(texts: Iterable[tuple[str, str]], name: str) -> Any:
+    """Return the value of an attribute in settings or extras; `None` if it is absent."""
+    text = dict(texts).get(name)
+    return text.value if isinstance(text, Written) else None
+
+
+def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
+    """Return the entries of a backend config; empty if there is none.
+
+    Args:
+        texts: Settings and extras of an instruction.
+    """
+    written = [pair for group in texts for pair in group]
+    for name in _CONFIGS:
+        found = value_of(written, name)
+        if isinstance(found, Mapping) and found:
+            return found
+    return {}
+
+
+def frontend_attributes(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
+    """Return the entries of frontend attributes, in the spelling of either language; may be empty.
+
+    Args:
+        texts: Settings and extras of an instruction, or extras of a module.
+    """
+    found: dict[str, Any] = {}
+    for name, text in (pair for group in texts for pair in group):
+        if name in _FRONTEND and isinstance(text, Written) and isinstance(text.value, Mapping):
+            found |= text.value
+    return found

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from hloscope.errors import UnsupportedError
-from hloscope.limits import Nested
+from hloscope.support.limits import Nested
 
 Dims: TypeAlias = tuple[int, ...]
 

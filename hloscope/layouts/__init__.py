@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.layouts.cute import (
@@ -12,19 +12,17 @@ if TYPE_CHECKING:
     )
     from hloscope.layouts.digits import (
         Digits as Digits,
+        Mode as Mode,
+        Strided as Strided,
         digits_of as digits_of,
+        divisors as divisors,
         form_of as form_of,
+        supposed as supposed,
     )
     from hloscope.layouts.linear import (
         LinearLayout as LinearLayout,
         Side as Side,
         linear_of as linear_of,
-    )
-    from hloscope.layouts.strided import (
-        Mode as Mode,
-        Strided as Strided,
-        divisors as divisors,
-        supposed as supposed,
     )
     from hloscope.layouts.sums import (
         Iterators as Iterators,

@@ -18,9 +18,9 @@ from msgspec import Struct
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, below, prove_equal
-from hloscope.layouts.strided import Mode, Strided
+from hloscope.layouts.digits import Mode, Strided
 from hloscope.layouts.sums import separated
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 MOST_NESTING: Final = 64

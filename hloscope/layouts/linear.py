@@ -1,27 +1,28 @@
-"""Triton's linear layouts: from bits of register, lane, warp and block to bits of an index.
-
-A layout is linear over the field of two elements: `L(a xor b) = L(a) xor L(b)`, so the images of
-the powers of two, its bases, determine it. Composition, inverse and kernel are matrix algebra.
-
-Source: Triton `LinearLayout.h`; Zhou et al., "Linear Layouts".
-"""
+"""Triton's linear layouts: from bits of register, lane, warp and block to bits of an index."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
-from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
-from hloscope.layouts import binary
-from hloscope.layouts.binary import Columns
 from hloscope.layouts.sums import refuse_unbounded
+from hloscope.support.arrays import np
+
+# --------------------------------------------------------------------------------------------------
+# Triton's linear layouts: from bits of register, lane, warp and block to bits of an index.
+#
+# A layout is linear over the field of two elements: `L(a xor b) = L(a) xor L(b)`, so the images of
+# the powers of two, its bases, determine it. Composition, inverse and kernel are matrix algebra.
+#
+# Source: Triton `LinearLayout.h`; Zhou et al., "Linear Layouts".
+
 
 MOST_BITS: Final = 62
 """Maximum number of bits of all inputs, and of all outputs."""
@@ -107,7 +108,7 @@ class LinearLayout(Struct, frozen=True):
     @property
     def rank(self) -> int:
         """Return the number of independent bits of the outputs."""
-        return binary.rank(self.columns)
+        return rank(self.columns)
 
     @property
     def is_injective(self) -> bool:
@@ -139,7 +140,7 @@ class LinearLayout(Struct, frozen=True):
         >>> layout.kernel()
         ({'lane': 2}, {'lane': 5})
         """
-        return tuple([self._inputs(bits) for bits in binary.kernel(self.columns)])
+        return tuple([self._inputs(bits) for bits in kernel(self.columns)])
 
     def _inputs(self, bits: int) -> dict[str, int]:
         """Return the inputs with these bits, one after another; zeros are left out."""
@@ -185,7 +186,7 @@ class LinearLayout(Struct, frozen=True):
             what = "one to one" if not self.is_injective else "onto"
             raise UnsupportedError(f"no inverse: the layout is not {what}")
         outs = tuple([(side.name, 1 << len(side.bases)) for side in self.ins])
-        rows = iter(binary.inverse(self.columns))
+        rows = iter(inverse(self.columns))
         ins = []
         for name, size in self.outs:
             found = [self._inputs(next(rows)) for _ in range(size.bit_length() - 1)]
@@ -319,3 +320,73 @@ def _differs(m: IndexingMap, other: IndexingMap) -> str:
 def _image(m: IndexingMap, variables: Sequence[Var], values: Mapping[Var, int]) -> tuple[int, ...]:
     at = [values.get(v, 0) for v in variables]
     return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])
+
+
+# --------------------------------------------------------------------------------------------------
+# Matrices over the field of two elements. Bit `i` of a column is its entry in row `i`.
+
+
+Columns: TypeAlias = tuple[int, ...]
+
+
+def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
+    """Eliminate column by column (Gaussian elimination).
+
+    Returns:
+        By highest bit, each pivot and the set of columns that sum up to it; and for each column
+        that is not a pivot, a set of columns that sum up to 0.
+    """
+    pivots: dict[int, tuple[int, int]] = {}
+    zeros = []
+    for k, column in enumerate(columns):
+        of = 1 << k
+        while column:
+            top = column.bit_length() - 1
+            if top not in pivots:
+                pivots[top] = column, of
+                break
+            # Subtraction is xor: the highest bit disappears, and `of` follows which columns were
+            # added.
+            column ^= pivots[top][0]
+            of ^= pivots[top][1]
+        else:
+            zeros.append(of)
+    return pivots, zeros
+
+
+def rank(columns: Columns) -> int:
+    """Return the number of independent columns.
+
+    >>> rank((0b01, 0b11, 0b10))
+    2
+    """
+    return len(_reduced(columns)[0])
+
+
+def kernel(columns: Columns) -> Columns:
+    """Return a basis of the sets of columns that sum up to 0.
+
+    Bit `k` is set if column `k` is in it.
+
+    >>> kernel((0b01, 0b11, 0b10))
+    (7,)
+    """
+    return tuple(_reduced(columns)[1])
+
+
+def inverse(columns: Columns) -> Columns:
+    """Return the inverse of a square matrix of full rank, as columns.
+
+    >>> inverse((0b01, 0b11))
+    (1, 3)
+    """
+    pivots, _ = _reduced(columns)
+    found = []
+    for row in range(len(columns)):
+        rest, of = 1 << row, 0
+        while rest:
+            column, members = pivots[rest.bit_length() - 1]
+            rest ^= column
+            of ^= members
+        found.append(of)
+    return tuple(found)

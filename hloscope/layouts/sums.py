@@ -14,10 +14,9 @@ from msgspec import Struct
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
-from hloscope.layouts.digits import digits_of
-from hloscope.layouts.strided import Strided, divisors, supposed
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_DIGITS
+from hloscope.layouts.digits import Strided, digits_of, divisors, supposed
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_DIGITS
 
 
 class IterSplit(Struct, frozen=True):

@@ -11,7 +11,7 @@ from hloscope.affine import Dim, Expr, Interval, Range, Var, linear, substitute
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts.linear import LinearLayout, Side
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 _LIST: Final = r"\[([\d,\s]{0,400})\]"
 _BLOCKED: Final = pattern(

@@ -7,18 +7,26 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.memory.answers import (
         ArrayUse as ArrayUse,
+        BankUse as BankUse,
         Coalescing as Coalescing,
+        TileUse as TileUse,
         Touch as Touch,
+        bank_use as bank_use,
     )
-    from hloscope.memory.banks import BankUse as BankUse, bank_use as bank_use
     from hloscope.memory.choice import Choice as Choice
     from hloscope.memory.coalescing import Memory as Memory
-    from hloscope.memory.emitting import kernel_of as kernel_of
+    from hloscope.memory.emitters.loop import sliced as sliced
+    from hloscope.memory.emitting import (
+        XlaKernels as XlaKernels,
+        first_places as first_places,
+        kernel_of as kernel_of,
+        output_names as output_names,
+    )
     from hloscope.memory.fused import Fused as Fused
     from hloscope.memory.kernel import (
         Kernel as Kernel,
@@ -43,32 +51,18 @@ if TYPE_CHECKING:
         synchronous as synchronous,
     )
     from hloscope.memory.reads import Reads as Reads
-    from hloscope.memory.same_kernels import (
-        XlaKernels as XlaKernels,
-        first_places as first_places,
-        output_names as output_names,
-    )
-    from hloscope.memory.slices import sliced as sliced
-    from hloscope.memory.spoil import (
-        Spoiler as Spoiler,
-    )
+    from hloscope.memory.requests import Request as Request, Spoiler as Spoiler, Traffic as Traffic
     from hloscope.memory.storage import (
         data_bytes as data_bytes,
         element_count as element_count,
         is_array as is_array,
     )
-    from hloscope.memory.thread_layouts import (
+    from hloscope.memory.thread_maps import (
         ThreadLayout as ThreadLayout,
+        on_grid as on_grid,
         parse_thread_map as parse_thread_map,
     )
-    from hloscope.memory.thread_maps import on_grid as on_grid
-    from hloscope.memory.tile_use import TileUse as TileUse
-    from hloscope.memory.touched import (
-        Touched as Touched,
-        touched_by as touched_by,
-        whole as whole,
-    )
-    from hloscope.memory.traffic import Request as Request, Traffic as Traffic
+    from hloscope.memory.touched import Touched as Touched, touched_by as touched_by, whole as whole
     from hloscope.memory.verdicts import by_heuristic as by_heuristic, by_map as by_map
 
 if not TYPE_CHECKING:

@@ -13,23 +13,28 @@ from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.addresses import Address, Addresses
-from hloscope.memory.answers import ArrayUse, Coalescing, Touch
-from hloscope.memory.banks import bank_use
+from hloscope.memory.answers import (
+    ArrayUse,
+    Coalescing,
+    TileUse,
+    TileUses,
+    Touch,
+    bank_use,
+    operand_tile,
+    tile_use,
+    tile_uses,
+)
 from hloscope.memory.choice import Choice
 from hloscope.memory.counting import BUDGET
-from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
+from hloscope.memory.emitting import BLOCK_LEVEL, XlaKernels, kernel_of, output_names
 from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import PLAIN, Kernel, Launch, Reading, Stores
+from hloscope.memory.kernel import PLAIN, Address, Addresses, Kernel, Launch, Reading, Stores
 from hloscope.memory.kinds import synchronous
 from hloscope.memory.levels import Levels, Measured, together
 from hloscope.memory.reads import Place, Reads
-from hloscope.memory.same_kernels import XlaKernels, output_names
 from hloscope.memory.stated import StatedKernels
 from hloscope.memory.storage import element_count, is_array
-from hloscope.memory.thread_layouts import ThreadLayout
-from hloscope.memory.thread_maps import kernel_by
-from hloscope.memory.tile_use import TileUse, TileUses, operand_tile, tile_use, tile_uses
+from hloscope.memory.thread_maps import ThreadLayout, kernel_by
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.tiling import chosen_tiles

@@ -29,13 +29,7 @@ from hloscope.affine import (
     known_divisor,
     variables,
 )
-from hloscope.indexing import (
-    Constraint,
-    IndexingMap,
-    RuntimeVariable,
-    Variable,
-    substituted,
-)
+from hloscope.indexing import Constraint, IndexingMap, RuntimeVariable, Variable, substituted
 from hloscope.memory.requests import Requests
 
 MOST_UNROLLED: Final = 1 << 10

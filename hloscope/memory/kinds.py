@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from hloscope.fusion import ALIASES
 from hloscope.ir import Instruction, Op, TensorType, TupleType, Type
-from hloscope.lazy import pattern
 from hloscope.ops import (
     AddDependency,
     AsyncDone,
@@ -77,6 +76,7 @@ from hloscope.ops import (
     UnknownOp,
     While,
 )
+from hloscope.support.lazy import pattern
 from hloscope.tiling import fusion_config
 
 XLA: Final = "xla emitter"

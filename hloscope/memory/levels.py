@@ -12,15 +12,21 @@ from hloscope.affine import to_text
 from hloscope.devices import Device
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import TensorType, size_text, storage_bits
-from hloscope.memory import traffic as figures
-from hloscope.memory.addresses import Address
+from hloscope.memory import requests as figures
 from hloscope.memory.answers import Touch
 from hloscope.memory.bounded import traffic_of
 from hloscope.memory.compiled import apart, compiled, in_words
-from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
-from hloscope.memory.requests import Requests, requests_of, united
-from hloscope.memory.spoil import Spoiler, spoiler_of
-from hloscope.memory.traffic import BOUNDS, Traffic, stored
+from hloscope.memory.kernel import PLAIN, Address, Kernel, Launch, Stores
+from hloscope.memory.requests import (
+    BOUNDS,
+    Requests,
+    Spoiler,
+    Traffic,
+    requests_of,
+    spoiler_of,
+    stored,
+    united,
+)
 from hloscope.simplifier import Verdict
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"

@@ -33,8 +33,8 @@ from hloscope.affine import (
     postorder,
     variables,
 )
-from hloscope.arrays import Ints, np
 from hloscope.indexing import Constraint
+from hloscope.support.arrays import Ints, np
 
 LONGEST = 1 << 40
 

@@ -1,16 +1,13 @@
-"""Requests of warps: an access map in lanes, warps, blocks and loops.
-
-A request is one instruction of one warp. It has a block, a warp of that block, and a value of each
-loop of the thread except the one along which a lane loads a vector.
-"""
+"""Requests of warps and their traffic, and the address term that makes one uncoalesced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from math import gcd, prod
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hloscope.affine import (
@@ -21,14 +18,17 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     depends_on_runtime,
+    evaluate,
     floordiv,
     from_terms,
     known_divisor,
     mod,
+    to_text,
     variables,
 )
-from hloscope.devices import LINE, VECTORS
+from hloscope.devices import LINE, SECTOR, VECTORS
 from hloscope.indexing import (
     Constraint,
     IndexingMap,
@@ -37,8 +37,16 @@ from hloscope.indexing import (
     substituted,
     substituted_constraints,
 )
-from hloscope.memory.kernel import Launch
+from hloscope.ir import size_text
+from hloscope.memory.kernel import Launch, Stores
 from hloscope.simplifier import Verdict
+
+# --------------------------------------------------------------------------------------------------
+# Requests of warps: an access map in lanes, warps, blocks and loops.
+#
+# A request is one instruction of one warp. It has a block, a warp of that block, and a value of
+# each loop of the thread except the one along which a lane loads a vector.
+
 
 LANE: Final = Dim(0)
 WARP: Final = Dim(1)
@@ -310,3 +318,256 @@ def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
     if depends_on_runtime(from_terms(rest, 0)):
         return None
     return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Traffic of an access: its requests, sectors, cache lines and bytes, and sums of them.
+
+
+EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
+
+
+class Request(Struct, frozen=True):
+    """One request of a warp: its position in the grid, and the addresses of its lanes.
+
+    Attributes:
+        at: Warp, block and loops, by printed name.
+        addresses: First byte of each lane; `None` for inactive lanes.
+        unit: Bytes that a lane accesses.
+        sectors: Number of distinct sectors.
+    """
+
+    at: Mapping[str, int]
+    addresses: tuple[int | None, ...]
+    unit: int
+    sectors: int
+
+
+class Traffic(Struct, frozen=True):
+    """Traffic of the requests of one access.
+
+    Attributes:
+        requests: Requests with an active lane.
+        sectors: Sectors of all requests; the same sector in two requests counts twice.
+        lines: Cache lines of all requests.
+        asked: Bytes requested; the same byte twice in a request counts once.
+        needed: Sectors needed if the bytes of each request were contiguous and aligned.
+        histogram: Number of requests by sectors.
+        lanes: Active lanes of all requests.
+        precision: `exact`, `sampled` (figures are scaled up), or `bounds` with `best`.
+        worst: A request with the most sectors.
+        typical: A request with the most usual number of sectors.
+        best: Lower bounds over run-time values; the other figures are then upper bounds.
+        vector: Elements of a lane in one request.
+        seen: Lanes that were evaluated.
+        tries: Maximum number of attempts of each request; the figures count one attempt each.
+    """
+
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    asked: int = 0
+    needed: int = 0
+    histogram: Mapping[int, int] = field(default_factory=dict)
+    lanes: int = 0
+    precision: str = EXACT
+    worst: Request | None = None
+    typical: Request | None = None
+    best: Traffic | None = None
+    vector: int = 1
+    seen: int = 0
+    tries: int = 1
+
+    @property
+    def moved(self) -> int:
+        """Return the bytes transferred, in whole sectors."""
+        return self.sectors * SECTOR
+
+    @property
+    def utilisation(self) -> float:
+        """Return the requested bytes over the transferred bytes; 1 if nothing is transferred."""
+        return self.asked / self.moved if self.moved else 1.0
+
+    @property
+    def efficiency(self) -> float:
+        """Return the needed over the transferred sectors.
+
+        It is 1 also if a whole warp reads one element.
+        """
+        return self.needed / self.sectors if self.sectors else 1.0
+
+    @property
+    def wasted(self) -> int:
+        """Return the bytes transferred beyond the needed sectors."""
+        return max(self.sectors - self.needed, 0) * SECTOR
+
+    @property
+    def fewest(self) -> int:
+        """Return the sectors of the best request; 0 without requests."""
+        return min(self.histogram, default=0)
+
+    @property
+    def most(self) -> int:
+        """Return the sectors of the worst request; 0 without requests."""
+        return max(self.histogram, default=0)
+
+    @property
+    def mean(self) -> float:
+        """Return the mean number of sectors of a request."""
+        return self.sectors / self.requests if self.requests else 0.0
+
+
+def together(parts: list[Traffic]) -> Traffic:
+    """Return the total traffic of several accesses, each with separate requests."""
+    if len(parts) == 1:
+        return parts[0]
+    histogram: dict[int, int] = {}
+    for part in parts:
+        for sectors, count in part.histogram.items():
+            histogram[sectors] = histogram.get(sectors, 0) + count
+    order = [EXACT, SAMPLED, BOUNDS]
+    precision = max([part.precision for part in parts], key=order.index, default=EXACT)
+    worst = max(parts, key=lambda part: part.most, default=Traffic())
+    largest = max(parts, key=lambda part: part.requests, default=Traffic())
+    best = None
+    if any(part.best for part in parts):
+        best = together([part.best or part for part in parts])
+    return Traffic(
+        sum(part.requests for part in parts),
+        sum(part.sectors for part in parts),
+        sum(part.lines for part in parts),
+        sum(part.asked for part in parts),
+        sum(part.needed for part in parts),
+        dict(sorted(histogram.items())),
+        sum(part.lanes for part in parts),
+        precision,
+        worst.worst,
+        largest.typical,
+        best,
+        max([part.vector for part in parts], default=1),
+        sum(part.seen for part in parts),
+        max([part.tries for part in parts], default=1),
+    )
+
+
+def stored(traffic: Traffic, stores: Stores) -> Traffic:
+    """Return the traffic of stores that are made more or less than once, with bounds."""
+    found = traffic
+    if stores.run > 1 or (stores.least, stores.most) != (1, 1):
+        best = _scaled(traffic.best or traffic, stores.least, stores.run)
+        worst = _scaled(traffic, stores.most, 1)
+        found = replace(worst, precision=BOUNDS, best=best)
+    return replace(found, tries=stores.tries) if stores.tries > 1 else found
+
+
+def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
+    """Return the traffic with all counts times `times`, divided by `parts` and rounded down."""
+
+    def scaled(value: int) -> int:
+        return value * times // parts
+
+    return Traffic(
+        scaled(traffic.requests),
+        scaled(traffic.sectors),
+        scaled(traffic.lines),
+        scaled(traffic.asked),
+        scaled(traffic.needed),
+        {sectors: scaled(count) for sectors, count in traffic.histogram.items() if scaled(count)},
+        scaled(traffic.lanes),
+        worst=traffic.worst,
+        typical=traffic.typical,
+        vector=traffic.vector,
+        seen=traffic.seen,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The address term that makes a request uncoalesced, found by evaluating the terms.
+#
+# The terms of the address are evaluated over the lanes of one request. The result is the term with
+# the largest steps between neighbouring lanes, among those whose steps exceed the bytes of a lane.
+
+
+class Spoiler(Struct, frozen=True):
+    """The cause of unused sectors of a request.
+
+    Attributes:
+        term: The term of the address, in the variables of the thread map.
+        every: Number of lanes from one of its steps to the next.
+        step: Bytes from one lane to the next where it steps.
+    """
+
+    term: str
+    every: int
+    step: int
+
+    def __str__(self) -> str:
+        apart = f"{size_text(abs(self.step))} apart"
+        if self.every == 1:
+            return f"`{self.term}`: neighbouring lanes are {apart}"
+        return f"`{self.term}`: every {self.every} lanes the address jumps {size_text(self.step)}"
+
+
+def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
+    """Return the term that causes more sectors than the bytes need; `None` if there is none.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> from hloscope.memory.kernel import Launch
+    >>> from hloscope.memory.requests import requests_of
+    >>> from hloscope.memory.bounded import traffic_of
+    >>> launch = Launch.of(128, 32)
+    >>> map = launch.map((), [Dim(0) * 4096 + Dim(3)])
+    >>> requests = requests_of(map, 32, launch, 32)
+    >>> print(spoiler_of(requests, traffic_of(requests).worst))
+    `th_x * 4096`: neighbouring lanes are 16 KiB apart
+    """
+    needed = -(-len({a for a in request.addresses if a is not None}) * request.unit // SECTOR)
+    # One extra sector is a matter of alignment and not of the order of the lanes.
+    if request.sectors <= needed + 1:
+        return None
+    original = requests.original
+    thread = _threads_of(requests, request)
+    if thread is None:
+        return None
+    names = original.names
+    best: tuple[int, Spoiler] | None = None
+    for term, factor in as_sum(original.results[0])[0]:
+        if not {Dim(0), Dim(1), Dim(2)} & variables(term):
+            continue
+        values = [
+            evaluate(term, at) * factor * requests.bits // 8 for at in thread if at is not None
+        ]
+        steps = [b - a for a, b in pairwise(values)]
+        far = [(k, step) for k, step in enumerate(steps) if abs(step) > request.unit]
+        if not far:
+            continue
+        # The cap keeps one huge jump between rows from outweighing steps between all lanes.
+        weight = sum(min(abs(step), 1 << 20) for _, step in far)
+        text = to_text(term * factor, names)
+        every = (len(values) // (len(far) + 1)) if len(far) < len(steps) else 1
+        found = Spoiler(text, max(every, 1), far[0][1])
+        if best is None or weight > best[0]:
+            best = weight, found
+    return best[1] if best else None
+
+
+def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:
+    """Return the variables of the original map for each lane; `None` for an inactive lane."""
+    original = requests.original
+    x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))
+    base: dict[Var, int] = {v: interval.lo for v, interval in original.box.items()}
+    for k, name in enumerate(("bl_x", "bl_y", "bl_z"), 3):
+        base[Dim(k)] = request.at.get(name, base.get(Dim(k), 0))
+    warp = request.at.get("warp", 0)
+    found: list[dict[Var, int] | None] = []
+    for lane, address in enumerate(request.addresses):
+        thread = warp * requests.warp + lane
+        at = {**base, Dim(0): thread}
+        if y > 1:
+            at |= {Dim(0): thread % x, Dim(1): thread // x % y, Dim(2): thread // (x * y)}
+        found.append(None if address is None else at)
+    return found
+
+
+def _extent(hi: int) -> int:
+    return hi + 1

@@ -13,10 +13,10 @@ from hloscope.fusion import leaf_types
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
-from hloscope.memory.emitters.update import NAME as IN_PLACE_EMITTER
+from hloscope.memory.emitters.loop import NAME as IN_PLACE_EMITTER
 from hloscope.memory.kernel import Launch
-from hloscope.memory.traffic import together
-from hloscope.memory.triton_accesses import access_by_thread
+from hloscope.memory.requests import together
+from hloscope.memory.thread_maps import access_by_thread
 
 if TYPE_CHECKING:
     from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess

@@ -24,7 +24,6 @@ from hloscope.affine import (
     from_terms,
     variables,
 )
-from hloscope.arrays import np
 from hloscope.devices import Device
 from hloscope.indexing import (
     IndexingMap,
@@ -34,9 +33,9 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.reductions import ReductionShape
-from hloscope.memory.storage import array_of
+from hloscope.memory.storage import ReductionShape, array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose
+from hloscope.support.arrays import np
 
 LANES: Final = 32
 TRANSACTION: Final = 128

@@ -2,27 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.mlir.attributes import (
-        ArrayAttr as ArrayAttr,
-        Attribute as Attribute,
-        BoolAttr as BoolAttr,
-        DenseArrayAttr as DenseArrayAttr,
-        DenseAttr as DenseAttr,
-        DictAttr as DictAttr,
-        EnumAttr as EnumAttr,
-        FloatAttr as FloatAttr,
-        IntegerAttr as IntegerAttr,
-        StringAttr as StringAttr,
-        StructAttr as StructAttr,
-        SymbolAttr as SymbolAttr,
-        TypeAttr as TypeAttr,
-        UnitAttr as UnitAttr,
-        VerbatimAttr as VerbatimAttr,
-        string_of as string_of,
-    )
     from hloscope.mlir.constants import (
         MOST_SPLAT as MOST_SPLAT,
         MlirLiteral as MlirLiteral,
@@ -31,29 +13,46 @@ if TYPE_CHECKING:
         expanded as expanded,
         plain as plain,
     )
-    from hloscope.mlir.definition import (
+    from hloscope.mlir.definitions import (
         TUPLES as TUPLES,
         AttributeSlot as AttributeSlot,
         Definition as Definition,
-        RegionSlot as RegionSlot,
-        Slot as Slot,
-    )
-    from hloscope.mlir.dialects import (
         Dialect as Dialect,
         Dialects as Dialects,
         Older as Older,
+        RegionSlot as RegionSlot,
+        Slot as Slot,
         Suggestion as Suggestion,
     )
     from hloscope.mlir.ir import (
         NO_ATTRIBUTES as NO_ATTRIBUTES,
+        ArrayAttr as ArrayAttr,
+        Attribute as Attribute,
         Block as Block,
+        BoolAttr as BoolAttr,
+        DenseArrayAttr as DenseArrayAttr,
+        DenseAttr as DenseAttr,
+        DictAttr as DictAttr,
+        EnumAttr as EnumAttr,
+        FloatAttr as FloatAttr,
+        IntegerAttr as IntegerAttr,
         Operation as Operation,
         Region as Region,
+        ResourceTable as ResourceTable,
         SourceModule as SourceModule,
+        StringAttr as StringAttr,
+        StructAttr as StructAttr,
+        SymbolAttr as SymbolAttr,
+        TypeAttr as TypeAttr,
+        UnitAttr as UnitAttr,
         Value as Value,
+        VerbatimAttr as VerbatimAttr,
         function_type as function_type,
         illegal as illegal,
         likeness as likeness,
+        plain_name as plain_name,
+        resources_of as resources_of,
+        string_of as string_of,
     )
     from hloscope.mlir.literals import (
         array_text as array_text,
@@ -71,11 +70,6 @@ if TYPE_CHECKING:
         Location as Location,
         NameLoc as NameLoc,
         resolve_location as resolve_location,
-    )
-    from hloscope.mlir.resources import (
-        ResourceTable as ResourceTable,
-        plain_name as plain_name,
-        resources_of as resources_of,
     )
     from hloscope.mlir.text.asm import (
         Argument as Argument,

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import MOST_WRITTEN, Dims, ElementType, Literal, TensorType, Type, Value, decode
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import (
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
     BoolAttr,
@@ -26,6 +25,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.literals import data_size, elements, to_array
 from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
+from hloscope.support.lazy import pattern
 
 MOST_SPLAT: Final = 1 << 16
 """Maximum number of elements of a splat that is expanded."""

@@ -1,21 +1,29 @@
-"""Syntax tree of MLIR: operations with operands, attributes and regions of blocks.
-
-It has what the text or bytecode has: an op may be unknown or invalid. The program graph of
-`hloscope.ir` is made from the tree, and the tree is made from the graph for printing. Nodes compare
-by identity, and do not change after their reader or builder has returned them.
-"""
+"""Syntax tree of MLIR: operations with attributes and regions of blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
+from msgspec import Struct
+
+from hloscope.errors import UnsupportedError
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import Attribute, TypeAttr
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.source import Source, Span
-from hloscope.walks import nested
+from hloscope.mlir.text.escape import unquoted
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import Nested
+from hloscope.support.source import Source, Span
+from hloscope.support.walks import nested
+
+# --------------------------------------------------------------------------------------------------
+# Syntax tree of MLIR: operations with operands, attributes and regions of blocks.
+#
+# It has what the text or bytecode has: an op may be unknown or invalid. The program graph of
+# `hloscope.ir` is made from the tree, and the tree is made from the graph for printing. Nodes
+# compare by identity, and do not change after their reader or builder has returned them.
+
 
 _type_of: Final = attrgetter("type")
 NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
@@ -246,3 +254,259 @@ def illegal(name: str) -> str:
     "failed to legalize operation 'vhlo.tan_v2' that was explicitly marked illegal"
     """
     return f"failed to legalize operation '{name}' that was explicitly marked illegal"
+
+
+# --------------------------------------------------------------------------------------------------
+# Data of `dense_resource<name>` attributes, at the end of a text.
+#
+# The form is `{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four bytes of alignment,
+# little-endian, then the elements in row-major order, little-endian.
+#
+# Source: MLIR, `AsmParser`'s `parseResourceFileMetadata` and `AsmResourceBlob`.
+
+
+_NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
+_ENTRY: Final = pattern(rf'\s*{_NAME}\s*:\s*"0x((?:[0-9A-Fa-f]{{2}})*)"\s*(,?)')
+_GROUP: Final = pattern(rf"\s*{_NAME}\s*:\s*\{{")
+_SECTION: Final = pattern(r"(?<![\w$.])dialect_resources\s*:\s*\{")
+_CLOSE: Final = pattern(r"\s*\}\s*,?")
+_USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>")
+
+
+class ResourceTable:
+    """Resources of one text, parsed when a value is first needed.
+
+    Attributes:
+        text: The section `{-# … #-}`; empty if the text has none.
+    """
+
+    __slots__ = ("_found", "text")
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self._found: dict[str, tuple[int, bytes]] | None = None
+
+    def blob(self, attribute: str) -> bytes | None:
+        """Return the data of the resource of `dense_resource<name> : type`, or `None`.
+
+        Raises:
+            UnsupportedError: The resources are damaged.
+        """
+        use = _USE.match(attribute)
+        if use is None:
+            return None
+        if self._found is None:
+            self._found = resources_of(self.text)
+        found = self._found.get(plain_name(use[1]))
+        return None if found is None else found[1]
+
+
+def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
+    r"""Return alignment and data of the resources of `builtin`, from the end of a text.
+
+    >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
+    {'a': (4, b'\xff')}
+
+    Raises:
+        UnsupportedError: A resource is damaged.
+    """
+    found: dict[str, tuple[int, bytes]] = {}
+    section = _SECTION.search(text)
+    if section is None:
+        return found
+    at = section.end()
+    while group := _GROUP.match(text, at):
+        at = group.end()
+        while entry := _ENTRY.match(text, at):
+            at = entry.end()
+            if group[1] == "builtin":
+                found[plain_name(entry[1])] = _value(entry[1], bytes.fromhex(entry[2]))
+        at = _after(text, at)
+    return found
+
+
+def _after(text: str, at: int) -> int:
+    """Return the offset after the closing bracket of a group, and a comma."""
+    found = _CLOSE.match(text, at)
+    if found is None:
+        raise UnsupportedError("the resources of a module are not understood")
+    return found.end()
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a resource without quotes."""
+    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
+
+
+def _value(name: str, data: bytes) -> tuple[int, bytes]:
+    alignment = int.from_bytes(data[:4], "little")
+    if len(data) < 4 or alignment & (alignment - 1):
+        raise UnsupportedError(f"the resource {name} has no alignment")
+    return alignment, data[4:]
+
+
+# --------------------------------------------------------------------------------------------------
+# MLIR attributes as values: immutable, hashed, compared by value.
+#
+# `mlir.text.parser` reads their text and `mlir.text.printer` writes it; a dialect has its own
+# structures and enums.
+
+
+class UnitAttr(Struct, frozen=True):
+    """The attribute `unit`, whose presence is its value."""
+
+
+class BoolAttr(Struct, frozen=True):
+    """A Boolean attribute of type `i1`."""
+
+    value: bool
+
+
+class IntegerAttr(Struct, frozen=True):
+    """An integer, `value : type`, of an integer type or `index`."""
+
+    value: int
+    type: Type
+
+
+class FloatAttr(Struct, frozen=True):
+    """A floating-point number as bits of its type, so that NaNs and signed zeros are exact."""
+
+    bits: int
+    type: Type
+
+
+class StringAttr(Struct, frozen=True):
+    """A string, as bytes; `type` is `None` for nearly all."""
+
+    value: bytes
+    type: Type | None = None
+
+    @classmethod
+    def of(cls, text: str) -> StringAttr:
+        """Return the attribute of a text; surrogates stand for bytes that are not UTF-8.
+
+        >>> StringAttr.of("main").value
+        b'main'
+        """
+        return cls(text.encode("utf-8", "surrogateescape"))
+
+    @property
+    def text(self) -> str:
+        """The string as text; bytes that are not UTF-8 become surrogates."""
+        return self.value.decode("utf-8", "surrogateescape")
+
+
+def string_of(attribute: object) -> str:
+    """Return the text of a string attribute; empty for every other value.
+
+    >>> string_of(StringAttr(b"main")), string_of(None)
+    ('main', '')
+    """
+    return attribute.text if isinstance(attribute, StringAttr) else ""
+
+
+class ArrayAttr(Nested, Struct, frozen=True):
+    """An array of attributes, `[a, b]`."""
+
+    elements: tuple[Attribute, ...]
+
+
+class DictAttr(Nested, Struct, frozen=True):
+    """The dictionary `{a = 1, b}`, sorted by name as in MLIR."""
+
+    entries: tuple[tuple[str, Attribute], ...]
+
+
+class DenseArrayAttr(Struct, frozen=True):
+    """The attribute `array<i64: 1, 2>`; booleans are 0 and 1, floats are bits."""
+
+    element: Type
+    values: tuple[int, ...]
+
+
+class DenseAttr(Struct, frozen=True):
+    """The attribute `dense<…> : type`, whose literal is decoded on demand.
+
+    `literal` is the text between the angle brackets. For computed values and bytecode it is raw
+    bytes, little-endian and row-major: one element for a splat, and one byte for each `i1`. Long
+    data may be a view of the file.
+    """
+
+    literal: str | bytes | memoryview
+    type: Type
+
+
+class SymbolAttr(Struct, frozen=True):
+    """A reference to a symbol, `@root::@nested`."""
+
+    root: str
+    nested: tuple[str, ...] = ()
+
+
+class TypeAttr(Struct, frozen=True):
+    """A type as an attribute."""
+
+    type: Type
+
+
+class EnumAttr(Struct, frozen=True):
+    """A value of an enum, `#stablehlo<comparison_direction EQ>`: dialect, enum, value."""
+
+    dialect: str
+    name: str
+    value: str
+
+
+class StructAttr(Nested, Struct, frozen=True):
+    """A structure, `#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, given fields.
+
+    A field's value is an attribute, an integer, or a tuple of integers.
+    """
+
+    dialect: str
+    name: str
+    fields: tuple[tuple[str, Attribute | int | tuple[int, ...]], ...]
+
+    def get(self, name: str) -> Attribute | int | tuple[int, ...] | None:
+        """Return the field of that name; `None` if it is omitted."""
+        return dict(self.fields).get(name)
+
+
+class VerbatimAttr(Struct, frozen=True):
+    """Any other attribute, as text: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
+
+    `resources` are those of the text that contains a `dense_resource`.
+    """
+
+    text: str
+    resources: ResourceTable | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not VerbatimAttr:
+            return NotImplemented
+        return self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"VerbatimAttr({self.text!r})"
+
+
+Attribute: TypeAlias = (
+    UnitAttr
+    | BoolAttr
+    | IntegerAttr
+    | FloatAttr
+    | StringAttr
+    | ArrayAttr
+    | DictAttr
+    | DenseArrayAttr
+    | DenseAttr
+    | SymbolAttr
+    | TypeAttr
+    | EnumAttr
+    | StructAttr
+    | VerbatimAttr
+)

@@ -16,7 +16,6 @@ from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
-from hloscope.arrays import ml_dtypes, np
 from hloscope.errors import VerifyError
 from hloscope.ir import (
     FORMATS,
@@ -28,11 +27,12 @@ from hloscope.ir import (
     encode,
     format_float,
 )
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_no_array
-from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.ir import DenseAttr
 from hloscope.mlir.text.escape import quoted, unquoted
 from hloscope.mlir.types import type_text
+from hloscope.support.arrays import ml_dtypes, np
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import refuse_no_array
 
 MOST_SHOWN: Final = 100
 """Maximum number of elements printed one by one; more are printed as hexadecimal digits."""

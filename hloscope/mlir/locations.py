@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 
 from hloscope.errors import ParseError
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_ALIASED, Nested
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_ALIASED, Nested
 
 
 class UnknownLoc(Struct, frozen=True):

@@ -22,7 +22,7 @@ from hloscope.ir import (
     encode,
     format_float,
 )
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 _FLOATS: Final = (
     "f4E2M1FN f6E2M3FN f6E3M2FN f8E3M4 f8E4M3 f8E4M3B11FNUZ f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ"

@@ -2,20 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.movement.bitcasts import (
-        BitcastParts as BitcastParts,
-        decompose_bitcast as decompose_bitcast,
+    from hloscope.movement.chains import Chain as Chain, Pattern as Pattern
+    from hloscope.movement.drafts import (
+        Rewriting as Rewriting,
+        as_it_stands as as_it_stands,
+        rewrite as rewrite,
+        rewritten as rewritten,
     )
-    from hloscope.movement.chains import Chain as Chain
-    from hloscope.movement.checks import Rewriting as Rewriting, rewrite as rewrite
-    from hloscope.movement.drafts import as_it_stands as as_it_stands, rewritten as rewritten
-    from hloscope.movement.finding import chain_to as chain_to, chains_of as chains_of
     from hloscope.movement.flow import Flow as Flow
-    from hloscope.movement.passing import Passing as Passing, passings_of as passings_of
-    from hloscope.movement.patterns import Pattern as Pattern
     from hloscope.movement.plans import (
         BEFORE as BEFORE,
         ONCE as ONCE,
@@ -24,18 +21,28 @@ if TYPE_CHECKING:
         Planner as Planner,
     )
     from hloscope.movement.rearranging import (
+        BitcastParts as BitcastParts,
+        MinimalReshape as MinimalReshape,
         Rearrangement as Rearrangement,
+        ReshapeCategory as ReshapeCategory,
         combined as combined,
+        decompose_bitcast as decompose_bitcast,
         flat as flat,
+        minimal_reshapes as minimal_reshapes,
         split_transposed as split_transposed,
     )
-    from hloscope.movement.reshapes import (
-        MinimalReshape as MinimalReshape,
-        ReshapeCategory as ReshapeCategory,
-        minimal_reshapes as minimal_reshapes,
+    from hloscope.movement.savings import (
+        Figures as Figures,
+        Savings as Savings,
+        chain_to as chain_to,
+        chains_of as chains_of,
     )
-    from hloscope.movement.savings import Figures as Figures, Savings as Savings
-    from hloscope.movement.traffic import bytes_of as bytes_of, is_view as is_view
+    from hloscope.movement.traffic import (
+        Passing as Passing,
+        bytes_of as bytes_of,
+        is_view as is_view,
+        passings_of as passings_of,
+    )
     from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
     from hloscope.movement.walking import Leaf as Leaf
 

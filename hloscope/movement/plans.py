@@ -21,13 +21,7 @@ from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import rewritten
 from hloscope.movement.flow import Flow, computes, moves, step_maps
-from hloscope.movement.traffic import (
-    Traffic,
-    bytes_moved_by,
-    bytes_of,
-    is_view,
-    memory_space,
-)
+from hloscope.movement.traffic import Traffic, bytes_moved_by, bytes_of, is_view, memory_space
 from hloscope.movement.verdicts import Kind
 from hloscope.movement.walking import MOST_VALUES, Surroundings, Walk, composed
 from hloscope.ops import (

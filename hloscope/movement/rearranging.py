@@ -1,17 +1,31 @@
-"""Sequences of reshapes and transposes, and the shortest sequence that equals a map."""
+"""Sequences of reshapes and transposes, and their decomposition into minimal ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from math import prod
 from typing import Final
 
 from msgspec import Struct
 
 from hloscope.affine import Dim, Expr
 from hloscope.fusion import linear
-from hloscope.indexing import Access, IndexingMap, reshape_map
+from hloscope.indexing import (
+    Access,
+    IndexingMap,
+    bitcast_map,
+    major_to_minor,
+    minimal_groups,
+    prove_equal,
+    reshape_map,
+)
 from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
-from hloscope.layouts import Strided
+from hloscope.layouts import Strided, form_of
+
+# --------------------------------------------------------------------------------------------------
+# Sequences of reshapes and transposes, and the shortest sequence that equals a map.
+
 
 _ANY: Final = ELEMENT_TYPES["u8"]
 """Positions are counted in elements, so the element type does not matter."""
@@ -114,3 +128,206 @@ def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrang
     steps = reshape_to(split, source)
     steps += transpose_by(tuple(order.index(k) for k in range(len(modes))), split)
     return steps + reshape_to(target, tuple(mode.size for mode in modes))
+
+
+# --------------------------------------------------------------------------------------------------
+# Decomposition of a reshape into minimal reshapes of adjacent dimensions.
+
+
+class ReshapeCategory(StrEnum):
+    """Effect of a reshape on the dimensions that are not of size 1; names of XLA."""
+
+    IDENTITY = "Identity"
+    INCREASE_RANK = "IncreaseRank"
+    """Only dimensions of size 1 are added."""
+    DECREASE_RANK = "DecreaseRank"
+    """Only dimensions of size 1 are removed."""
+    EXPAND = "ExpandShape"
+    """One dimension becomes several."""
+    COLLAPSE = "CollapseShape"
+    """Several dimensions become one."""
+    GENERIC = "Generic"
+    """Several dimensions become several others."""
+
+
+class MinimalReshape(Struct, frozen=True):
+    """A run of dimensions that is reshaped independently of the others.
+
+    Attributes:
+        source: Operand dimensions; empty only for added dimensions of size 1.
+        target: Result dimensions.
+        category: Effect on them.
+    """
+
+    source: range
+    target: range
+    category: ReshapeCategory
+
+
+def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[MinimalReshape, ...]:
+    """Return the minimal reshapes that together are the reshape from `source` to `target`.
+
+    Together they contain every dimension once, in order, and each keeps its number of elements.
+    Different shapes without elements are one reshape, as no decomposition is better than another.
+
+    Args:
+        source: Sizes before.
+        target: Sizes after.
+
+    Raises:
+        ValueError: A size is negative, or the numbers of elements differ.
+
+    Source: XLA `GetMinimalReshapes`.
+
+    >>> for group in minimal_reshapes((2, 4, 8, 1), (8, 4, 2)):
+    ...     print(group.category, [*group.source], [*group.target])
+    CollapseShape [0, 1] [0]
+    ExpandShape [2, 3] [1, 2]
+    """
+    here, there = tuple(source), tuple(target)
+    for size in (*here, *there):
+        if size < 0:
+            raise ValueError(f"a dimension has size {size}")
+    if prod(here) != prod(there):
+        raise ValueError(f"{list(here)} has {prod(here)} elements, {list(there)} has {prod(there)}")
+    return tuple(
+        MinimalReshape(
+            from_, to, _category(here[from_.start : from_.stop], there[to.start : to.stop])
+        )
+        for from_, to in _runs(here, there)
+    )
+
+
+def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
+    """Yield the source and target dimensions of each minimal reshape."""
+    if here == there:
+        yield from ((range(k, k + 1), range(k, k + 1)) for k in range(len(here)))
+    elif 0 in here:
+        yield range(len(here)), range(len(there))
+    else:
+        for from_, to in minimal_groups(here, there):
+            yield range(from_.start, from_.stop), range(to.start, to.stop)
+
+
+def _category(here: Dims, there: Dims) -> ReshapeCategory:
+    """Return the effect of one minimal reshape."""
+    few, many = ([size for size in sizes if size != 1] for sizes in (here, there))
+    if few == many:
+        if len(here) == len(there):
+            return ReshapeCategory.IDENTITY
+        grows = len(here) < len(there)
+        return ReshapeCategory.INCREASE_RANK if grows else ReshapeCategory.DECREASE_RANK
+    if len(few) == 1:
+        return ReshapeCategory.EXPAND
+    if len(many) == 1:
+        return ReshapeCategory.COLLAPSE
+    return ReshapeCategory.GENERIC
+
+
+# --------------------------------------------------------------------------------------------------
+# Decomposition of bitcasts into reshapes and transposes of logical arrays.
+#
+# The layouts decide: a bitcast leaves the bytes in place and reads them as another array.
+
+
+class BitcastParts(Struct, frozen=True):
+    """A decomposed bitcast.
+
+    Attributes:
+        kind: `reshape`, `transpose` or `transpose-reshape-transpose`; for tiled layouts also
+            `reshape-transpose-reshape`, or `through memory`, which is two of these; else empty.
+        steps: Reshapes and transposes, in order, that together equal the bitcast.  Steps that
+            change nothing are left out.
+        reason: Why there is no decomposition.
+    """
+
+    kind: str
+    steps: tuple[Rearrangement, ...] = ()
+    reason: str = ""
+
+
+def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
+    """Decompose a bitcast into reshapes and transposes of logical arrays.
+
+    Candidates are tried in this order: a reshape; a transpose; a transpose to the source's order in
+    memory, a reshape, and a transpose from the target's order.  Dimensions that tiles cut are
+    split, transposed and joined.  The steps are proved to keep every element at its address.
+
+    Args:
+        source: Type of the operand with its layout; row-major without one.
+        target: Type of the result.
+
+    Source: XLA `ShapeUtil::DecomposeBitcast`.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> found = decompose_bitcast(parse_type("f32[6,8]{0,1}"), parse_type("f32[4,2,6]{2,1,0}"))
+    >>> print(found.kind, *found.steps, sep="; ")
+    transpose-reshape-transpose; transpose by [1, 0] to [8, 6]; reshape to [4, 2, 6]
+    """
+    if not (source.is_static and target.is_static):
+        return BitcastParts("", reason="sizes that are known at run time only")
+    if source.num_elements != target.num_elements:
+        counts = f"{source.num_elements} elements as {target.num_elements}"
+        return BitcastParts("", reason=f"{counts}: no rearrangement")
+    if source.num_elements == 0:
+        return BitcastParts("reshape", tuple(reshape_to(target.shape, source.shape)))
+    same = bitcast_map(target, source)
+    if isinstance(same, str):
+        return BitcastParts("", reason=same)
+    # The map between arrays at equal addresses is partial exactly if padding is read.
+    if same.ranges or same.constraints or same.runtime:
+        return BitcastParts("", reason="elements of the one stand in the padding of the other")
+    for kind, steps in _candidates(source, target, same):
+        sizes = steps[-1].sizes if steps else source.shape
+        # Candidates are guesses from the layouts; only a proved one is returned.
+        if sizes == target.shape and prove_equal([combined(steps, source.shape)], [same]).is_proved:
+            return BitcastParts(kind, tuple(steps))
+    return BitcastParts("", reason="no transpose of split dimensions")
+
+
+def _candidates(
+    source: TensorType, target: TensorType, same: IndexingMap
+) -> Iterator[tuple[str, list[Rearrangement]]]:
+    """Yield possible decompositions with their kinds, the simplest first."""
+    shape, goal = source.shape, target.shape
+    yield "reshape", reshape_to(goal, shape)
+    here, there = major_to_minor(source), major_to_minor(target)
+    if source.rank == target.rank:
+        yield (
+            "transpose",
+            transpose_by(tuple(here[there.index(k)] for k in range(len(goal))), shape),
+        )
+    yield "transpose-reshape-transpose", _through_memory(shape, goal, here, there)
+    moved = _digits_moved(same, shape, goal)
+    if moved is not None:
+        yield "reshape-transpose-reshape", moved
+    # Two tiled layouts may need two permutations: to the linear order in memory and from it.
+    line = TensorType(source.element, (source.num_elements,))
+    out, back = bitcast_map(line, source), bitcast_map(target, line)
+    if isinstance(out, IndexingMap) and isinstance(back, IndexingMap):
+        first = _digits_moved(out, shape, line.shape)
+        second = _digits_moved(back, line.shape, goal)
+        if first is not None and second is not None:
+            yield "through memory", [*first, *second]
+
+
+def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangement] | None:
+    """Return a reshape, transpose and reshape that equal a map from target to source.
+
+    `None` if the map does not permute digits of the row-major position.
+    """
+    form = form_of(flat(m, target, source), target)
+    if form is None or not form.is_permutation:
+        return None
+    return split_transposed(form, source, target)
+
+
+def _through_memory(shape: Dims, goal: Dims, here: Dims, there: Dims) -> list[Rearrangement]:
+    """Return a transpose to the source's memory order, a reshape, and a transpose to the target."""
+    before = tuple(shape[k] for k in here)
+    after = tuple(goal[k] for k in there)
+    return [
+        *transpose_by(here, shape),
+        *reshape_to(after, before),
+        *transpose_by(tuple(there.index(k) for k in range(len(goal))), after),
+    ]

@@ -1,20 +1,43 @@
-"""Bytes that a program reads and writes only to move data.
-
-A kernel is an instruction outside of fused computations, or a fusion.  A kernel of movement only
-moves elements: every element of its result is an element of an operand.  So it writes its result,
-and reads at most as many elements of each operand as the operand or the result has.
-"""
+"""Bytes that a program moves, and movement past broadcasts and reductions to move fewer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import prod
 from typing import Final
 
+from msgspec import Struct
+
+from hloscope.affine import Dim, Expr, ExprLike, Range, Var, substitute, variables
+from hloscope.errors import HloscopeError
+from hloscope.hlo_parser import print_hlo
+from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import Computation, Instruction, TensorType, array_bytes
-from hloscope.movement.flow import Flow, is_array, moves, only_map
-from hloscope.movement.verdicts import judge
-from hloscope.ops import Bitcast, Constant, Fusion, GetTupleElement, Parameter, Tuple
+from hloscope.movement.chains import Chain
+from hloscope.movement.drafts import Draft, moved
+from hloscope.movement.flow import Flow, computes, is_array, moves, only_map
+from hloscope.movement.verdicts import Judgement, Kind, judge
+from hloscope.movement.walking import Leaf
+from hloscope.ops import (
+    Bitcast,
+    BroadcastInDim,
+    Constant,
+    Fusion,
+    GetTupleElement,
+    Parameter,
+    Reduce,
+    Tuple,
+)
+from hloscope.simplifier import PROVED, Proof
+
+# --------------------------------------------------------------------------------------------------
+# Bytes that a program reads and writes only to move data.
+#
+# A kernel is an instruction outside of fused computations, or a fusion.  A kernel of movement only
+# moves elements: every element of its result is an element of an operand.  So it writes its result,
+# and reads at most as many elements of each operand as the operand or the result has.
+
 
 _INSIDE: Final = (Parameter, Constant, Tuple, GetTupleElement)
 """Ops that a kernel of movement may have in addition to those that move elements."""
@@ -147,3 +170,204 @@ class Traffic:
     def movement_in(self, computation: Computation) -> Iterator[Instruction]:
         """Yield the kernels of a computation that only move data."""
         return (ins for ins in computation if self.only_moves(ins))
+
+
+# --------------------------------------------------------------------------------------------------
+# Movement past broadcasts and reductions, where fewer bytes are moved.
+#
+# A movement M commutes with an op if M keeps the op's dimensions apart from the others.  *Before a
+# broadcast*: `M(broadcast(x)) = broadcast'(M'(x))`, if the dimensions of M's result that x does not
+# fill are whole dimensions.  *After a reduction*: `reduce(M(x)) = M'(reduce'(x))`, if the reduced
+# elements are whole dimensions of x.  Each result then reduces the same elements, once each,
+# perhaps in another order, which can change the rounding of a sum.
+
+
+PLAIN: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
+"""Movements that keep every element exactly once; `moved` returns ops for them."""
+
+
+class Passing(Struct, frozen=True):
+    """An op that a chain's movement may be exchanged with, or the reason why not.
+
+    Attributes:
+        op: The broadcast or reduction.
+        judged: Verdict on the movement on the other side; `None` if there is none.
+        before: Bytes that the movement writes now.
+        after: Bytes that it writes on the other side.
+        proof: Proof that the same elements are read.
+        text: The exchanged program in HLO; its parameters are the source, and the initial value of
+            a reduction.
+        reason: Why they cannot be exchanged.
+    """
+
+    op: Instruction
+    judged: Judgement | None = None
+    before: int = 0
+    after: int = 0
+    proof: Proof = PROVED
+    text: str = ""
+    reason: str = ""
+
+    @property
+    def is_reduction(self) -> bool:
+        """Is the op a reduction?"""
+        return isinstance(self.op.op, Reduce)
+
+
+def passings_of(chain: Chain) -> list[Passing]:
+    """Return the ops that a chain's movement may be exchanged with.
+
+    These are broadcasts in the chain and reductions of its result.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> from hloscope.movement.savings import chains_of
+    >>> from hloscope.movement.flow import Flow
+    >>> module = parse_hlo('''
+    ... add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    ... ENTRY e {
+    ...   p = f32[64,8] parameter(0)
+    ...   zero = f32[] constant(0)
+    ...   t = f32[8,64] transpose(p), dimensions={1,0}
+    ...   ROOT s = f32[8] reduce(t, zero), dimensions={1}, to_apply=add
+    ... }''')
+    >>> chain, = chains_of(Flow(module))
+    >>> found, = passings_of(chain)
+    >>> str(found.judged.kind), found.before, found.after
+    ('no-op', 2048, 0)
+    """
+    if len(chain.main) != 1 or chain.sink in [leaf.value for leaf in chain.leaves]:
+        return []
+    leaf = chain.main[0]
+    if len(leaf.maps) != 1 or not chain.type.num_elements or any(map(computes, chain.steps)):
+        return []
+    return [*_before_broadcasts(chain, leaf), *_after_reductions(chain, leaf)]
+
+
+def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
+    """Yield the first broadcast of a chain that is followed by other steps."""
+    found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
+    m = leaf.maps[0]
+    if not found or m.constraints or chain.kind is not Kind.MOVEMENT:
+        return
+    op, output = found[0], chain.type
+    # The dimensions that the source fills; the others repeat its elements. Each must be whole,
+    # else the movement mixes both.
+    filled = sorted({v.index for e in m.results for v in variables(e) if isinstance(v, Dim)})
+    sizes = tuple([output.shape[d] for d in filled])
+    if prod(sizes) != leaf.type.num_elements:
+        split = ", ".join(f"d{d}" for d in filled)
+        reason = f"dimensions {split} of {chain.sink.name} are broadcast in part only"
+        yield Passing(op, reason=reason)
+        return
+    new: dict[Var, ExprLike] = {Dim(d): Dim(k) for k, d in enumerate(filled)}
+    inner = IndexingMap.of_sizes(sizes, (), [substitute(e, new) for e in m.results])
+    between = TensorType(output.element, sizes)
+    judged = judge(inner, leaf.type, between)
+    if judged.kind not in PLAIN:
+        yield Passing(op, reason=f"what would move before it is {judged.kind}")
+        return
+    spread = IndexingMap.of_sizes(output.shape, (), [Dim(d) for d in filled])
+    proof = prove_equal([m], [spread.compose(inner).simplify()])
+    draft = Draft()
+    value = draft.parameter(leaf.value.name, leaf.type)
+    value = draft.move(value, *moved(judged, leaf.type, between))
+    root = draft.add("broadcast", BroadcastInDim(tuple(filled)), output, value)
+    after = bytes_of(chain.sink) + (0 if judged.kind.is_free else bytes_of(leaf.value))
+    yield _passed(op, judged, _written(chain), after, proof, draft, root)
+
+
+def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
+    """Yield the reductions of a chain's result, if it has no other users."""
+    readers = chain.flow.users(chain.sink)
+    if chain.flow.is_returned(chain.sink) or chain.kind not in PLAIN:
+        return
+    if not readers or not all(_reduces(chain, reader) for reader in readers):
+        return
+    for reader in readers:
+        yield _after(chain, leaf, reader)
+
+
+def _reduces(chain: Chain, reader: Instruction) -> bool:
+    """Is the user a reduction of the chain's result alone?"""
+    return (
+        isinstance(reader.op, Reduce)
+        and len(reader.operands) == 2
+        and chain.flow.source(reader.operands[0]) is chain.sink
+        and isinstance(reader.type, TensorType)
+    )
+
+
+def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
+    """Exchange a chain with one reduction."""
+    assert isinstance(reader.op, Reduce)
+    assert isinstance(reader.type, TensorType)
+    m, output = leaf.maps[0], chain.type
+    reduced = {Dim(d) for d in reader.op.dimensions}
+    kept = [Dim(d) for d in range(output.rank) if Dim(d) not in reduced]
+    gone: list[int] = []
+    results: list[Expr] = []
+    number: dict[Var, ExprLike] = {d: Dim(k) for k, d in enumerate(kept)}
+    for j, result in enumerate(m.results):
+        used = set(variables(result))
+        # A source dimension that depends on reduced and on kept dimensions would be reduced in
+        # part.
+        if used & reduced and used - reduced:
+            reason = f"dimension {j} of {leaf.value.name} is reduced in part only"
+            return Passing(reader, reason=reason)
+        if used & reduced:
+            gone.append(j)
+        else:
+            results.append(substitute(result, number))
+    if prod([leaf.type.shape[j] for j in gone]) != prod([output.shape[d.index] for d in reduced]):
+        return Passing(reader, reason=f"the reduced dimensions are not whole in {leaf.value.name}")
+    rest = tuple([size for j, size in enumerate(leaf.type.shape) if j not in gone])
+    between = TensorType(reader.type.element, rest)
+    judged = judge(IndexingMap.of_sizes(reader.type.shape, (), results), between, reader.type)
+    if judged.kind not in PLAIN:
+        return Passing(reader, reason=f"what would move after it is {judged.kind}")
+    # The proof compares what each result reads: the old reduction over the chain's result, and the
+    # new one over whole source dimensions.
+    runs = {Dim(d): Range(k) for k, d in enumerate(reader.op.dimensions)}
+    sizes = [output.shape[d] for d in reader.op.dimensions]
+    old = [substitute(result, number | runs) for result in m.results]
+    left = iter(results)
+    new = [Range(gone.index(j)) if j in gone else next(left) for j in range(leaf.type.rank)]
+    whole = [leaf.type.shape[j] for j in gone]
+    before, after = [
+        IndexingMap.of_sizes(reader.type.shape, ranges, read)
+        for ranges, read in ((sizes, old), (whole, new))
+    ]
+    proof = prove_equal([before], [after])
+    draft, start = Draft(), chain.flow.source(reader.operands[1])
+    assert isinstance(start.type, TensorType)
+    inputs = draft.parameter(leaf.value.name, leaf.type), draft.parameter(start.name, start.type)
+    value = draft.add(reader.name, Reduce(tuple(gone)), between, *inputs, calls=reader.calls)
+    root = draft.move(value, *moved(judged, between, reader.type))
+    size = 0 if judged.kind.is_free else bytes_of(reader)
+    return _passed(reader, judged, _written(chain), size, proof, draft, root)
+
+
+def _written(chain: Chain) -> int:
+    """Return the bytes that the chain's kernels of movement write."""
+    traffic = Traffic(chain.flow)
+    kernels = dict.fromkeys(map(traffic.kernel_of, chain.steps))
+    return sum([traffic.written(kernel) for kernel in kernels if traffic.only_moves(kernel)])
+
+
+def _passed(
+    op: Instruction,
+    judged: Judgement,
+    before: int,
+    after: int,
+    proof: Proof,
+    draft: Draft,
+    root: Instruction,
+) -> Passing:
+    """Return the exchange with its program, or the reason why there is none."""
+    if not proof.is_proved:
+        return Passing(op, reason=f"not proved: {proof.reason}", proof=proof)
+    try:
+        text = print_hlo(draft.module("passed", root), style="short")
+    except HloscopeError as error:
+        return Passing(op, judged, before, after, proof, reason=error.message)
+    return Passing(op, judged, before, after, proof, text)

@@ -18,7 +18,7 @@ from hloscope.fusion import Numbering
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.movement.flow import JOINS, Flow, computes, may_move, moves, step_maps
-from hloscope.walks import needed_first
+from hloscope.support.walks import needed_first
 
 MOST_VALUES: Final = 128
 """Maximum number of values of one chain."""

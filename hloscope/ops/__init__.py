@@ -3,6 +3,7 @@
 Every op class of a family's file is a name of this package, by `import *`.
 """
 
+from hloscope.ir import Dims as Dims, Op as Op
 from hloscope.ops import (
     batch_norm as batch_norm,
     checking as checking,
@@ -23,34 +24,32 @@ from hloscope.ops import (
     transfers as transfers,
     windows as windows,
 )
-from hloscope.ops.base import OPS as OPS, Dims as Dims, Op as Op, Pairs as Pairs
 from hloscope.ops.batch_norm import *
-from hloscope.ops.broadcasting import numpy_broadcast as numpy_broadcast
 from hloscope.ops.checking import *
 from hloscope.ops.collectives import *
 from hloscope.ops.contraction import *
+from hloscope.ops.contraction import check_dot_algorithm as check_dot_algorithm
 from hloscope.ops.control import *
 from hloscope.ops.convolution import *
-from hloscope.ops.declared import check_declared_sizes as check_declared_sizes
-from hloscope.ops.devices import (
-    MOST_DEVICES as MOST_DEVICES,
-    AxisRef as AxisRef,
-    DeviceIota as DeviceIota,
-    Mesh as Mesh,
-    NamedSharding as NamedSharding,
-)
 from hloscope.ops.dynamic import *
 from hloscope.ops.elementwise import *
 from hloscope.ops.gather_scatter import *
 from hloscope.ops.groups import (
+    MOST_DEVICES as MOST_DEVICES,
     NO_GROUPS as NO_GROUPS,
+    AxisRef as AxisRef,
+    DeviceIota as DeviceIota,
     Groups as Groups,
+    Mesh as Mesh,
     MeshGroups as MeshGroups,
+    NamedSharding as NamedSharding,
     Table as Table,
     WrittenGroups as WrittenGroups,
 )
-from hloscope.ops.infer_util import (
+from hloscope.ops.inference import (
+    OPS as OPS,
     Extent as Extent,
+    Pairs as Pairs,
     array as array,
     bare as bare,
     extents as extents,
@@ -60,10 +59,13 @@ from hloscope.ops.infer_util import (
 )
 from hloscope.ops.linalg import *
 from hloscope.ops.partition import *
-from hloscope.ops.precision import check_dot_algorithm as check_dot_algorithm
 from hloscope.ops.quantize import *
 from hloscope.ops.random import *
 from hloscope.ops.reduction import *
+from hloscope.ops.result_types import (
+    check_declared_sizes as check_declared_sizes,
+    numpy_broadcast as numpy_broadcast,
+)
 from hloscope.ops.shape import *
 from hloscope.ops.slicing import *
 from hloscope.ops.transfers import *

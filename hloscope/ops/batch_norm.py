@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hloscope.ir import TensorType, TupleType, compatible
-from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Op, TensorType, TupleType, Type, compatible
+from hloscope.ops.inference import (
     array,
     compatible_shapes,
     count,
     extents,
     fit,
+    op,
     require,
     same_elements,
     size_text,

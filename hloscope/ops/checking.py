@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import Name, said
-from hloscope.ir import Literal, TupleType, Written, compatible
-from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.infer_util import bare, count, require
+from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatible
+from hloscope.ops.inference import bare, count, op, require
 
 TOLERANCE: Final = 1e-4
 """Default maximum absolute difference."""

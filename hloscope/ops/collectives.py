@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import Name, VerifyError, said
-from hloscope.ir import TensorType, TupleType
-from hloscope.ops.base import Callee, Op, Pairs, Type, op
-from hloscope.ops.declared import mismatch
+from hloscope.ir import Callee, Op, TensorType, TupleType, Type
 from hloscope.ops.groups import (
     NO_GROUPS,
     GroupRules,
@@ -19,9 +17,10 @@ from hloscope.ops.groups import (
     check_senders,
     from_mlir,
 )
-from hloscope.ops.infer_util import (
+from hloscope.ops.inference import (
     S32,
     U32,
+    Pairs,
     array,
     bare,
     count,
@@ -29,13 +28,15 @@ from hloscope.ops.infer_util import (
     fit,
     leaves,
     like,
+    op,
     packed,
     require,
     resized,
     returned,
     tensors,
 )
-from hloscope.ops.reducers import ReducerRules, check_reducer
+from hloscope.ops.reduction import ReducerRules, check_reducer
+from hloscope.ops.result_types import mismatch
 
 
 class Collective(Op):

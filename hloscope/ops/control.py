@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from hloscope.errors import Name, Said, VerifyError, said
-from hloscope.ir import FutureType, TensorType, TokenType, TupleType, compatible
-from hloscope.limits import MOST_LEAVES, MOST_NESTING
-from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ir import Callee, FutureType, Op, TensorType, TokenType, TupleType, Type, compatible
 from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.infer_util import PRED, U32, array, bare, count, kind, packed, require, returned
-from hloscope.ops.joined import least_specific
+from hloscope.ops.inference import (
+    PRED,
+    U32,
+    array,
+    bare,
+    count,
+    kind,
+    op,
+    packed,
+    require,
+    returned,
+)
+from hloscope.ops.result_types import least_specific
 from hloscope.ops.windows import Window
+from hloscope.support.limits import MOST_LEAVES, MOST_NESTING
 
 
 def _listed(types: Sequence[Type]) -> Said:

@@ -8,23 +8,23 @@ from typing import ClassVar
 from msgspec import Struct
 
 from hloscope.errors import said
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.declared import check_declared_sizes, product_element
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ops.contraction import Precisions, check_precisions
+from hloscope.ops.inference import (
     Extent,
     array,
     count,
     extents,
     fit,
     known,
+    op,
     require,
     resized,
     size_text,
     tensors,
 )
-from hloscope.ops.precision import Precisions, check_precisions
 from hloscope.ops.quantization import any_quantized, check_convolution
+from hloscope.ops.result_types import check_declared_sizes, product_element
 from hloscope.ops.windows import Window, WindowRules, check_padding_shape
 
 

@@ -6,9 +6,8 @@ from math import prod
 from typing import ClassVar
 
 from hloscope.errors import said
-from hloscope.ir import TensorType, compatible
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type, compatible
+from hloscope.ops.inference import (
     S32,
     Extent,
     array,
@@ -16,6 +15,7 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     known,
+    op,
     raw_size,
     require,
     scalar,

@@ -8,16 +8,18 @@ from typing import ClassVar, Final, TypeVar
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import (
+    Callee,
+    Dims,
     ElementType,
     IncompatibleTypesError,
+    Op,
     TensorType,
+    Type,
     UnrankedTensorType,
     compatible,
     compatible_elements,
 )
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.broadcasting import broadcast_along, numpy_broadcast
-from hloscope.ops.infer_util import (
+from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
@@ -28,6 +30,7 @@ from hloscope.ops.infer_util import (
     count,
     kind,
     like,
+    op,
     raw_size,
     real_part,
     require,
@@ -37,8 +40,8 @@ from hloscope.ops.infer_util import (
     tensor,
     tensors,
 )
-from hloscope.ops.joined import most_specific
 from hloscope.ops.quantization import any_quantized, check_binary
+from hloscope.ops.result_types import broadcast_along, most_specific, numpy_broadcast
 
 _O = TypeVar("_O", bound=Op)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import UnsupportedError
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.declared import mismatch
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ops.inference import (
     Extent,
     array,
     check_all_in_bounds,
@@ -19,6 +17,7 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     known,
+    op,
     packed,
     require,
     same_elements,
@@ -27,7 +26,8 @@ from hloscope.ops.infer_util import (
     tensors,
     without,
 )
-from hloscope.ops.reducers import ReducerRules, accumulators, check_reducer
+from hloscope.ops.reduction import ReducerRules, accumulators, check_reducer
+from hloscope.ops.result_types import mismatch
 
 
 class _Gathering(Op):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import said
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.declared import mismatch
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ops.inference import (
     array,
     bare,
     common_element,
@@ -17,11 +15,13 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     like,
+    op,
     real_part,
     require,
     tensor,
     tensors,
 )
+from hloscope.ops.result_types import mismatch
 
 _UNKNOWN: Final = -(1 << 63)
 """An unknown size in StableHLO's messages."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hloscope.ir import Written
-from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.infer_util import bare, count
+from hloscope.ir import Callee, Op, Type, Written
+from hloscope.ops.inference import bare, count, op
 
 
 @op("sdy.sharding_constraint")

@@ -11,9 +11,8 @@ from math import prod
 from typing import Final
 
 from hloscope.errors import Said, VerifyError, said
-from hloscope.ir import Dims, ElementType, QuantizedType, TensorType, UnrankedTensorType
-from hloscope.ops.base import Type
-from hloscope.ops.infer_util import kind, require
+from hloscope.ir import Dims, ElementType, QuantizedType, TensorType, Type, UnrankedTensorType
+from hloscope.ops.inference import kind, require
 
 
 def element_of(type_: Type) -> ElementType:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, VerifyError, said
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ir import Callee, Op, TensorType, Type
 from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.infer_util import array, compatible_shapes, count, extents, require, tensor
+from hloscope.ops.inference import array, compatible_shapes, count, extents, op, require, tensor
 from hloscope.ops.quantization import quantized
 
 

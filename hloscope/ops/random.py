@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import said
-from hloscope.ir import ELEMENT_TYPES
-from hloscope.limits import MOST_RANK
-from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.declared import mismatch
-from hloscope.ops.infer_util import (
+from hloscope.ir import ELEMENT_TYPES, Callee, Op, Type
+from hloscope.ops.inference import (
     array,
     compatible_shapes,
     count,
     known,
+    op,
     require,
     static,
     tensor,
     tensors,
 )
+from hloscope.ops.result_types import mismatch
+from hloscope.support.limits import MOST_RANK
 
 
 @op("rng")

@@ -11,15 +11,18 @@ from typing import ClassVar
 from hloscope.errors import Name, Said, said
 from hloscope.ir import (
     ELEMENT_TYPES,
+    Callee,
+    Dims,
     ElementType,
     IncompatibleTypesError,
     Literal,
+    Op,
     QuantizedType,
     TensorType,
+    Type,
     compatible_elements,
 )
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.infer_util import (
+from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
@@ -30,6 +33,7 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     like,
+    op,
     raw_size,
     require,
     resized,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, said
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ops.inference import (
     array,
     bare,
     common_element,
     count,
     extents,
+    op,
     require,
     same_elements,
     size_text,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.errors import VerifyError, said
-from hloscope.ir import TensorType, TokenType, TupleType, Written
-from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ir import Callee, Op, TensorType, TokenType, TupleType, Type, Written
 from hloscope.ops.groups import Table
-from hloscope.ops.infer_util import U32, array, bare, count, kind, require
+from hloscope.ops.inference import U32, array, bare, count, kind, op, require
 
 DEVICE_TO_DEVICE: Final = 1
 DEVICE_TO_HOST: Final = 2

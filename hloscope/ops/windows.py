@@ -9,16 +9,16 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from hloscope.errors import said
-from hloscope.ir import TensorType
-from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
-from hloscope.ops.declared import mismatch
-from hloscope.ops.infer_util import (
+from hloscope.ir import Callee, Dims, Op, TensorType, Type
+from hloscope.ops.inference import (
     PRED,
+    Pairs,
     array,
     compatible_shapes,
     count,
     extents,
     halves,
+    op,
     packed,
     require,
     resized,
@@ -26,7 +26,8 @@ from hloscope.ops.infer_util import (
     tensor,
     tensors,
 )
-from hloscope.ops.reducers import ReducerRules, accumulators, alike, check_reducer
+from hloscope.ops.reduction import ReducerRules, accumulators, alike, check_reducer
+from hloscope.ops.result_types import mismatch
 
 
 class WindowRules(NamedTuple):

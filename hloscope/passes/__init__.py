@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.passes.constant_folding import (
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
-    from hloscope.passes.dynamism.arguments import split_types as split_types
     from hloscope.passes.dynamism.dimensions import (
         Specification as Specification,
         argument_types as argument_types,
@@ -22,40 +21,38 @@ if TYPE_CHECKING:
         explain as explain,
         is_dynamic as is_dynamic,
         is_wrapper as is_wrapper,
-    )
-    from hloscope.passes.dynamism.requests import (
         refining_steps as refining_steps,
         with_arguments as with_arguments,
         with_entry as with_entry,
     )
+    from hloscope.passes.dynamism.refining import split_types as split_types
     from hloscope.passes.framework import (
         Option as Option,
         Pass as Pass,
         PassError as PassError,
         Run as Run,
     )
-    from hloscope.passes.limits import FOLD_ELEMENTS as FOLD_ELEMENTS
-    from hloscope.passes.patterns import Pattern as Pattern, Patterns as Patterns
     from hloscope.passes.pipeline import (
+        CommandLine as CommandLine,
         Outcome as Outcome,
         PipelineError as PipelineError,
         Step as Step,
         applied as applied,
         failure as failure,
+        find_pass as find_pass,
+        is_upstreams as is_upstreams,
+        parse_command_line as parse_command_line,
         parse_pipeline as parse_pipeline,
+        pass_names as pass_names,
+        passes_of as passes_of,
         run_pipeline as run_pipeline,
         step_of as step_of,
     )
-    from hloscope.passes.registry import (
-        find_pass as find_pass,
-        pass_names as pass_names,
-        passes_of as passes_of,
-    )
-    from hloscope.passes.rewriting import Rewriter as Rewriter
-    from hloscope.passes.spelling import (
-        CommandLine as CommandLine,
-        is_upstreams as is_upstreams,
-        parse_command_line as parse_command_line,
+    from hloscope.passes.reading import FOLD_ELEMENTS as FOLD_ELEMENTS
+    from hloscope.passes.rewriting import (
+        Pattern as Pattern,
+        Patterns as Patterns,
+        Rewriter as Rewriter,
     )
 
 if not TYPE_CHECKING:

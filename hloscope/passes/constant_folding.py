@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Final
 
-from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import PURE, STRUCTURE, Value, World, byte_size, evaluate
 from hloscope.ir import (
@@ -25,9 +24,10 @@ from hloscope.ir import (
     captured,
 )
 from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
-from hloscope.passes.limits import FOLD_ELEMENTS
+from hloscope.passes.reading import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
-from hloscope.walks import nearest_first
+from hloscope.support.arrays import np
+from hloscope.support.walks import nearest_first
 
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17

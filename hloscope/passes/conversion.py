@@ -1,11 +1,4 @@
-"""The conversion driver: one traversal replaces every illegal operation, or the pass fails.
-
-Patterns are those of the greedy driver.  A pattern calls `replace_converted` for a result of
-another type, and `converted` for an operand of another type.  Casts connect converted values
-with users that are not converted yet; casts without users are erased at the end.
-
-Source: MLIR's `DialectConversion.cpp`.
-"""
+"""The conversion driver: one traversal replaces every illegal operation, or the pass fails."""
 
 from __future__ import annotations
 
@@ -13,20 +6,35 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from hloscope.errors import Diagnostic
-from hloscope.ir import FunctionType, Type
+from hloscope.ir import ELEMENT_TYPES, ElementType, FunctionType, TensorType, Type
 from hloscope.mlir import (
+    I32,
+    I64,
     Attribute,
     Block,
+    DenseArrayAttr,
+    DenseAttr,
+    IntegerAttr,
     Operation,
     TypeAttr,
     UnitAttr,
     Value,
+    elements,
     function_type,
     illegal,
 )
 from hloscope.passes.framework import Run
-from hloscope.passes.patterns import Chooser, Pattern
-from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
+from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
+
+# --------------------------------------------------------------------------------------------------
+# The conversion driver: one traversal replaces every illegal operation, or the pass fails.
+#
+# Patterns are those of the greedy driver.  A pattern calls `replace_converted` for a result of
+# another type, and `converted` for an operand of another type.  Casts connect converted values with
+# users that are not converted yet; casts without users are erased at the end.
+#
+# Source: MLIR's `DialectConversion.cpp`.
+
 
 CAST: Final = "builtin.unrealized_conversion_cast"
 
@@ -217,3 +225,143 @@ def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:
 
 def _is_temporary(operation: Operation) -> bool:
     return operation.name == CAST and _MARK in operation.attributes
+
+
+# --------------------------------------------------------------------------------------------------
+# Constructors of constants, types and small ops for conversion patterns.
+
+
+I1: Final = ELEMENT_TYPES["pred"]
+S32: Final = ELEMENT_TYPES["s32"]
+F32: Final = ELEMENT_TYPES["f32"]
+
+
+def shaped(element: ElementType, *sizes: int | None) -> TensorType:
+    """Return a tensor type; unknown sizes have no bounds."""
+    bounds = (None,) * len(sizes) if None in sizes else ()
+    return TensorType(element, sizes, None, bounds)
+
+
+def with_element(type: TensorType, element: ElementType) -> TensorType:
+    """Return the type with another element type."""
+    return TensorType(element, type.sizes, None, type.bounds, type.encoding)
+
+
+def dense(text: str, type: TensorType) -> DenseAttr:
+    """Return a literal from the text between its angle brackets; equal values compare equal."""
+    return DenseAttr(elements(DenseAttr(text, type)).raw, type)
+
+
+def integers(values: Sequence[int]) -> DenseArrayAttr:
+    """Return `array<i64: …>` of these values."""
+    return DenseArrayAttr(I64, tuple(values))
+
+
+def i64(value: int) -> IntegerAttr:
+    """Return `value : i64`."""
+    return IntegerAttr(value, I64)
+
+
+def constant(
+    rewriter: Rewriter, values: int | Sequence[int], element: ElementType, *, before: Operation
+) -> Value:
+    """Create a constant of integers, of rank 0 for a number or rank 1 for a list."""
+    if isinstance(values, int):
+        type, text = shaped(element), str(values)
+    else:
+        type, text = shaped(element, len(values)), f"[{', '.join(map(str, values))}]"
+    return rewriter.constant(dense(text if values != [] else "", type), type, before=before)
+
+
+def splat(rewriter: Rewriter, text: str, type: TensorType, *, before: Operation) -> Value:
+    """Create a constant of equal elements."""
+    return rewriter.constant(dense(text, type), type, before=before)
+
+
+def sliced(
+    rewriter: Rewriter,
+    value: Value,
+    starts: Sequence[int],
+    limits: Sequence[int],
+    *,
+    before: Operation,
+) -> Value:
+    """Create a `stablehlo.slice` with strides of 1."""
+    properties = {
+        "start_indices": integers(starts),
+        "limit_indices": integers(limits),
+        "strides": integers([1] * len(starts)),
+    }
+    return rewriter.create("stablehlo.slice", (value,), properties, before=before).result
+
+
+def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
+    """Create a `stablehlo.reshape` to these sizes."""
+    assert isinstance(value.type, TensorType)
+    type = shaped(value.type.element, *sizes)
+    return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result
+
+
+def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operation) -> Value:
+    """Create a `stablehlo.concatenate` along the first dimension."""
+    properties = {"dimension": i64(0)}
+    return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
+
+
+def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
+    """Are shapes compatible under numpy broadcasting, for any values of unknown sizes?
+
+    >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
+    (True, False, False)
+    """
+    for k in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-k] for shape in shapes if len(shape) >= k and shape[-k] != 1]
+        # Two unknown sizes, or one beside a known size above 1, may turn out to differ.
+        if len(set(sizes)) > 1 or sizes.count(None) > 1:
+            return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Sizes as values of type `i64`, of tensors of known or unknown sizes.
+
+
+def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
+    """Convert integers to `i64`."""
+    type = value.type
+    assert isinstance(type, TensorType)
+    if type.element == I64:
+        return value
+    wide = shaped(I64, *type.sizes)
+    return rewriter.create("stablehlo.convert", (value,), before=before, types=(wide,)).result
+
+
+def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
+    """Create a `stablehlo.get_dimension_size` as `i64`."""
+    size = rewriter.create(
+        "stablehlo.get_dimension_size",
+        (value,),
+        {"dimension": i64(k)},
+        before=before,
+        types=(shaped(I32),),
+    )
+    return as_i64(rewriter, size.result, before=before)
+
+
+def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
+    """Return a size as a tensor of one `i64`; a constant if it is known."""
+    type = value.type
+    assert isinstance(type, TensorType)
+    size = type.sizes[k]
+    made = (
+        dimension_size(rewriter, value, k, before=before)
+        if size is None
+        else constant(rewriter, size, I64, before=before)
+    )
+    return reshaped(rewriter, made, 1, before=before)
+
+
+def sizes_of(type: TensorType) -> tuple[int, ...]:
+    """Return the sizes of a static type."""
+    assert None not in type.sizes
+    return type.shape

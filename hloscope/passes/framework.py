@@ -1,18 +1,363 @@
-"""Passes: a name, options and a function that rewrites a module."""
+"""Passes: a name, options and a function that rewrites a module; and the greedy driver."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.mlir import Operation
-from hloscope.passes.greedy import ITERATIONS, GreedyDriver
-from hloscope.passes.patterns import Chooser, Pattern
-from hloscope.passes.rewriting import Rewriter
+from hloscope.ir import Type
+from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, Value, elements
+from hloscope.mlir.dialects import DEFINITIONS, is_isolated
+from hloscope.passes.regions import clean_regions, has_branches, may_go
+from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
+from hloscope.stablehlo import CONSTANTS
+
+# --------------------------------------------------------------------------------------------------
+# The greedy driver: applies patterns until none applies, in the order of MLIR's driver.
+#
+# Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
+
+
+ITERATIONS: Final = 10
+"""Default number of iterations over a scope."""
+
+
+_VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
+"""Constant ops, which move to the front of their scope, and the attribute with their value."""
+
+_WIDE: Final = 500
+"""Number of operands above which an op is visited once, after its operands have settled."""
+_OF_ONE_OP: Final = ("stablehlo.async_start",)
+"""Ops whose region holds one op and its `return`: constants in it must stay there."""
+_Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
+"""Key of a constant: its block, dialect, value and type."""
+_MOST_COMPARED: Final = 4096
+"""Length in characters or bytes up to which literals are compared by their elements."""
+_MOST_REWRITES: Final = 256
+"""Rewrites per initial operation after which patterns are assumed to undo each other."""
+
+
+_HOMES: Final = frozenset(["sdy.manual_computation"])
+"""Ops whose regions keep their constants, though values from outside are visible in them."""
+
+
+class PostponedError(Exception):
+    """Raised by a pattern that has changed nothing and must be retried later."""
+
+
+class WorkList:
+    """Stack of operations to visit; each operation is on it once."""
+
+    def __init__(self) -> None:
+        self._stack: list[Operation | None] = []
+        self._places: dict[Operation, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def push(self, operation: Operation) -> None:
+        """Push an operation, unless it is on the stack already."""
+        if operation not in self._places:
+            self._places[operation] = len(self._stack)
+            self._stack.append(operation)
+
+    def pop(self) -> Operation | None:
+        """Pop the top; `None` if the stack is empty."""
+        while self._stack:
+            top = self._stack.pop()
+            if top is not None:
+                del self._places[top]
+                return top
+        return None
+
+    def remove(self, operation: Operation) -> None:
+        """Remove an operation from any position, in O(1)."""
+        place = self._places.pop(operation, None)
+        if place is not None:
+            # A hole keeps the positions of the others valid; `pop` skips it.
+            self._stack[place] = None
+
+    def reverse(self) -> None:
+        """Reverse the order of the stack."""
+        self._stack = [operation for operation in reversed(self._stack) if operation is not None]
+        self._places = {operation: k for k, operation in enumerate(self._stack) if operation}
+
+
+class GreedyDriver(Watcher):
+    """Applies patterns to all operations in the regions of one operation, usually a function.
+
+    Args:
+        rewriter: The module being rewritten; the driver is its watcher while it runs.
+        scope: The operation whose regions are rewritten.
+        patterns: Patterns, or a chooser that several drivers share.
+        top_down: Visit the first operation first, not the last.
+        max_iterations: Largest number of iterations over the scope.
+        merges_blocks: Merge equal blocks of a region between iterations?
+    """
+
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        scope: Operation,
+        patterns: Iterable[Pattern] | Chooser,
+        *,
+        top_down: bool = True,
+        max_iterations: int = ITERATIONS,
+        merges_blocks: bool = True,
+    ) -> None:
+        self.rewriter: Final = rewriter
+        self.scope: Final = scope
+        self.chooser: Final = patterns if isinstance(patterns, Chooser) else Chooser(patterns)
+        self.top_down: Final = top_down
+        self.max_iterations: Final = max_iterations
+        self.merges_blocks: Final = merges_blocks
+        self._has_branches = False
+        self._work = WorkList()
+        self._later: dict[Operation, None] = {}
+        self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
+        self._constants: dict[_Key, Operation] = {}
+        self._owned: dict[Operation, _Key] = {}
+
+    def run(self) -> bool:
+        """Apply patterns until none applies; return false if `max_iterations` did not suffice.
+
+        A pattern that depends on other work raises `PostponedError`.  Call `run` again after that
+        work: it resumes at the same operation.
+        """
+        outer, self.rewriter.watcher = self.rewriter.watcher, self
+        try:
+            while self._iterations < self.max_iterations:
+                if not self._iteration():
+                    return True
+            return False
+        finally:
+            self.rewriter.watcher = outer
+
+    # ----------------------------------------------------------------------------------- watching
+
+    def inserted(self, operation: Operation) -> None:
+        """Push a new operation and all operations in its regions."""
+        for each in self.rewriter.walk(operation):
+            self._push(each)
+
+    def changed(self, operation: Operation) -> None:
+        """Push a changed operation."""
+        self._push(operation)
+
+    def erased(self, operation: Operation) -> None:
+        """Push the producers of the erased operation's operands, if at most two users read them.
+
+        They may have become unused, or have a single user, which patterns depend on.
+        """
+        for value in operation.operands:
+            owner = value.owner
+            if isinstance(owner, Operation) and self.rewriter.user_count(value) <= 2:
+                self._push(owner)
+        self._work.remove(operation)
+        self._later.pop(operation, None)
+        key = self._owned.pop(operation, None)
+        if key is not None:
+            del self._constants[key]
+
+    def _push(self, operation: Operation) -> None:
+        """Push an operation and all operations around it, up to the scope."""
+        chain: list[Operation] = []
+        at: Operation | None = operation
+        while at is not None and at is not self.scope:
+            chain.append(at)
+            region = at.parent.parent if at.parent is not None else None
+            at = region.parent if region is not None else None
+        # Operations outside the scope are not this driver's to change.
+        if at is self.scope:
+            for each in chain:
+                if len(each.operands) > _WIDE:
+                    self._later[each] = None
+                else:
+                    self._work.push(each)
+
+    def _next(self) -> Operation | None:
+        """Pop the next operation; those of more than `_WIDE` operands come last."""
+        found = self._work.pop()
+        return self._later.popitem()[0] if found is None and self._later else found
+
+    def constant(
+        self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
+    ) -> Value:
+        """Return a constant in the front block of its scope: an equal one if there is one."""
+        front = _front(before, self.scope)
+        first = before if front is None or front.first is None else front.first
+        new = self.rewriter.create(name, (), properties, before=first, types=(type,))
+        new.location = before.location
+        if front is None:
+            return new.result
+        key = _constant_key(new, front)
+        known = self._constants.get(key)
+        if known is not None:
+            self.rewriter.erase(new)
+            return known.result
+        self._constants[key], self._owned[new] = new, key
+        return new.result
+
+    # ------------------------------------------------------------------------------------- running
+
+    def _iteration(self) -> bool:
+        """Visit all operations once and all that follows from changes; has anything changed?"""
+        # After a `PostponedError` the iteration resumes with its list.
+        if not self._is_under_way:
+            self._begin()
+        self._work_off()
+        if self._has_branches:
+            self._is_changed |= clean_regions(self.rewriter, self.scope, merges=self.merges_blocks)
+        self._is_under_way = False
+        self._iterations += 1
+        return self._is_changed
+
+    def _begin(self) -> None:
+        """Fill the work list with all operations of the scope."""
+        self._is_under_way, self._is_changed = True, False
+        self._work, self._later, self._constants, self._owned = WorkList(), {}, {}, {}
+        _, *order = every = [*self.rewriter.walk(self.scope)]
+        self._has_branches = any(each.regions and has_branches(each) for each in every)
+        if self.top_down:
+            for operation in order:
+                if not self._is_merged(operation):
+                    self._work.push(operation)
+            # The list is a stack: reversed, the first operation is on top.
+            self._work.reverse()
+        else:
+            for operation in _postorder(self.scope):
+                if not self._is_merged(operation):
+                    self._push(operation)
+        self._left = _MOST_REWRITES * (len(self._work) + len(self._later) + 16)
+
+    def _work_off(self) -> None:
+        rewriter = self.rewriter
+        while self._left and (operation := self._next()) is not None:
+            # Unused operations go before patterns are tried, as in MLIR: their patterns would be
+            # wasted.
+            if not rewriter.is_used(operation) and may_go(operation) and not _is_last(operation):
+                rewriter.erase(operation)
+                self._is_changed = True
+            elif (
+                operation.name not in _VALUES
+                and not _is_alone(operation)
+                and self._rewrite(operation)
+            ):
+                self._is_changed = True
+                self._left -= 1
+
+    def _rewrite(self, operation: Operation) -> bool:
+        try:
+            return self.chooser.rewrite(self.rewriter, operation)
+        except PostponedError:
+            # The operation goes back on top, so that a resumed run begins with it.
+            self._work.push(operation)
+            raise
+
+    def _is_merged(self, operation: Operation) -> bool:
+        """Move a constant to the front of its scope, or replace it by an equal one there.
+
+        Returns true if it was replaced and erased.
+
+        The first constant of each key moves to the front of the entry block, unless it is there.
+        """
+        if operation.name not in _VALUES:
+            return False
+        rewriter, front = self.rewriter, _front(operation, self.scope)
+        if front is None or len(operation.results) != 1:
+            return False
+        key = _constant_key(operation, front)
+        known = self._constants.get(key)
+        if known is not None:
+            # One constant for several source lines belongs to none of them.
+            known.location = UNKNOWN
+            rewriter.replace(operation, known.results)
+            return True
+        block = operation.parent
+        assert isinstance(block, OpenBlock)
+        # The constants at the front form a run: an owned one before this one means it is in place.
+        is_front = block is front and (
+            front.first is operation or block.before(operation) in self._owned
+        )
+        if not is_front:
+            assert front.first is not None
+            rewriter.move(operation, before=front.first)
+        self._constants[key], self._owned[operation] = operation, key
+        return False
+
+
+def _by_value(value: Attribute | None) -> Attribute | None:
+    """Return the literal with its elements as bytes, so that different spellings are equal.
+
+    Long literals, and attributes of other kinds, are returned unchanged.
+    """
+    if isinstance(value, DenseAttr) and len(value.literal) <= _MOST_COMPARED:
+        try:
+            return DenseAttr(bytes(elements(value).raw), value.type)
+        except HloscopeError:  # strings and element types without an array type
+            return value
+    return value
+
+
+def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
+    """Return a key that equal constants of one dialect and one front block share."""
+    dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
+    return front, dialect, _by_value(value), operation.result.type
+
+
+def _is_last(operation: Operation) -> bool:
+    """Is the operation the last of its block?  An invalid program may end a block in a constant."""
+    block = operation.parent
+    return isinstance(block, OpenBlock) and block.last is operation
+
+
+def _is_alone(operation: Operation) -> bool:
+    """Is it the only op that its region may hold?  No constant may be inserted before it then."""
+    region = operation.parent.parent if operation.parent is not None else None
+    owner = region.parent if region is not None else None
+    return owner is not None and owner.name in _OF_ONE_OP
+
+
+def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
+    """Return the entry block of the outermost region whose values are visible at the operation.
+
+    Regions of ops that are isolated from above see no outer values; unknown ops count as such.
+    """
+    at: Operation | None = operation
+    region: Region | None = None
+    while at is not None and at is not scope:
+        outer = at.parent.parent if at.parent is not None else None
+        at = outer.parent if outer is not None else None
+        if at is not None and at.name in _OF_ONE_OP:
+            break
+        region = outer
+        definition = DEFINITIONS.get(at.name) if at is not None else None
+        if definition is None or is_isolated(definition.name) or definition.name in _HOMES:
+            break
+    block = region.blocks[0] if region is not None and region.blocks else None
+    return block if isinstance(block, OpenBlock) else None
+
+
+def _postorder(scope: Operation) -> list[Operation]:
+    """Return all operations in a scope: each after the operations in its regions."""
+    order: list[Operation] = []
+    stack: list[Operation] = [scope]
+    # Reversed preorder, with children pushed in order, is a postorder.
+    while stack:
+        operation = stack.pop()
+        order.append(operation)
+        stack += operation.inside
+    order.reverse()
+    return order[:-1]
+
+
+# --------------------------------------------------------------------------------------------------
+# Passes: a name, options and a function that rewrites a module.
+
 
 _LOOKED_BACK: Final = 100
 """Number of last diagnostics among which duplicates are found: patterns are tried repeatedly."""

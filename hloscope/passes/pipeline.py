@@ -1,4 +1,6 @@
-"""Pipelines: passes with options, their text, and their execution.
+"""Pipelines: passes with options, their text and execution, and the table of all passes.
+
+Pipelines: passes with options, their text, and their execution.
 
     refine-arguments{types=tensor<16xf32>},refine-shapes
     builtin.module(stablehlo-refine-shapes, func.func(stablehlo-canonicalize-dynamism))
@@ -8,6 +10,7 @@ Source: MLIR's `PassRegistry.cpp` (the text of pipelines, options of passes), `P
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -17,9 +20,13 @@ from msgspec import Struct, field
 from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
 from hloscope.mlir import Operation
 from hloscope.passes.framework import Option, Pass, PassError
-from hloscope.passes.registry import find_pass, find_pipeline
 from hloscope.passes.rewriting import Rewriter
+from hloscope.support.lazy import lazy
 from hloscope.verifier import verify_mlir
+
+# --------------------------------------------------------------------------------------------------
+# Pipelines: passes with options, their text, and their execution.
+
 
 _OPENING: Final = "({[<"
 _CLOSING: Final = dict(zip(")}]>", _OPENING, strict=True))
@@ -272,3 +279,243 @@ def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
     if open_ or quote:
         raise PipelineError(f"`{text[:60]}`: `{quote or open_[-1]}` is not closed")
     yield text[start:]
+
+
+# --------------------------------------------------------------------------------------------------
+# Table of all passes by name, each loaded at its first use.
+#
+# Upstream's names may be written without `stablehlo-`; a pipeline is a name for several passes.
+
+
+_ROWS: Final = """
+    dynamism.refining       REFINE_ARGUMENTS          stablehlo-refine-arguments
+    dynamism.refining       REFINE_SHAPES             stablehlo-refine-shapes
+    dynamism.shapes         CANONICALIZE_DYNAMISM     stablehlo-canonicalize-dynamism
+    dynamism.dimensions     CHECK_SHAPE_ASSERTIONS    stablehlo-check-shape-assertions
+    dynamism.exporting      RECOMPOSE                 stablehlo-ext-chlo-recompose-ops
+    dynamism.exporting      EXT_REFINE_SHAPES         stablehlo-ext-refine-shapes
+    dynamism.exporting      EXT_CANONICALIZE_DYNAMISM stablehlo-ext-canonicalize-dynamism
+    dynamism.exporting      VALIDATE                  validate-static-shapes
+    folding                 AGGRESSIVE_FOLDER         stablehlo-aggressive-folder
+    simplifying             AGGRESSIVE_SIMPLIFICATION stablehlo-aggressive-simplification
+    simplifying             TARGET_INDEPENDENT        stablehlo-target-independent-optimization
+    legalizing.shape        SHAPE_TO_STABLEHLO        shape-legalize-to-stablehlo
+    legalizing.chlo         PASS                      chlo-legalize-to-stablehlo
+    legalizing.versions     DEPRECATED                stablehlo-legalize-deprecated-ops
+    legalizing.versions     COMPATIBILITY             stablehlo-compatibility-expander
+    legalizing.composites   COMPOSITE_TO_CALL         stablehlo-legalize-composite-to-call
+    legalizing.composites   WRAP_IN_COMPOSITE         stablehlo-wrap-in-composite
+    legalizing.shape        SIGNLESS                  stablehlo-convert-to-signless
+    canonicalize            PASS                      canonicalize
+    general                 RECONCILE_CASTS           reconcile-unrealized-casts
+    general                 CSE                       cse
+    general                 STRIP_LOCATIONS           strip-debuginfo
+    general                 SYMBOL_DCE                symbol-dce
+    general                 INLINE                    inline
+    legalizing.quantized    QUANT_TO_MATH             stablehlo-legalize-quant-to-math
+    legalizing.quantized    QUANTIZED_TO_QDQ          stablehlo-legalize-quantized-op-to-qdq
+    legalizing.quantized    QDQ_TO_QUANTIZED          stablehlo-legalize-qdq-to-quantized-op
+    legalizing.complex_math PASS                      stablehlo-complex-math-expander
+    legalizing.composites   ADD_PROBES                interpreter-instrument-with-probe
+"""
+"""Columns: module in `hloscope.passes`, variable in it, and one or more names of the pass."""
+
+PIPELINES: Final[dict[str, str]] = {
+    "chlo-pre-serialization-pipeline": (
+        "chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo,reconcile-unrealized-casts"
+    ),
+    "stablehlo-remove-dynamism": (
+        "stablehlo-refine-arguments{*},stablehlo-refine-shapes,stablehlo-canonicalize-dynamism"
+    ),
+}
+"""Pipelines by name; `*` marks the place of options."""
+
+
+def _table() -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for row in _ROWS.strip().splitlines():
+        module, variable, *names = row.split()
+        for name in names:
+            found[name] = f"hloscope.passes.{module}", variable
+    return found
+
+
+PASSES: Final = _table()
+"""Module and variable of each pass, by name."""
+
+_PREFIX: Final = "stablehlo-"
+
+
+def find_pass(name: str) -> Pass:
+    """Return the pass of this name.
+
+    Raises:
+        UnknownNameError: No pass has this name.
+
+    >>> find_pass("refine-arguments").name
+    'stablehlo-refine-arguments'
+    """
+    where = PASSES.get(name) or PASSES.get(_PREFIX + name)
+    if where is None:
+        raise UnknownNameError(f"no pass is called `{name}`{did_you_mean(name, pass_names())}")
+    found: Pass = getattr(lazy(where[0]), where[1])
+    return found
+
+
+def find_pipeline(name: str, options: str = "") -> str | None:
+    """Return the pipeline text for a name; `None` if the name is not that of a pipeline.
+
+    Without `options`, the passes that would take them are left out.
+
+    Raises:
+        UnknownNameError: The pipeline does not take options.
+
+    >>> find_pipeline("remove-dynamism")
+    'stablehlo-refine-shapes,stablehlo-canonicalize-dynamism'
+    """
+    text = PIPELINES.get(name) or PIPELINES.get(_PREFIX + name)
+    if text is None:
+        return None
+    if options:
+        if "{*}" not in text:
+            raise UnknownNameError(f"`{name}` has no options")
+        return text.replace("{*}", f"{{{options}}}")
+    return ",".join(each for each in text.split(",") if not each.endswith("{*}"))
+
+
+def passes_of(name: str) -> list[str]:
+    """Return the full names of the passes in a pass or pipeline name, optional ones included.
+
+    Raises:
+        UnknownNameError: There is no such pass or pipeline.
+
+    >>> passes_of("cse"), len(passes_of("remove-dynamism"))
+    (['cse'], 3)
+    """
+    text = PIPELINES.get(name) or PIPELINES.get(_PREFIX + name) or name
+    return [find_pass(each.removesuffix("{*}")).name for each in text.split(",")]
+
+
+def is_pass(name: str) -> bool:
+    """Is it the name of a pass or a pipeline?"""
+    return any(full in held for held in (PASSES, PIPELINES) for full in (name, _PREFIX + name))
+
+
+def pass_names() -> list[str]:
+    """Return the names of all passes and pipelines, sorted, without `stablehlo-`."""
+    return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))
+
+
+# --------------------------------------------------------------------------------------------------
+# Command lines of upstream's tool: `stablehlo-opt FILE --stablehlo-refine-shapes …`.
+#
+# Source: MLIR's `MlirOptMain.cpp`, `PassPipelineCLParser`.
+
+
+_SWITCHES: Final = {
+    "split-input-file": "split",
+    "verify-diagnostics": "verify_diagnostics",
+    "allow-unregistered-dialect": "allow_unregistered",
+    "mlir-print-debuginfo": "locations",
+    "mlir-print-op-generic": "generic",
+    "verify-each": "verify_each",
+    "mlir-print-ir-after-all": "print_after_all",
+    "mlir-pass-statistics": "statistics",
+}
+"""Options that are on or off, with the field of `CommandLine` that each sets."""
+
+_WITHOUT_EFFECT: Final = frozenset(
+    [
+        "mlir-disable-threading",
+        "mlir-print-local-scope",
+        "mlir-print-op-on-diagnostic",
+        "mlir-print-stacktrace-on-diagnostic",
+        "no-implicit-module",
+    ]
+)
+
+
+_WITH_VALUE: Final = frozenset(["pass-pipeline", "mlir-print-ir-after"])
+
+
+class CommandLine(Struct):
+    """A parsed command line of `stablehlo-opt`.
+
+    Attributes:
+        steps: The passes, in order.
+        files: Names of the programs' files.
+        split: Split each file into several programs?
+        verify_diagnostics: Compare errors with those that comments expect?
+        allow_unregistered: Accept ops of dialects without a definition?
+        locations: Print locations.
+        generic: Print all ops in generic form.
+        verify_each: Verify after each pass.
+        print_after_all: Print the module after each pass.
+        print_after: Names of passes after which the module is printed.
+        statistics: Print the number of applications by pattern.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    split: bool = False
+    verify_diagnostics: bool = False
+    allow_unregistered: bool = False
+    locations: bool = False
+    generic: bool = False
+    verify_each: bool = True
+    print_after_all: bool = False
+    print_after: list[str] = field(default_factory=list)
+    statistics: bool = False
+
+
+def is_upstreams(word: str) -> bool:
+    """Is it an option of upstream's tool, or a pass name as an option?
+
+    >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
+    (True, True, False)
+    """
+    if not word.startswith("-"):
+        return False
+    name = word.lstrip("-").partition("=")[0]
+    return name in _SWITCHES or name in _WITHOUT_EFFECT or name in _WITH_VALUE or is_pass(name)
+
+
+def parse_command_line(words: Sequence[str] | str) -> CommandLine:
+    """Parse the words after `stablehlo-opt`.
+
+    Raises:
+        UnknownNameError: No pass has this name, or it does not have such an option.
+
+    >>> line = parse_command_line("%s --stablehlo-refine-arguments='types=tensor<4xf32>'")
+    >>> line.files, [step.name for step in line.steps]
+    (['%s'], ['stablehlo-refine-arguments'])
+    """
+    line = CommandLine()
+    for word in _split(words) if isinstance(words, str) else words:
+        if not word.startswith("-") or word == "-":
+            # Upstream accepts options with one dash or two.
+            line.files.append(word)
+            continue
+        name, has_value, value = word.lstrip("-").partition("=")
+        if name in _SWITCHES:
+            setattr(line, _SWITCHES[name], _is_on(name, value) if has_value else True)
+        elif name == "pass-pipeline":
+            line.steps += parse_pipeline(value)
+        elif name == "mlir-print-ir-after":
+            line.print_after += value.split(",")
+        elif name not in _WITHOUT_EFFECT:
+            line.steps += steps_of(name, value)
+    return line
+
+
+def _is_on(name: str, value: str) -> bool:
+    if value.lower() not in ("true", "false", "1", "0"):
+        raise PipelineError(f"`{name}` is `{value}`, needs true or false")
+    return value.lower() in ("true", "1")
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise PipelineError(f"`{text[:60]}`: {error}") from None

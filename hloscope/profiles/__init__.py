@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.profiles.events import (
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Profile as Profile,
         ProfiledDevice as ProfiledDevice,
         ProfiledProgram as ProfiledProgram,
+        is_xspace as is_xspace,
     )
     from hloscope.profiles.joining import (
         Joined as Joined,
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
         Trust as Trust,
         join as join,
     )
-    from hloscope.profiles.names import kernel_name as kernel_name
-    from hloscope.profiles.programs import (
+    from hloscope.profiles.reading import (
         chosen_program as chosen_program,
+        kernel_name as kernel_name,
         program_text as program_text,
         programs_in as programs_in,
+        read_profile as read_profile,
     )
-    from hloscope.profiles.reading import read_profile as read_profile
-    from hloscope.profiles.sniff import is_xspace as is_xspace
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

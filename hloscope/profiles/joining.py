@@ -19,8 +19,7 @@ from hloscope.errors import HloscopeError, InputError, UnknownNameError
 from hloscope.ir import Computation, Instruction, Module, inside_out
 from hloscope.ops import AsyncStart, Call, Case, Composite, While
 from hloscope.profiles.events import KernelEvent, Profile
-from hloscope.profiles.names import Structures, kernel_name
-from hloscope.profiles.programs import programs_in
+from hloscope.profiles.reading import Structures, kernel_name, programs_in
 
 Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]
 """Method by which an event was joined, from the most to the least trusted."""

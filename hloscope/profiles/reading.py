@@ -1,34 +1,42 @@
-"""Reader of profiles of all formats, which are recognised by content and not by file name."""
+"""Reader of profiles of all formats, and of the compiled programs inside them."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from msgspec.structs import replace
 
-from hloscope.errors import InputError, ParseError
+from hloscope.errors import InputError, ParseError, UnknownNameError, did_you_mean
+from hloscope.fusion import StructureIds
+from hloscope.hlo_parser import parse_hlo, proto_text
+from hloscope.ir import Computation, Instruction, Module, inside_out
+from hloscope.ops import Constant
 from hloscope.profiles.events import (
     MOST_PROFILE,
     KernelEvent,
     Profile,
     ProfiledDevice,
     ProfiledProgram,
+    is_xspace,
     made,
     refuse_many,
 )
-from hloscope.profiles.nsight_csv import RANGES, TRACE, read_gpu_trace, read_ranges
-from hloscope.profiles.nsight_sqlite import MAGIC, read_sqlite
+from hloscope.profiles.nsight import MAGIC, RANGES, TRACE, read_gpu_trace, read_ranges, read_sqlite
 from hloscope.profiles.rocprof import TOOL, TRACE as DISPATCHES, read_kernel_trace, read_results
-from hloscope.profiles.sniff import is_xspace
 from hloscope.profiles.tables import column
 from hloscope.profiles.traces import read_trace
 from hloscope.profiles.xplane import read_xplane
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# Reader of profiles of all formats, which are recognised by content and not by file name.
+
 
 _GZIP: Final = b"\x1f\x8b"
 _HEAD: Final = 1 << 16
@@ -188,3 +196,114 @@ def _table_form(head: str) -> str:
 
 def _has(names: set[str], needed: Iterable[frozenset[str]]) -> bool:
     return any(need <= names for need in needed)
+
+
+# --------------------------------------------------------------------------------------------------
+# The compiled programs inside a profile, as modules.
+
+
+def programs_in(profile: Profile) -> dict[int, Module]:
+    """Return the programs inside a profile by `program_id`; empty if the form has none.
+
+    Raises:
+        ParseError: The bytes of a program are damaged.
+        UnsupportedError: A program has a field that is not read.
+    """
+    return {
+        program.program_id: parse_hlo(
+            program_text(profile, program), name=_called(profile, program)
+        )
+        for program in profile.programs
+    }
+
+
+def program_text(profile: Profile, program: ProfiledProgram) -> str:
+    """Return the HLO text of a program inside a profile."""
+    return proto_text(program.proto, _called(profile, program))
+
+
+def _called(profile: Profile, program: ProfiledProgram) -> str:
+    return f"{profile.source}#{program.label}"
+
+
+def chosen_program(profile: Profile, choice: str) -> ProfiledProgram:
+    """Return the program named `NAME`, `ID` or `NAME(ID)`; the only one if the name is empty.
+
+    Raises:
+        UnknownNameError: No program has that name, or several have it; the message lists them.
+    """
+    programs = profile.programs
+    labels = ", ".join([f"`{profile.source}#{p.label}`" for p in programs[:8]])
+    if len(programs) > 8:
+        labels += f" and {len(programs) - 8} more"
+    if not programs:
+        raise UnknownNameError(f"{profile.source}: the profile has no programs inside")
+    if not choice:
+        if len(programs) > 1:
+            many = f"{profile.source} has {len(programs)} programs"
+            raise UnknownNameError(f"{many}: name one of {labels}")
+        return programs[0]
+    found = [p for p in programs if choice in (p.name, p.label, str(p.program_id))]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        near = did_you_mean(choice, [p.name for p in programs])
+        raise UnknownNameError(f"{profile.source} has no program `{choice}`{near}: it has {labels}")
+    several = ", ".join([f"`{p.label}`" for p in found[:8]])
+    raise UnknownNameError(f"{profile.source} has several programs `{choice}`: {several}")
+
+
+# --------------------------------------------------------------------------------------------------
+# Names of emitted kernels, and keys of fusions that share a kernel.
+#
+# Source: XLA `llvm_util.cc` SanitizeFunctionName, `kernel_reuse_cache.cc`.
+
+
+_OUTSIDE: Final = pattern(r"[^A-Za-z0-9_$]")
+
+
+def kernel_name(instruction: str) -> str:
+    """Return the name of the kernel that XLA emits for an instruction.
+
+    >>> kernel_name("loop_add_fusion.3"), kernel_name("2d-fusion")
+    ('loop_add_fusion_3', '_2d_fusion')
+    """
+    name = _OUTSIDE.sub("_", instruction)
+    return f"_{name}" if name[:1].isdecimal() else name
+
+
+class Structures:
+    """Keys that are equal for instructions of equal structure, as in XLA's kernel cache.
+
+    The structure is op, types with layouts, called computations and constants. Names and metadata
+    do not count. Aliasing of arguments, which XLA also compares, cannot be known from the text.
+    """
+
+    def __init__(self) -> None:
+        self._structure_ids = StructureIds()
+        self._constants: dict[Computation, tuple[str, ...]] = {}
+
+    def key(self, ins: Instruction) -> Hashable:
+        """Return the key of an instruction."""
+        return (
+            type(ins.op),
+            str(ins.type),
+            tuple([str(operand.type) for operand in ins.operands]),
+            tuple([self._structure_ids.number(callee) for callee in ins.calls]),
+            tuple([self._constants_in(callee) for callee in ins.calls]),
+        )
+
+    def _constants_in(self, computation: Computation) -> tuple[str, ...]:
+        # Instructions with one callee share it, and `Structures.key` asks for each of them.
+        known = self._constants.get(computation)
+        if known is None:
+            found: Iterable[Computation] = inside_out(computation, {})
+            known = self._constants[computation] = tuple(
+                [
+                    repr(ins.op)
+                    for inner in found
+                    for ins in inner.instructions
+                    if type(ins.op) is Constant
+                ]
+            )
+        return known

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.profiles.annotations import annotation
 from hloscope.profiles.events import (
     KernelEvent,
     Profile,
     Size,
+    annotation,
     made,
     refuse_many,
     unsigned,
 )
-from hloscope.profiles.json_items import Json
-from hloscope.profiles.tables import Table
+from hloscope.profiles.tables import Json, Table
 
 TRACE: Final = frozenset(("kernelname", "starttimestamp", "endtimestamp"))
 OLD: Final = frozenset(("name", "start", "end", "agentid"))

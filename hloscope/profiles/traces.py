@@ -1,19 +1,34 @@
-"""Reader of `trace.json`: the Trace Event Format of `jax.profiler`, xprof and Kineto.
-
-Times are microseconds as decimal fractions, and numbers in `args` may be texts.
-
-Source: Trace Event Format; XLA `xplane_to_trace_events.cc`.
-"""
+"""Reader of `trace.json`, and conversion of the lines of a timeline to events of devices."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from hloscope.profiles.events import KernelEvent, Kind, Profile, Size, made, refuse_many, unsigned
-from hloscope.profiles.json_items import Json
-from hloscope.profiles.timeline import Line, Timeline
+from msgspec.structs import replace
+
+from hloscope.profiles.events import (
+    KernelEvent,
+    Kind,
+    Profile,
+    Size,
+    annotation,
+    made,
+    refuse_many,
+    unsigned,
+)
+from hloscope.profiles.tables import Json
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# Reader of `trace.json`: the Trace Event Format of `jax.profiler`, xprof and Kineto.
+#
+# Times are microseconds as decimal fractions, and numbers in `args` may be texts.
+#
+# Source: Trace Event Format; XLA `xplane_to_trace_events.cc`.
+
 
 _PICOSECONDS: Final = 1_000_000
 _KINETO: Final[Mapping[str, Kind]] = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}
@@ -171,3 +186,214 @@ def _size(value: Any) -> Size | None:
 def _key(value: Any) -> Any:
     """Return an id as a dictionary key: a number or a text."""
     return value if isinstance(value, int | str) else str(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Conversion of the lines of a recorded timeline to events of devices.
+#
+# XPlane files and trace.json files have the same lines: streams of a GPU, threads of the CPU
+# client, and lines that a tool derives from others (`XLA Modules`, `Steps`).
+#
+# Source: XLA `xplane_schema.cc`.
+
+
+OPS: Final = "XLA Ops"
+_MODULES: Final = "XLA Modules"
+_DERIVED: Final = frozenset(
+    (
+        "Steps", _MODULES, "Framework Ops", "Framework Name Scope", "Source code", "Source Code",
+        "XLA TraceMe", "Async XLA Ops", "Kernel Launch Stats", "Launch Stats", "SparseCore Steps",
+        "SparseCore Modules", "Host Offload Ops", "TensorFlow Ops", "TensorFlow Name Scope",
+    )
+)  # fmt: skip
+"""Lines whose events are derived from others, or overlap those of `XLA Ops`."""
+_PROGRAM: Final = pattern(r"(?P<name>.*)\((?P<id>-?\d{1,20})\)\s*")
+_OF_LAUNCH: Final = pattern(r"\b(grid|block):(\d{1,10}),(\d{1,10}),(\d{1,10})")
+_BYTES: Final = pattern(r"\b(?:size|num_bytes):(\d{1,19})\b")
+WANTED: Final = frozenset(
+    (
+        "hlo_op", "hlo_module", "program_id", "run_id", "correlation_id", "device_ordinal",
+        "kernel_details", "memcpy_details", "memset_details", "Memcpy", "name", "annotation",
+        "nvtx_range",
+    )
+)  # fmt: skip
+"""Stats of an event that are read."""
+
+
+class Line(NamedTuple):
+    """One line of a timeline.
+
+    Attributes:
+        plane: Name of the device or host.
+        name: Name of the line, which determines its meaning.
+        stream: Name that distinguishes it from other lines of the plane.
+    """
+
+    plane: str
+    name: str
+    stream: str
+
+
+class Mark(NamedTuple):
+    """A run of a program in the line `XLA Modules`."""
+
+    start: int
+    end: int
+    name: str
+    program_id: int | None
+
+
+def name_and_id(text: str) -> tuple[str, int | None]:
+    """Split `jit_f(7)` into name and unsigned number; `None` without a number.
+
+    >>> name_and_id("jit_f(7)"), name_and_id("jit_f")
+    (('jit_f', 7), ('jit_f', None))
+    """
+    found = _PROGRAM.fullmatch(text)
+    return (found["name"], unsigned(found["id"])) if found else (text, None)
+
+
+class Timeline:
+    """Collector of the events of lines, which keeps those of devices."""
+
+    def __init__(self) -> None:
+        self.events: list[KernelEvent] = []
+        self._derived: list[KernelEvent] = []
+        """Events of `XLA Ops`, which count only if the plane has no streams."""
+        self._marks: dict[str, list[Mark]] = {}
+        self._with_streams: set[str] = set()
+        self._sizes: dict[str, dict[str, Size]] = {}
+        """Grid and block by the text that has them: a program has few kinds of launches."""
+
+    def __len__(self) -> int:
+        return len(self.events) + len(self._derived)
+
+    @staticmethod
+    def wants(line: Line) -> bool:
+        """May events of the line belong to a device, or show which program runs?"""
+        on_device = line.plane.startswith("/device:")
+        if on_device:
+            return line.name == _MODULES or line.name not in _DERIVED
+        return line.plane.startswith("/host:")
+
+    def add(
+        self,
+        line: Line,
+        name: str,
+        start: int,
+        duration: int,
+        stats: Mapping[str, Any],
+        *,
+        shown: str = "",
+    ) -> None:
+        """Add an event of a line.
+
+        Args:
+            line: A line that is wanted.
+            name: Name of the event.
+            start: Start in picoseconds.
+            duration: Duration in picoseconds.
+            stats: The recorded stats.
+            shown: The display name; empty if not recorded.
+        """
+        op = str(stats.get("hlo_op", ""))
+        if not line.plane.startswith("/device:"):
+            if op and not name.startswith("end: "):
+                ordinal = unsigned(stats.get("device_ordinal", 0))
+                device = f"{line.plane} device {ordinal}" if ordinal else line.plane
+                self.events.append(self._event(line, name, start, duration, stats, device, op))
+            return
+        if line.name == _MODULES:
+            module, number = name_and_id(name)
+            self._marks.setdefault(line.plane, []).append(
+                Mark(start, start + duration, module, number)
+            )
+            return
+        if line.name == OPS:
+            op = op or shown or name.removeprefix("%").partition(" = ")[0]
+            made = self._event(line, op, start, duration, stats, line.plane, op)
+            self._derived.append(made)
+            return
+        self._with_streams.add(line.plane)
+        self.events.append(self._event(line, name, start, duration, stats, line.plane, op))
+
+    def _event(
+        self,
+        line: Line,
+        name: str,
+        start: int,
+        duration: int,
+        stats: Mapping[str, Any],
+        device: str,
+        op: str,
+    ) -> KernelEvent:
+        module, program_id = str(stats.get("hlo_module", "")), unsigned(stats.get("program_id"))
+        kind: Kind = "kernel"
+        grid, block, moved = None, None, None
+        if details := stats.get("kernel_details"):
+            text = str(details)
+            known = self._sizes.get(text)
+            if known is None:
+                known = self._sizes[text] = _launch_sizes(text)
+            grid, block = known.get("grid"), known.get("block")
+        for key, other in (("memcpy_details", "copy"), ("memset_details", "set")):
+            if details := stats.get(key):
+                kind = "copy" if other == "copy" else "set"
+                found = _BYTES.search(str(details))
+                moved = int(found[1]) if found else None
+        if kind == "kernel" and name.lower().startswith(("memcpy", "memset")):
+            kind = "copy" if name.lower().startswith("memcpy") else "set"
+        is_annotated = False
+        if not op:
+            for key in ("annotation", "nvtx_range"):
+                found_text = annotation(str(stats.get(key, "")))
+                if found_text.hlo_op:
+                    op, is_annotated = found_text.hlo_op, True
+                    module = module or found_text.hlo_module
+                    if program_id is None:
+                        program_id = found_text.program_id
+        return KernelEvent(
+            name,
+            start,
+            duration,
+            device,
+            line.stream,
+            kind,
+            op,
+            module,
+            program_id,
+            unsigned(stats.get("run_id")),
+            unsigned(stats.get("correlation_id")),
+            grid,
+            block,
+            moved,
+            is_annotated,
+        )
+
+    def finish(self) -> list[KernelEvent]:
+        """Return the events of devices.
+
+        Events of `XLA Ops` get the module that runs at their start.
+        """
+        events = self.events
+        for marks in self._marks.values():
+            marks.sort()
+        starts = {plane: [mark.start for mark in marks] for plane, marks in self._marks.items()}
+        for event in self._derived:
+            if event.device in self._with_streams:
+                continue  # the streams have the same work, as it was recorded
+            at = bisect_right(starts.get(event.device, ()), event.start) - 1
+            if at >= 0 and (mark := self._marks[event.device][at]).end >= event.start:
+                event = replace(
+                    event,
+                    hlo_module=event.hlo_module or mark.name,
+                    program_id=mark.program_id if event.program_id is None else event.program_id,
+                    run=at if event.run is None else event.run,
+                )
+            events.append(event)
+        self._derived = []
+        return events
+
+
+def _launch_sizes(details: str) -> dict[str, Size]:
+    return {key: (int(x), int(y), int(z)) for key, x, y, z in _OF_LAUNCH.findall(details)}

@@ -19,7 +19,7 @@ from hloscope.profiles.events import (
     refuse_many,
     unsigned,
 )
-from hloscope.profiles.timeline import WANTED, Line, Timeline, name_and_id
+from hloscope.profiles.traces import WANTED, Line, Timeline, name_and_id
 
 _HLO_PROTO: Final = ("Hlo Proto", "hlo_proto", "HLO proto")
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5

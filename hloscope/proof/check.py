@@ -1,16 +1,71 @@
-"""Results of checking maps against the program."""
+"""Results of checking maps against the program, violations, and files that reproduce them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.proof.violation import Violation
+from hloscope.errors import InputError
+from hloscope.fusion import leaf_types
+from hloscope.hlo_parser import print_hlo
+from hloscope.interpreter import Value
+from hloscope.ir import Body, Computation, Instruction, TupleType
+from hloscope.ops import Result, Return
+from hloscope.proof.arrays import named, save
+from hloscope.proof.elements import Place
+from hloscope.proof.instance import Instance, module_of, within
 from hloscope.simplifier import CounterExample
+from hloscope.stablehlo import print_stablehlo
+
+# --------------------------------------------------------------------------------------------------
+# A violation: an element that changes an output element, and is not in its maps.
+
+
+class Violation(Struct, frozen=True, eq=False):
+    """An element that changes an output element, and is not in its maps.
+
+    Attributes:
+        instance: The test program.
+        before: Values of the sources, device by device.
+        after: Values of the sources with one element changed.
+        place: Output, source, leaf of the source.
+        index: Index of the changed element.
+        output: Index of the output element that changes.
+        values: Text of the output element before and after.
+        devices: Devices of the changed element and of the output element.
+    """
+
+    instance: Instance
+    before: tuple[Value, ...]
+    after: tuple[Value, ...]
+    place: Place
+    index: tuple[int, ...]
+    output: tuple[int, ...]
+    values: tuple[str, str]
+    devices: tuple[int, int] = (0, 0)
+
+    def __str__(self) -> str:
+        changed, output = (f"({', '.join(map(str, i))})" for i in (self.index, self.output))
+        at = f", at {self.instance.shapes}" if self.instance.shapes else ""
+        source = self.instance.sources[self.place[1]].type
+        of = f" of tensor {self.place[2]}" if len(leaf_types(source)) > 1 else ""
+        here, there = "", ""
+        if self.instance.devices.count > 1:
+            here, there = (f" on device {device}" for device in self.devices)
+        return (
+            f"element {changed}{of}{here} moves output element {output}{there} from"
+            f" {self.values[0]} to {self.values[1]}{at}, which is not in the maps"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Results of checking maps against the program.
 
 
 class Outcome(StrEnum):
@@ -183,3 +238,69 @@ def _together(parts: Sequence[Executed]) -> Executed | None:
         pairs=sum(part.pairs for part in done),
         violation=next((part.violation for part in done if part.violation), None),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Files that reproduce a violation: the program, and its inputs before and after the change.
+
+
+def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple[Path, ...]:
+    """Write the files and return their paths: `NAME.hlo` or `NAME.mlir`, and two files of values.
+
+    `hloscope run NAME.hlo --input NAME.before.npz`, and with `.after.npz`, show the element that
+    changes.  On several devices there is a file for each, `NAME.before.0.npz` and so on.  The
+    command takes all of them, and `--replicas` and `--partitions` as in the program's first line.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    text, ending = _text(violation)
+    plain = re.sub(r"[^\w.-]+", "_", name)
+    folder = Path(folder)
+    path = folder / f"{plain}.{ending}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {violation}{_grid(violation)}\n{text}")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    types = violation.instance.running.arguments
+    devices = violation.instance.devices.count
+    paths = [path]
+    for when, values in (("before", violation.before), ("after", violation.after)):
+        for k in range(devices):
+            number = f".{k}" if devices > 1 else ""
+            paths.append(folder / f"{plain}.{when}{number}.npz")
+            # Values are stored device by device, in the order of the parameters.
+            own = values[k * len(types) : (k + 1) * len(types)]
+            save(paths[-1], named(own, types))
+    return tuple(paths)
+
+
+def _grid(violation: Violation) -> str:
+    """Return the command-line options for the number of devices; empty for one device."""
+    devices = violation.instance.devices
+    if devices.count == 1:
+        return ""
+    return f"; --replicas {devices.replicas} --partitions {devices.partitions}"
+
+
+def _text(violation: Violation) -> tuple[str, str]:
+    """Return the program's text and file ending, in the language that has all its ops."""
+    running = violation.instance.running
+    ops = {inner.op.name for ins in running for inner in within(ins)}
+    if "return" not in ops:
+        return print_hlo(module_of(running)), "hlo"
+    return print_stablehlo(module_of(_function(running))), "mlir"
+
+
+def _function(computation: Computation) -> Computation:
+    """Return the computation with a `return` at its end."""
+    root = computation.root
+    results: tuple[Instruction, ...] = (root,)
+    if isinstance(root.type, TupleType):
+        parts = enumerate(root.type.elements)
+        results = tuple([Instruction(f"result{k}", t, Result(k), (root,)) for k, t in parts])
+    inside = (*computation.instructions, *(results if results != (root,) else ()))
+    types = tuple([r.type for r in results])
+    end = Instruction("return", TupleType(types), Return(), results)
+    return Computation("main", Body((*inside, end), computation.parameters, end))

@@ -1,40 +1,45 @@
-"""Devices of a test program: the smallest grid that its collectives fit, and routes.
-
-Groups are computed as in the interpreter, independently of the indexing rules.
-"""
+"""Devices of a test program: the smallest grid that its collectives fit, and routes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from math import prod
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.arrays import Ints, np
+from msgspec import Struct, field
+
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
-from hloscope.indexing import (
-    UNKNOWN_COUNTS,
-    Axis,
-    DeviceCounts,
-    Groups,
-    groups_of as read_groups,
-)
+from hloscope.indexing import UNKNOWN_COUNTS, Axis, DeviceCounts, Groups, groups_of as read_groups
 from hloscope.interpreter import Grid, Group, World, groups_of
-from hloscope.ir import Dims, Instruction, TensorType, Type
+from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     AllGather,
     AllToAll,
     AsyncStart,
     Collective,
+    CollectiveBroadcast,
     CollectivePermute,
     CrossReplicaSum,
+    Pairs,
     PartitionId,
+    RaggedAllToAll,
     ReduceScatter,
     ReplicaId,
+    Table,
+    WrittenGroups,
 )
-from hloscope.proof.size_rules import as_begun, shape_of
+from hloscope.proof.resizing import with_fields
+from hloscope.proof.sizes import as_begun, shape_of
 from hloscope.simplifier import UndecidedError
+from hloscope.support.arrays import Ints, np
+
+# --------------------------------------------------------------------------------------------------
+# Devices of a test program: the smallest grid that its collectives fit, and routes.
+#
+# Groups are computed as in the interpreter, independently of the indexing rules.
+
 
 MOST_DEVICES: Final = 1 << 12
 """Maximum number of devices of a grid."""
@@ -305,3 +310,307 @@ def _shape(type: Type) -> tuple[int, ...]:
     """Return the shape of the first tensor of a type."""
     first = next((t for t in leaf_types(type) if isinstance(t, TensorType)), None)
     return shape_of(first) if first is not None else ()
+
+
+# --------------------------------------------------------------------------------------------------
+# Smaller grids of devices for collectives: some replicas and partitions are kept, and renumbered.
+#
+# Kept members of a group stay members of one group, in order, for every collective, so that chains
+# of collectives lead to the same members.  Groups shrink by a common factor.  A permutation of
+# devices continues to the next kept device.
+
+
+FEW: Final = 8
+"""Grids of at most this many devices are not reduced."""
+MOST: Final = 32
+"""Maximum number of devices of a grid that is run."""
+MOST_CHOICES: Final = 1 << 14
+
+Joint: TypeAlias = Collective | CrossReplicaSum
+
+
+class Regrouping(Struct, frozen=True):
+    """The devices of an instance, and its collectives among them.
+
+    Attributes:
+        devices: The grid.
+        before: Number of devices of the program.
+        ops: Collectives with changed groups, by instruction.
+        sizes: Old and new group size of each collective.
+    """
+
+    devices: Devices
+    before: int
+    ops: Mapping[Instruction, Op] = field(default_factory=dict)
+    sizes: Mapping[Instruction, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def is_smaller(self) -> bool:
+        """Has the grid fewer devices than the program?"""
+        return self.devices.count < self.before
+
+    @property
+    def resizes(self) -> bool:
+        """Does a group size change, so that types change too?"""
+        return any(old != new for old, new in self.sizes.values())
+
+
+def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Regrouping]:
+    """Yield grids with few devices, the best first."""
+    found = [_Collective(ins, op, counts) for ins in involved if (op := collective_of(ins))]
+    if counts.total > FEW:
+        asked = [
+            any(isinstance(ins.op, kind) for ins in involved) for kind in (ReplicaId, PartitionId)
+        ]
+        chosen = _chosen(found, counts, (asked[0], asked[1]))
+        if chosen is not None:
+            yield _regrouped(found, counts, chosen)
+    if counts.total <= MOST:
+        everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
+        sizes = {c.ins: (size, size) for c in found if (size := c.size(everything))}
+        yield Regrouping(counts.devices, counts.total, sizes=sizes)
+
+
+class _Kept:
+    """The kept replicas and partitions, with new numbers in order."""
+
+    def __init__(self, replicas: Iterable[int], partitions: Iterable[int], counts: Counts) -> None:
+        self.replicas: Final = {n: k for k, n in enumerate(sorted(replicas))}
+        self.partitions: Final = {n: k for k, n in enumerate(sorted(partitions))}
+        self.count: Final = len(self.replicas) * len(self.partitions)
+        self._columns = counts.partitions
+
+    def numbers(self, axis: Axis) -> Mapping[int, int]:
+        """Return new numbers by old numbers, for groups of this kind."""
+        if axis is Axis.PARTITION:
+            return self.partitions
+        if axis is not Axis.DEVICE:
+            return self.replicas
+        few = len(self.partitions)
+        return {
+            r * self._columns + p: new_r * few + new_p
+            for (r, new_r), (p, new_p) in product(self.replicas.items(), self.partitions.items())
+        }
+
+
+class _Collective:
+    """A collective and its groups."""
+
+    def __init__(self, ins: Instruction, op: Joint, counts: Counts) -> None:
+        self.ins: Final = ins
+        self.op: Final = op
+        groups = known_groups(ins)
+        self.axis: Final = groups.axis
+        self.rows: Final = groups.rows
+        whole = counts.along(groups.axis)
+        self.is_one_of_all: Final = not groups.rows
+        self._rows: Final = groups.rows or (tuple(range(whole)),)
+        # Each device's group and position, to select the kept members in order.
+        self._seats: Final = {
+            n: (k, i) for k, row in enumerate(self._rows) for i, n in enumerate(row)
+        }
+        self._across: Final = (
+            counts.partitions if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS else 1
+        )
+        sizes = {len(row) for row in self._rows}
+        self._is_even = len(sizes) == 1
+
+    def size(self, kept: _Kept) -> int:
+        """Return the group size on the kept devices; 0 for pairs, or if sizes differ."""
+        if isinstance(self.op, CollectivePermute):
+            return 0
+        sizes = set(map(len, self.groups(kept)))
+        across = len(kept.partitions) if self._across > 1 else 1
+        return sizes.pop() * across if len(sizes) == 1 else 0
+
+    def groups(self, kept: _Kept) -> tuple[Dims, ...]:
+        """Return the groups on the kept devices."""
+        numbers = kept.numbers(self.axis)
+        seats = sorted([(*self._seats[n], numbers[n]) for n in numbers if n in self._seats])
+        rows: dict[int, list[int]] = {}
+        for row, _, number in seats:
+            rows.setdefault(row, []).append(number)
+        return tuple(map(tuple, rows.values()))
+
+    def pairs(self, kept: _Kept) -> Pairs:
+        """Return the pairs on the kept devices: from each source to the next kept target."""
+        assert isinstance(self.op, CollectivePermute)
+        numbers = kept.numbers(self.axis)
+        targets: dict[int, int] = {}
+        for source, target in self.op.pairs:
+            targets.setdefault(source, target)
+        found = []
+        for source, at in [pair for pair in self.op.pairs if pair[0] in numbers]:
+            left = len(targets)
+            # `left` ends a cycle in which no device is kept.
+            while at not in numbers and at in targets and left:
+                at, left = targets[at], left - 1
+            if at in numbers:
+                found.append((numbers[source], numbers[at]))
+        return tuple(found)
+
+    def joined(self) -> Iterator[Dims]:
+        """Yield sets of devices that exchange values."""
+        yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
+
+    def worth(self, kept: _Kept) -> int | None:
+        """Return how much of the structure is preserved; `None` if the collective is not valid."""
+        if isinstance(self.op, CollectivePermute):
+            pairs = self.pairs(kept)
+            return min(4, len(pairs)) if pairs or not self.op.pairs else None
+        groups = self.groups(kept)
+        if not groups or (self._is_even and len(set(map(len, groups))) > 1):
+            return None
+        numbers = kept.numbers(self.axis)
+        is_outside = any(n not in self._seats for n in numbers)
+        # A device in no group would have no defined value, except in a broadcast, which gives
+        # zeros.
+        if is_outside and not isinstance(self.op, CollectiveBroadcast):
+            return None
+        largest = max(map(len, groups))
+        if largest < 2 <= max(map(len, self._rows)) or len(kept.partitions) < min(2, self._across):
+            return None
+        if self._is_whole_needed and sum(map(len, groups)) < sum(
+            len(self._rows[k]) for k in {self._seats[n][0] for n in numbers}
+        ):
+            return None
+        return min(2, len(groups)) + min(2, largest)
+
+    @property
+    def _is_whole_needed(self) -> bool:
+        """Does the group size follow from the number of operands or their contents?"""
+        op = self.op
+        return isinstance(op, RaggedAllToAll) or (
+            isinstance(op, AllToAll) and op.split_dimension is None
+        )
+
+    def regrouped(self, kept: _Kept) -> Op:
+        """Return the op with the groups on the kept devices."""
+        op = self._regrouped(kept)
+        if isinstance(self.ins.op, AsyncStart):
+            return with_fields(self.ins.op, wrapped=op)
+        return op
+
+    def _regrouped(self, kept: _Kept) -> Op:
+        op = self.op
+        if isinstance(op, CollectivePermute):
+            pairs = self.pairs(kept)
+            is_table = isinstance(op.source_target_pairs, Table)
+            return with_fields(op, source_target_pairs=Table.of(pairs) if is_table else pairs)
+        new: dict[str, object] = {}
+        if not self.is_one_of_all:
+            rows = self.groups(kept)
+            is_table = isinstance(op.replica_groups, Table)
+            new["replica_groups"] = Table.of(rows) if is_table else WrittenGroups(rows)
+        if isinstance(op, AllToAll) and op.split_count:
+            new["split_count"] = self.size(kept)
+        return with_fields(op, **new)
+
+
+def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Regrouping:
+    """Return the collective op with new groups, also inside an asynchronous start."""
+    everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
+    return Regrouping(
+        Devices(len(kept.replicas), len(kept.partitions)),
+        counts.total,
+        {c.ins: c.regrouped(kept) for c in found},
+        {c.ins: (c.size(everything), c.size(kept)) for c in found if c.size(kept)},
+    )
+
+
+def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, bool]) -> _Kept | None:
+    """Choose a small set of replicas and partitions that preserves the groups.
+
+    `None` if there is none.
+    """
+    best: tuple[int, int] | None = None
+    chosen: _Kept | None = None
+    for most in (FEW, MOST):
+        for replicas, partitions in _choices(found, counts, most):
+            if _loses(asked, counts, len(replicas), len(partitions)):
+                continue
+            kept = _Kept(replicas, partitions, counts)
+            worths = [c.worth(kept) for c in found]
+            if any(worth is None for worth in worths):
+                continue
+            # Most structure first, then fewest devices.
+            order = -sum(worth or 0 for worth in worths), kept.count
+            if best is None or order < best:
+                best, chosen = order, kept
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: int) -> bool:
+    """Would all devices have one number although an instruction reads its device's number?"""
+    return (asked[0] and replicas < min(2, counts.replicas)) or (
+        asked[1] and partitions < min(2, counts.partitions)
+    )
+
+
+def _choices(
+    found: Sequence[_Collective], counts: Counts, most: int
+) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """Yield sets of replicas and partitions to keep, with at most `most` devices."""
+    bases: tuple[list[Sequence[int]], list[Sequence[int]]]
+    bases = [range(counts.replicas)], [range(counts.partitions)]
+    along = int(counts.replicas == 1)
+    if counts.total == counts.along(Axis.PARTITION if along else Axis.REPLICA):
+        # If all devices are on one axis, a set of devices that exchange values with each other can
+        # be kept alone; no value enters from outside.
+        bases[along].extend(_components(found))
+    choices = product(*[[some for one in base for some in _parts(one, most)] for base in bases])
+    for replicas, partitions in islice(choices, MOST_CHOICES):
+        if 1 < len(replicas) * len(partitions) <= most:
+            yield replicas, partitions
+
+
+def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    """Yield subsets of a list: prefixes, elements at equal distances, and combinations of these.
+
+    >>> [list(part) for part in _parts(range(6), 4)]
+    [[0], [0, 2, 4], [0, 1]]
+    """
+    factors = []
+    count, p = len(base), 2
+    while count > 1:
+        if p * p > count:
+            p = count
+        if count % p:
+            p += 1
+            continue
+        factors.append(p)
+        count //= p
+    if len(base) <= most:
+        yield base
+    # Positions are mixed-radix numbers by the prime factors of the length; each digit is fixed to
+    # 0 or takes two or three values.
+    for digits in product(*[(1, f if f <= 3 else 2) for f in factors]):
+        if prod(digits) > min(most, len(base) - 1):
+            continue
+        places, step = [0], 1
+        for digit, factor in zip(digits, factors, strict=True):
+            places = [at + step * k for k in range(digit) for at in places]
+            step *= factor
+        yield [base[at] for at in sorted(places)]
+
+
+def _components(found: Sequence[_Collective]) -> list[list[int]]:
+    """Return the first connected set of devices that exchange values, as a list of one set."""
+    leader: dict[int, int] = {}
+
+    # Union-find with path halving: devices that exchange values are in one set.
+    def root(n: int) -> int:
+        while leader.setdefault(n, n) != n:
+            leader[n] = leader[leader[n]]
+            n = leader[n]
+        return n
+
+    for numbers in [numbers for c in found for numbers in c.joined()]:
+        for n in numbers[1:]:
+            leader[root(n)] = root(numbers[0])
+    members: dict[int, list[int]] = {}
+    for n in sorted(leader):
+        members.setdefault(root(n), []).append(n)
+    return [next((some for some in members.values() if len(some) > 1), [])]

@@ -1,21 +1,49 @@
-"""Numbering of all elements of a test program's sources and outputs, over all devices."""
+"""Elements of a test program's sources and outputs: numbers, claimed pairs, changes."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.arrays import Bools, Ints, np
+from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
 from hloscope.fusion import leaf_types
-from hloscope.indexing import unravel
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Variable,
+    joined,
+    ravel,
+    replaced,
+    unravel,
+)
+from hloscope.interpreter import Value
 from hloscope.ir import TensorType
+from hloscope.proof.allowance import Deadline
+from hloscope.proof.graph import AS_THEY_ARE
 from hloscope.proof.instance import Instance
-from hloscope.proof.running import moved, spread, whole_shapes
-from hloscope.proof.size_rules import shape_of
+from hloscope.proof.relations import Touching
+from hloscope.proof.running import (
+    Base,
+    Draw,
+    Observed,
+    leaves_of,
+    moved,
+    spread,
+    whole_shapes,
+    with_leaf,
+)
+from hloscope.proof.sizes import shape_of
+from hloscope.simplifier import UndecidedError
+from hloscope.support.arrays import Bools, Floats, Ints, np
+
+# --------------------------------------------------------------------------------------------------
+# Numbering of all elements of a test program's sources and outputs, over all devices.
+
 
 Place: TypeAlias = tuple[int, int, int]
 """Numbers of an output, of a source and of a leaf of the source."""
@@ -164,3 +192,289 @@ def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 def nothing(rows: int, columns: int) -> Bools:
     """Return a relation without pairs. Shape `[rows, columns]`."""
     return np.zeros((rows, columns), np.bool_)
+
+
+# --------------------------------------------------------------------------------------------------
+# Pairs of elements that maps claim, for the run-time values of one run, as a boolean matrix.
+#
+# Rows are output elements on all devices, and columns elements of sources, as in `Elements`.
+
+
+Claims: TypeAlias = Mapping[Place, Accesses]
+"""Maps by output, source and leaf; a missing place has no pairs."""
+
+
+class Touched:
+    """Pairs that the maps of an instance claim, for the run-time values of a run.
+
+    Attributes:
+        claims: The maps.
+        is_moving: Does a map depend on values of the run?
+    """
+
+    def __init__(
+        self, instance: Instance, elements: Elements, claims: Claims, deadline: Deadline
+    ) -> None:
+        self.claims: Final = claims
+        self.is_moving: Final = any(is_moving(accesses) for accesses in claims.values())
+        self._devices = instance.devices
+        self._elements = elements
+        self._deadline = deadline
+        # Each relation is read for every run and every place, and costs an evaluation of all maps.
+        self._whole: dict[int, Bools] = {}
+        self._fixed: dict[Place, Bools | bool] = {}
+
+    def relation(self, base: Base) -> Bools:
+        """Return which rows depend on which columns, by all maps. Shape `[rows, columns]`.
+
+        Raises:
+            UndecidedError: A map cannot be evaluated.
+            TimeOverError: The deadline is past, and the relation is not stored.
+        """
+        # Maps without runtime variables have the same pairs in every run.
+        key = id(base) if self.is_moving else 0
+        if key not in self._whole:
+            elements = self._elements
+            found = nothing(elements.rows, elements.size)
+            for place, accesses in self.claims.items():
+                self._deadline.check()
+                if accesses and elements.has(*place[1:]):
+                    block = np.ix_(elements.rows_of(place[0]), elements.columns_of(*place[1:]))
+                    found[block] = self._known(base, place, accesses)
+            self._whole[key] = found
+        return self._whole[key]
+
+    def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
+        """Return the block of a place; one that is the same in all runs is computed once."""
+        if is_moving(accesses):
+            return self.part(base, place, accesses, False)
+        if place not in self._fixed:
+            self._fixed[place] = self.part(base, place, accesses, False)
+        return self._fixed[place]
+
+    def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
+        """Return the block of a place by other maps, which may lead from the source to the output.
+
+        `True` stands for all pairs, if a map is unknown.
+
+        Raises:
+            UndecidedError: A map cannot be evaluated.
+        """
+        if any(a.map is None for a in accesses):
+            return True
+        elements = self._elements
+        leaves = elements.leaves_of(*place[1:])
+        width = prod(leaves[0].shape)
+        found = nothing(len(elements.rows_of(place[0])), width * len(leaves))
+        row = 0
+        for device in range(self._devices.count):
+            # Blocks are stacked device by device, as `rows_of` and `columns_of` number them.
+            output = place[0] + device * elements.outputs
+            count = len(elements.chosen[output])
+            rows = found[row : row + count]
+            row += count
+            for access in accesses:
+                for at, other, column in self._pairs(base, access, device, output, leaves, inverse):
+                    rows[at, other * width + column] = True
+        return found
+
+    def _pairs(
+        self,
+        base: Base,
+        access: Access,
+        device: int,
+        output: int,
+        leaves: list[Leaf],
+        inverse: bool,
+    ) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield rows of the output on a device, devices of the source, and columns there."""
+        m = access.map
+        assert m is not None
+        if m.is_known_empty:
+            return
+        shape, chosen = self._elements.shapes[output], self._elements.chosen[output]
+        source = leaves[0].shape
+        starts = points_of(np.arange(prod(source)), source) if inverse else points_of(chosen, shape)
+        ends = shape if inverse else source
+        if (starts.shape[1], len(ends)) != (len(m.dims), len(m.results)):
+            raise UndecidedError("the program is inconsistent: ranks differ")
+        follower = Touching(Observed(base, device, self._devices))
+        both = with_every_position(joined(access), self._devices.count)
+        start, results = follower.results(both, starts, AS_THEY_ARE)
+        rank = len(ends)
+        positions = [results[:, rank + k] for k in range(len(access.via))]
+        others = self._devices.reached(device, access.via, positions)
+        others = np.broadcast_to(others, start.shape)
+        # An over-approximated map may leave the array, and a position may have no device: such
+        # results are no pairs.
+        inside = (results[:, :rank] >= 0).all(axis=1) & (others >= 0)
+        inside &= (results[:, :rank] < np.asarray(ends, np.int64)).all(axis=1)
+        start, others = start[inside], others[inside]
+        end = np.zeros(len(start), np.int64)
+        if rank:
+            end = ravel(tuple(results[inside, :rank].T), ends)
+        if not inverse:
+            yield start, others, end
+            return
+        # Rows are a sample of the output, so elements reached by an inverse map are looked up in
+        # it.
+        position = np.full(prod(shape), -1)
+        position[chosen] = np.arange(len(chosen))
+        at = position[end]
+        yield at[at >= 0], others[at >= 0], start[at >= 0]
+
+
+def is_moving(accesses: Accesses) -> bool:
+    """Do the maps depend on values of the run?"""
+    return any(a.map is not None and a.map.runtime for a in accesses)
+
+
+def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
+    """Return the map with "every position of a group" as a range variable of `count` values.
+
+    A position that a group does not have leads to no device.
+    """
+    bounds = Variable(Interval(0, count - 1))
+    ranges = [v if v.interval.hi < POS_INF else bounds for v in m.ranges]
+    every = [k for k, v in enumerate(m.runtime) if v.is_every]
+    left = [k for k in range(len(m.runtime)) if k not in every]
+    new: dict[Var, Expr] = {Runtime(k): Runtime(i) for i, k in enumerate(left)}
+    new |= {Runtime(k): Range(len(ranges) + i) for i, k in enumerate(every)}
+    inside = [(Runtime(k), m.runtime[k].interval) for k in every]
+    return replaced(
+        m.with_(constraints=(*m.constraints, *inside)),
+        new,
+        dims=m.dims,
+        ranges=[*ranges, *[bounds for _ in every]],
+        runtime=[m.runtime[k] for k in left],
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Selection of the source elements that are changed together, and their new values.
+
+
+CANDIDATES: Final = 512
+"""Maximum number of columns that are tried for one packing."""
+_STYLES: Final = "wide", "ordinary", "special", "ties"
+
+
+def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
+    """Return all columns that some rows do not depend on.
+
+    The number of rows, one to half of all, follows from `kind`.
+
+    Args:
+        relation: Pairs of a row and a column that it depends on.
+        kind: Number of the selection.
+        rng: Chooses the rows.
+    """
+    rows = len(relation)
+    count = (1, max(1, rows // 2), 2, max(1, rows // 8), 1)[kind % 5]
+    some = rng.permutation(rows)[:count]
+    found: Bools = np.logical_not(np.any(relation[some], axis=0))
+    if not found.any() and count > 1:
+        found = np.logical_not(relation[some[0]])
+    return found
+
+
+class Packings:
+    """Sets of columns of which each row depends on one at most; least tried columns first."""
+
+    def __init__(self, columns: int) -> None:
+        self._tries = np.zeros(columns, np.int64)
+
+    def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
+        """Return another set, columns with `missing` pairs preferred."""
+        columns = len(self._tries)
+        wanted = missing.sum(axis=0) + rng.random(columns)
+        # The last key is the primary one: least tried first, columns without missing pairs counted
+        # as tried once more; then those with most missing pairs.
+        order = np.lexsort((-wanted, self._tries + (wanted < 1)))[:CANDIDATES]
+        taken = np.zeros(len(relation), np.bool_)
+        found = np.zeros(columns, np.bool_)
+        # Greedy: a column is added if none of its rows has a column of the set already.
+        for column in order:
+            image = relation[:, column]
+            if not (taken & image).any():
+                taken |= image
+                found[column] = True
+        self._tries += found
+        return found
+
+
+def changed_values(
+    elements: Elements, base: Base, changed: Bools, kind: int, rng: np.random.Generator
+) -> tuple[tuple[Value, ...], Bools]:
+    """Return the sources' values with new values in `changed` columns, and which really differ."""
+    values = list(base.values)
+    really = np.zeros(elements.size, np.bool_)
+    draw = Draw(rng, _STYLES[kind % 4])
+    for leaf in elements.leaves:
+        mine = changed[leaf.first : leaf.end]
+        if not mine.any():
+            continue
+        old = np.asarray([*leaves_of(values[leaf.value])][leaf.number])
+        flags = mine.reshape(leaf.shape)[tuple([slice(0, n) for n in old.shape])]
+        new = np.where(flags, draw.elements(leaf.type.element, old.shape), old)
+        # A drawn boolean equals the old one half of the time; a negated one never does.
+        if leaf.type.element.kind == "pred":
+            new = np.where(flags, ~old, old)
+        differs = moved(old, new)
+        if not differs.any():
+            continue
+        values[leaf.value] = with_leaf(values[leaf.value], leaf.number, new.astype(old.dtype))
+        really[leaf.first : leaf.end] = spread(differs, leaf.shape)
+    return tuple(values), really
+
+
+def partly_changed(
+    elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
+) -> tuple[Value, ...]:
+    """Return the base values, with the `changed` values in the given columns only."""
+    flags = np.zeros(elements.size, np.bool_)
+    flags[columns] = True
+    values = list(base.values)
+    for leaf in elements.leaves:
+        mine = flags[leaf.first : leaf.end]
+        if not mine.any():
+            continue
+        old, new = (
+            np.asarray([*leaves_of(v[leaf.value])][leaf.number]) for v in (base.values, changed)
+        )
+        here = mine.reshape(leaf.shape)[tuple([slice(0, n) for n in old.shape])]
+        mixed = np.where(here, new, old).astype(old.dtype)
+        values[leaf.value] = with_leaf(values[leaf.value], leaf.number, mixed)
+    return tuple(values)
+
+
+def copied_columns(elements: Elements, base: Base) -> Ints:
+    """Return for each row the column with the same number, or -1. Shape `[rows]`.
+
+    Values are numbered floats.  A row has -1 if no column, or more than one, has its number.
+    """
+    numbers: list[Floats] = []
+    places: list[Ints] = []
+    for leaf in elements.leaves:
+        value = np.asarray([*leaves_of(base.values[leaf.value])][leaf.number])
+        if value.dtype.kind == "f" and value.dtype.itemsize >= 4 and value.shape == leaf.shape:
+            numbers.append(value.reshape(-1).astype(np.float64))
+            places.append(np.arange(leaf.first, leaf.end))
+    found = np.full(elements.rows, -1, np.int64)
+    if not numbers:
+        return found
+    # Sorted keys, so that each output element is found by binary search.
+    keys, place = np.concatenate(numbers), np.concatenate(places)
+    order = np.argsort(keys, kind="stable")
+    keys, place = keys[order], place[order]
+    for k, (array, chosen, shape) in enumerate(
+        zip(base.outputs, elements.chosen, elements.shapes, strict=True)
+    ):
+        if array.dtype.kind != "f" or array.shape != shape or not len(keys):
+            continue
+        mine = array.reshape(-1)[chosen].astype(np.float64)
+        at = np.clip(np.searchsorted(keys, mine), 0, len(keys) - 1)
+        twice = keys[np.minimum(at + 1, len(keys) - 1)] == mine
+        is_one = (keys[at] == mine) & ~(twice & (at + 1 < len(keys)))
+        found[elements.starts[k] : elements.starts[k + 1]] = np.where(is_one, place[at], -1)
+    return found

@@ -1,23 +1,43 @@
-"""Comparison of maps with execution, on a small test program."""
+"""Comparison of maps with execution: elements of sources are changed, and outputs compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, ParameterReads, leaf_types
 from hloscope.indexing import UNKNOWN_COUNTS, Accesses, DeviceCounts
+from hloscope.interpreter import Value
 from hloscope.ir import Computation, Instruction
-from hloscope.proof.allowance import Deadline
-from hloscope.proof.check import Executed
-from hloscope.proof.elements import Place
-from hloscope.proof.evidence import Evidence
-from hloscope.proof.instance import Instance, instance_of
-from hloscope.proof.involved import NotExecutableError
+from hloscope.proof.allowance import Deadline, TimeOverError
+from hloscope.proof.check import Executed, Violation
+from hloscope.proof.elements import (
+    Claims,
+    Elements,
+    Packings,
+    Place,
+    Touched,
+    changed_values,
+    complement,
+    copied_columns,
+    is_moving,
+    nothing,
+    partly_changed,
+    unflat,
+)
+from hloscope.proof.instance import Instance, NotExecutableError, instance_of
+from hloscope.proof.running import STYLES, Base, Runner
 from hloscope.simplifier import UndecidedError
+from hloscope.support.arrays import Bools, Ints, is_among, np
+
+# --------------------------------------------------------------------------------------------------
+# Comparison of maps with execution, on a small test program.
+
 
 T = TypeVar("T")
 
@@ -176,3 +196,395 @@ def _position(instance: Instance, operand: int | Instruction) -> int:
     if isinstance(operand, int):
         return operand
     return instance.sources.index(operand, len(instance.ins.operands))
+
+
+# --------------------------------------------------------------------------------------------------
+# Dependences observed by execution: elements of sources are changed, and outputs compared.
+#
+# No indexing rule takes part.  A run changes many elements at once.  An output element must not
+# change if none of its elements, by the maps, was changed.  If it does, bisection finds one element
+# that changes it: the maps are wrong.  If an output element changes and exactly one of its elements
+# was changed, that dependence is observed.
+
+
+ROUNDS: Final = (*STYLES, "ordinary", "ties", "wide", "special", "ordinary")
+"""Styles of the values of consecutive base runs."""
+COMPLEMENTS: Final = 3
+"""Runs for each base that change all elements that some output elements do not read."""
+PACKINGS: Final = 4
+"""Maximum number of runs for a base whose changed elements have no output element in common."""
+SECONDS_AFTER: Final = 0.5
+"""Seconds to find the one element that changed an output element wrongly."""
+MOST_PAIRS: Final = 1 << 25
+"""Maximum number of pairs of an output element and a source element; each takes a byte."""
+MOST_NARROWED: Final = 8
+"""Maximum number of wrongly changed output elements that are bisected for one query."""
+
+
+class Run(Struct, frozen=True, eq=False):
+    """A run with changed elements.
+
+    Attributes:
+        base: The run it is compared with.
+        values: Values of the sources.
+        changed: Flags of the changed columns. Shape `[columns]`.
+        moved: Flags of the rows that differ from the base. Shape `[rows]`.
+    """
+
+    base: Base
+    values: tuple[Value, ...]
+    changed: Bools
+    moved: Bools
+
+    def alone(self, touched: Bools) -> tuple[Ints, Ints]:
+        """Return the changed rows that depend on exactly one changed column, and that column."""
+        rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
+        return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
+
+    def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
+        """Return the changed rows that depend on no changed column: the maps are wrong."""
+        return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
+
+
+class _Asked(Struct, frozen=True, eq=False):
+    """A query: its place, and maps other than those that guide the changes, if any."""
+
+    place: Place
+    accesses: Accesses | None
+    inverse: bool
+
+
+class Evidence:
+    """All runs of one test program.
+
+    Attributes:
+        instance: The test program.
+        claims: The maps that guide which elements are changed.
+        seed: Seed of all random values.
+        elements: Numbering of the elements of sources and outputs.
+        runs: Runs with changed elements.
+        copies: Runs with distinct numbers, with the source column that each row is a copy of.
+        failures: Why some runs were not possible.
+        undecided: Why the maps cannot be evaluated; else empty.
+    """
+
+    def __init__(
+        self, instance: Instance, claims: Claims, seed: int = 0, deadline: Deadline | None = None
+    ) -> None:
+        self.instance: Final = instance
+        self.claims: Final = claims
+        self.seed: Final = seed
+        self.runs: Final[list[Run]] = []
+        self.copies: Final[list[tuple[Base, Ints]]] = []
+        self.failures: Final[list[str]] = []
+        self.runner = Runner(instance, deadline or Deadline())
+        self.elements: Final = Elements(instance, seed)
+        # The relation is a matrix of one byte per pair: refuse before it is allocated.
+        pairs = self.elements.rows * self.elements.size
+        if pairs > MOST_PAIRS:
+            raise NotExecutableError(f"{pairs:,} pairs of elements are more than can be kept")
+        self._touched = Touched(instance, self.elements, claims, self.runner.deadline)
+        self.undecided = ""
+        self._first: Any = None
+        self._wrong: list[tuple[Run, int]] = []
+        self._unexplained: set[Place] | None = None
+        self._found = nothing(self.elements.rows, self.elements.size)
+        self._gather(self.runner.deadline)
+
+    # ------------------------------------------------------------------------------ the runs
+
+    def _gather(self, deadline: Deadline) -> None:
+        """Make the runs, base by base, until the deadline."""
+        if not self.elements.size or not self.elements.rows:
+            return
+        rng = np.random.default_rng(self.seed)
+        packings = Packings(self.elements.size)
+        for number, style in enumerate(ROUNDS):
+            if deadline.is_over():
+                return
+            try:
+                base = self.runner.base(style, rng)
+            except (HloscopeError, OverflowError) as error:
+                self.failures.append(str(getattr(error, "message", error)))
+                continue
+            try:
+                relation = self._guide(base)
+            except TimeOverError as error:
+                self.failures.append(error.message)
+                return
+            if style == "numbered":
+                self._number(base, rng)
+            # Complements search for wrong maps: rows that do not read a changed column must stay.
+            for k in range(COMPLEMENTS):
+                if deadline.is_over():
+                    return
+                self._run(base, complement(relation, number + k, rng), number + k, rng)
+            # Packings search for evidence: with one changed column per row, each changed row shows
+            # one pair.
+            for k in range(PACKINGS):
+                left = relation & ~self._found
+                if deadline.is_over() or not left.any():
+                    break
+                self._run(base, packings.next(relation, left, rng), number + k, rng)
+        if not self.runs and not self.failures:
+            self.failures.append("all that is read moves everything")
+
+    def _guide(self, base: Base) -> Bools:
+        """Return the output/source pairs that the maps claim; all pairs where that is undecided."""
+        try:
+            return self._touched.relation(base)
+        except UndecidedError as error:
+            self.undecided = self.undecided or str(error)
+            return np.ones((self.elements.rows, self.elements.size), np.bool_)
+
+    def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
+        """Run with changed columns and record the run.
+
+        `None` if nothing changed or the run failed.
+        """
+        if not changed.any():
+            return None
+        values, changed = changed_values(self.elements, base, changed, kind, rng)
+        if not changed.any():
+            return None
+        try:
+            outputs = self.runner.outputs(values)
+        except HloscopeError as error:
+            self.failures.append(error.message)
+            return None
+        run = Run(base, values, changed, self.elements.moved(base.outputs, outputs))
+        self.runs.append(run)
+        self._note(run)
+        return run
+
+    def _note(self, run: Run) -> None:
+        """Record one run: wrongly changed outputs, and dependences now observed."""
+        try:
+            relation = self._touched.relation(run.base)
+        except (UndecidedError, TimeOverError):
+            return
+        touched = relation[:, run.changed]
+        if self._first is None:
+            self._first = relation
+        self._wrong += run.unexplained(touched)
+        self._found[run.alone(touched)] = True
+
+    def _number(self, base: Base, rng: np.random.Generator) -> None:
+        """Record the column that each row copies, if two runs on distinct numbers agree."""
+        try:
+            other = self.runner.base("numbered", rng, base)
+        except (HloscopeError, OverflowError):
+            return
+        found = [copied_columns(self.elements, b) for b in (base, other)]
+        self.copies.append((base, np.where(found[0] == found[1], found[0], -1)))
+
+    # ------------------------------------------------------------------------- what it shows
+
+    def shows(
+        self, place: Place, accesses: Accesses | None = None, inverse: bool = False
+    ) -> tuple[int, int, Violation | None]:
+        """Return what the runs show about one place.
+
+        Args:
+            place: Output, source and leaf.
+            accesses: Maps to check in place of those that guide.
+            inverse: These maps lead from the source to the output.
+
+        Returns:
+            The number of observed pairs; the number of pairs in the maps, by the run-time values
+            of the first run; and an element that changes an output element outside of its maps.
+
+        Raises:
+            UndecidedError: The maps cannot be evaluated.
+        """
+        if self.undecided:
+            raise UndecidedError(self.undecided)
+        # No map, and no unexplained change: there is nothing to compare.
+        if not accesses and not self.claims.get(place) and not self.is_suspect(place):
+            return 0, 0, None
+        asked = _Asked(place, accesses, inverse)
+        rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
+        block = np.ix_(rows, columns)
+        relations = self._others(asked, block) if accesses is not None else None
+        if relations is None:
+            first, found, wrong = self._first[block], self._found[block], self._wrong
+        else:
+            first, found, wrong = self._again(relations, block)
+        mine = np.zeros(self.elements.rows, np.bool_)
+        mine[rows] = True
+        violation: Violation | None = None
+        self.runner.deadline = Deadline(SECONDS_AFTER)
+        for run, row in [w for w in wrong if mine[w[1]]][:MOST_NARROWED]:
+            violation = violation or self._narrowed(run, row, asked)
+        seen = found & first
+        if violation is None:
+            violation = self._copies_explained(asked, relations, rows, columns, seen)
+        return int((seen & first).sum()), int(first.sum()), violation
+
+    def is_suspect(self, place: Place) -> bool:
+        """Is there a change or copy in this place that the guiding maps do not explain?"""
+        output = place[0]
+        elements = self.elements
+        if any(elements.output_of(row) == output for _, row in self._wrong):
+            return True
+        if self._unexplained is None:
+            # Computed once, for all places: each base's relation is a large matrix.
+            self._unexplained = set()
+            for base, copied in self.copies:
+                relation = self._touched.relation(base)
+                rows = np.flatnonzero(copied >= 0)
+                for row in rows[~relation[rows, copied[rows]]]:
+                    leaf = elements.leaf_at(int(copied[row]))
+                    at = elements.output_of(int(row)), leaf.source, leaf.number
+                    self._unexplained.add(at)
+        return place in self._unexplained
+
+    def _copies_explained(
+        self,
+        asked: _Asked,
+        relations: Mapping[int, Bools] | None,
+        rows: Ints,
+        columns: Ints,
+        seen: Bools,
+    ) -> Violation | None:
+        """Mark pairs of copies as `seen`; return a copy outside of the maps as a violation."""
+        for base, copied in self.copies:
+            relation = self._touched.relation(base) if relations is None else relations[id(base)]
+            for at in np.flatnonzero(is_among(copied[rows], columns)):
+                row, column = rows[at], int(copied[rows[at]])
+                if relation[row, column]:
+                    seen[at, np.searchsorted(columns, column)] = True
+                    continue
+                violation = self._confirmed(base, int(row), column, asked)
+                if violation is not None:
+                    return violation
+        return None
+
+    def _others(self, asked: _Asked, block: Any) -> dict[int, Bools] | None:
+        """Return the relations of each base with other maps for one place.
+
+        `None` if they have the same pairs as the guiding maps.
+        """
+        accesses = asked.accesses or ()
+        if not asked.inverse and accesses == self.claims.get(asked.place, ()):
+            return None
+        found: dict[int, Bools] = {}
+        same = True
+        moves = is_moving(accesses)
+        part: Bools | bool | None = None
+        for base in self._bases():
+            if part is None or moves:
+                part = self._touched.part(base, asked.place, accesses, asked.inverse)
+            # Only the block of the queried place is replaced; the other places keep the guiding
+            # maps, so that a change they explain is not blamed on this place.
+            relation = self._touched.relation(base)
+            if (relation[block] != part).any():
+                same = False
+                relation = relation.copy()
+                relation[block] = part
+            found[id(base)] = relation
+        return None if same else found
+
+    def _bases(self) -> list[Base]:
+        """Return the base runs, each once."""
+        found = dict.fromkeys(run.base for run in self.runs)
+        return [*found | dict.fromkeys(base for base, _ in self.copies)]
+
+    def _again(
+        self, relations: Mapping[int, Bools], block: Any
+    ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
+        """Recompute the first relation, the observed pairs and the wrong changes.
+
+        Args:
+            relations: Relations by the `id` of a base, in place of the guiding ones.
+            block: Rows and columns of the place.
+        """
+        first = relations[id(self.runs[0].base)][block]
+        found = nothing(self.elements.rows, self.elements.size)
+        wrong = []
+        for run in self.runs:
+            touched = relations[id(run.base)][:, run.changed]
+            wrong += run.unexplained(touched)
+            found[run.alone(touched)] = True
+        return first, found[block], wrong
+
+    def _confirmed(self, base: Base, row: int, column: int, asked: _Asked) -> Violation | None:
+        """Change a copied element, and return a violation if the copy changes."""
+        changed = np.zeros(self.elements.size, np.bool_)
+        changed[column] = True
+        run = self._run(base, changed, 0, np.random.default_rng(self.seed))
+        if run is None or not run.moved[row]:
+            return None
+        return self._narrowed(run, row, asked)
+
+    def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
+        """Bisect a run to one changed element that changes a row; `None` if it is in the maps.
+
+        Raises:
+            UndecidedError: The time is over.
+        """
+        elements = self.elements
+        columns = np.flatnonzero(run.changed)
+        low, high = (
+            0,
+            len(columns),
+        )  # invariant: `low` changed elements leave the row, `high` change it
+        try:
+            while high - low > 1:
+                middle = (low + high) // 2
+                found = self.runner.outputs(self._partly(run, columns[:middle]))
+                if elements.moved(run.base.outputs, found)[row]:
+                    high = middle
+                else:
+                    low = middle
+            before, after = self._partly(run, columns[:low]), self._partly(run, columns[:high])
+            # The base for the last step has the first `low` elements changed, so exactly one
+            # differs.
+            base = self.runner.given(before, run.base)
+            ends = self.runner.outputs(after)
+        except TimeOverError:
+            raise UndecidedError(
+                "what moved an output element wrongly was not found in time"
+            ) from None
+        except HloscopeError as error:
+            self.failures.append(error.message)
+            return None
+        column = int(columns[low])
+        if not elements.moved(base.outputs, ends)[row] or self._is_claimed(
+            base, row, column, asked
+        ):
+            return None
+        leaf = elements.leaf_at(column)
+        number, index = elements.element(row)
+        shown = tuple([_shown(arrays[number], index) for arrays in (base.outputs, ends)])
+        return Violation(
+            self.instance,
+            before,
+            after,
+            asked.place,
+            unflat(column - leaf.first, leaf.shape),
+            index,
+            (shown[0], shown[1]),
+            (leaf.device, number // elements.outputs),
+        )
+
+    def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
+        """Is the pair in the queried maps, or outside of the place?"""
+        place, given = asked.place, asked.accesses
+        rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
+        if column not in columns:
+            return True
+        accesses = self.claims.get(place, ()) if given is None else given
+        part = self._touched.part(base, place, accesses, asked.inverse and given is not None)
+        if isinstance(part, bool):
+            return True
+        return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
+
+    def _partly(self, run: Run, columns: Ints) -> tuple[Value, ...]:
+        """Return the base values with some of the run's changed elements."""
+        return partly_changed(self.elements, run.base, run.values, columns)
+
+
+def _shown(array: Any, index: tuple[int, ...]) -> str:
+    """Return the text of an element; a dash if a dynamic size excludes it."""
+    return str(array[index]) if all(i < n for i, n in zip(index, array.shape, strict=True)) else "–"

@@ -1,16 +1,12 @@
-"""A second, plain traversal of a program: each step is a rule's own result, nothing is composed.
-
-A `Follower` carries the elements reached through each step: one as isl relations, another one as
-single elements.  Called computations are traversed at each call.
-"""
+"""A second, plain traversal of a program: each step is a rule's own result."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterable, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf
 from time import process_time
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -38,12 +34,17 @@ from hloscope.indexing import (
     instances,
     output_to_input,
 )
-from hloscope.ir import Computation, Instruction, captured
-from hloscope.lazy import once_for_each
+from hloscope.ir import Computation, Instruction, called_value, captured
 from hloscope.ops import Parameter, While
-from hloscope.proof.kept import Kept
-from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.simplifier import UndecidedError
+from hloscope.support.lazy import once_for_each
+
+# --------------------------------------------------------------------------------------------------
+# A second, plain traversal of a program: each step is a rule's own result, nothing is composed.
+#
+# A `Follower` carries the elements reached through each step: one as isl relations, another one as
+# single elements.  Called computations are traversed at each call.
+
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -463,3 +464,90 @@ def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | 
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
     return None if flow.first is None else ins.operands[flow.first + end.op.number]
+
+
+# --------------------------------------------------------------------------------------------------
+# Names, where a traversal began, of the values inside called computations.
+
+
+class Names:
+    """Map the values of a called computation to values where the traversal began.
+
+    A parameter becomes the operand, a captured value that of the caller, and any other value
+    becomes the `called_value` of this call.
+    """
+
+    def __init__(
+        self,
+        handed: Mapping[Instruction, Instruction] | None = None,
+        outside: Collection[Instruction] = (),
+        call: tuple[Instruction, int] | None = None,
+        caller: Names | None = None,
+    ) -> None:
+        """Names in a called computation; without arguments every value is its own name.
+
+        Args:
+            handed: Operands by parameter, in the caller's names.
+            outside: Values that the computation captures.
+            call: The calling instruction, and its operand that is the first parameter.  `None` if
+                the computation has no other caller.
+            caller: Names in the calling computation.
+        """
+        self._handed: Final = handed or {}
+        self._outside: Final = outside
+        self._call: Final = call
+        self._caller: Final = caller
+
+    def of(self, value: Instruction) -> Instruction:
+        """Return the name of a value."""
+        at: Names | None = self
+        while at is not None:
+            if value in at._handed:
+                return at._handed[value]
+            if at._call is not None and value not in at._outside:
+                value = called_value(value, *at._call)
+            at = at._caller
+        return value
+
+
+AS_THEY_ARE: Final = Names()
+"""Names where a traversal begins: every value is its own."""
+
+
+# --------------------------------------------------------------------------------------------------
+# A memo table of bounded size.
+
+
+MOST: Final = 1 << 22
+"""Maximum total weight, in numbers of 8 bytes."""
+
+
+class Kept:
+    """Results by key; when their total weight exceeds the limit, all are discarded.
+
+    >>> kept = Kept(most=3)
+    >>> kept.add("a", 1, weight=2)
+    >>> kept.get("a")
+    1
+    >>> kept.add("b", 2, weight=2)
+    >>> kept.get("a"), kept.get("b")
+    (None, 2)
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most: Final = most
+        self._weight = 0
+        self._answers: dict[Hashable, Any] = {}
+
+    def get(self, question: Hashable) -> Any:
+        """Return the result; `None` if it is not stored."""
+        return self._answers.get(question)
+
+    def add(self, question: Hashable, answer: Any, weight: int) -> None:
+        """Store a result, unless it exceeds the limit by itself."""
+        if weight > self._most:
+            return
+        self._weight += weight
+        if self._weight > self._most:
+            self._answers, self._weight = {}, weight
+        self._answers[question] = answer

@@ -14,7 +14,6 @@ from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Const, Expr, Interval, Range, Runtime, Var
-from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.fusion import with_origins
 from hloscope.indexing import (
@@ -30,13 +29,7 @@ from hloscope.indexing import (
 )
 from hloscope.interpreter import World, mesh_groups
 from hloscope.ir import Computation, Dims, Instruction
-from hloscope.ops import (
-    Collective,
-    CollectiveBroadcast,
-    CollectivePermute,
-    PartitionId,
-    ReplicaId,
-)
+from hloscope.ops import Collective, CollectiveBroadcast, CollectivePermute, PartitionId, ReplicaId
 from hloscope.proof.devices import (
     Counts,
     Devices,
@@ -46,7 +39,8 @@ from hloscope.proof.devices import (
     written_size,
 )
 from hloscope.simplifier import PROVED, Proof, UndecidedError, Verdict
-from hloscope.walks import reached
+from hloscope.support.arrays import np
+from hloscope.support.walks import reached
 
 Header = tuple[tuple[str, str], ...]
 """Attributes of a module as written: its device counts and meshes among them."""

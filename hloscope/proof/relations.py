@@ -1,27 +1,55 @@
-"""Relations of isl carried through a program, independent of hloscope's composition."""
+"""Relations of isl and single elements, carried through a program and called bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
+from contextlib import suppress
+from math import prod
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from hloscope.affine import Expr, Interval
+from hloscope.affine import (
+    POS_INF,
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Var,
+    evaluate_array,
+    variables,
+)
+from hloscope.fusion import BY_CONVENTION, READS, RECURSIVE, Convention, StructureIds, source_in
 from hloscope.indexing import (
+    UNKNOWN_COUNTS,
     Access,
+    Bodies,
+    Dependence,
+    DeviceCounts,
     IndexingMap,
     Route,
     RuntimeVariable,
     behind,
+    by_convention,
+    distinct_rows,
     joined,
     needed,
+    row_keys,
     shortest,
+    sizes,
     system_of,
+    unravel,
 )
-from hloscope.proof.names import AS_THEY_ARE, Names
-from hloscope.proof.reads import Values
+from hloscope.ir import Computation, Instruction, inside_out
+from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker
+from hloscope.proof.integers import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
+from hloscope.support.arrays import Ints, is_among, np
+
+# --------------------------------------------------------------------------------------------------
+# Relations of isl carried through a program, independent of hloscope's composition.
+
 
 Relations: TypeAlias = dict[Route, Any]
 """Relations from output elements, by the collectives whose positions follow the index."""
@@ -156,3 +184,309 @@ class Relating:
         if not bounds.is_point:
             raise UndecidedError("runtime variables are read at indices that run")
         return bounds.lo
+
+
+# --------------------------------------------------------------------------------------------------
+# Elements carried through a program one by one, as rows of numpy arrays.
+#
+# A row is the number of a start point, then an index, then positions in groups of collectives.
+
+
+Rows: TypeAlias = "dict[Route, Ints]"
+"""Rows by route: the collectives in whose groups the trailing positions are."""
+
+MAX_ROWS: Final = 1 << 20
+"""Maximum number of elements of one state."""
+A_FEW: Final = 3
+"""Members of a group that are followed if the group's size is not known."""
+
+
+class Reading(Protocol):
+    """Provides the values of runtime variables.
+
+    Attributes:
+        drawn: Was a value that is not known replaced by a random one?
+    """
+
+    drawn: bool
+
+    def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
+        """Return the values of a variable at many indices, clamped to its range."""
+
+
+class Touching:
+    """A follower of single elements."""
+
+    def __init__(self, values: Reading, limit: int = MAX_ROWS) -> None:
+        self._values = values
+        self._limit = limit
+
+    def start(self, points: Ints) -> Rows:
+        """Return the state of the given start points."""
+        numbers = np.arange(len(points), dtype=np.int64)[:, None]
+        return {(): np.concatenate([numbers, points], axis=1)}
+
+    def through(self, reached: Rows, access: Access, names: Names) -> Rows | None:
+        """Return the elements that an access reads from those reached; `None` if there are none.
+
+        Raises:
+            UndecidedError: Ranks differ, or there are too many elements.
+        """
+        assert access.map is not None
+        rank, width = len(access.map.results), len(access.map.dims)
+        found: Rows = {}
+        for steps, rows in reached.items():
+            if rows.shape[1] - 1 - len(steps) != width:
+                raise UndecidedError("the program is inconsistent: ranks differ")
+            # Positions reached so far have known bounds, which simplify the routes that follow.
+            bounds = [Interval(int(c.min()), int(c.max())) for c in rows[:, 1 + width :].T]
+            m = behind(access, steps, bounds)
+            source, results = self.results(m, rows[:, 1:], names)
+            if len(source):
+                via = steps + access.via
+                kept = needed(via)
+                parts = [rows[source, :1], results[:, :rank], results[:, [rank + k for k in kept]]]
+                more: Rows = {
+                    tuple([via[k] for k in kept]): distinct_rows(np.concatenate(parts, axis=1))
+                }
+                found = self.join(found, more)
+        return found or None
+
+    def join(self, one: Rows, other: Rows) -> Rows:
+        """Return the union of two states."""
+        found = dict(one)
+        for steps, rows in other.items():
+            known = found.get(steps)
+            found[steps] = rows if known is None else distinct_rows(np.concatenate([known, rows]))
+        return found
+
+    def key(self, reached: Rows) -> Hashable:
+        """Return the rows as a hashable value."""
+        return tuple([(steps, rows.shape, rows.tobytes()) for steps, rows in reached.items()])
+
+    def weight(self, reached: Rows) -> int:
+        """Count the stored integers, for memory limits."""
+        return sum(rows.size for rows in reached.values())
+
+    def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
+        """Return the elements that a union of maps reads from the start points."""
+        found: Rows = {}
+        for access in accesses:
+            if access.map is not None and not access.map.is_known_empty:
+                more = self.through(start, shortest(access), AS_THEY_ARE)
+                found = self.join(found, more) if more else found
+        return found
+
+    def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
+        """Return, for each result of the map, the row it comes from and the result.
+
+        Range variables take all their values.  Shapes `[n]` and `[n, results]`.
+
+        Raises:
+            UndecidedError: There are too many results.
+        """
+        if m.is_known_empty or m.is_undefined:
+            return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
+        inside = np.ones(len(index), np.bool_)
+        for i, v in enumerate(m.dims):
+            inside &= (index[:, i] >= v.interval.lo) & (index[:, i] <= v.interval.hi)
+        source = np.flatnonzero(inside)
+        sizes = [self._size(v.interval) for v in m.ranges]
+        if not len(source):
+            return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
+        if len(source) * prod(sizes) > self._limit:
+            raise UndecidedError(f"it touches more than {self._limit} elements at once")
+        # Every row is repeated for each combination of range variables; constraints then select
+        # rows.
+        inner = prod(sizes)
+        source = np.repeat(source, inner)
+        at: dict[Var, Any] = {Dim(i): index[source, i] for i in range(len(m.dims))}
+        if sizes:
+            grid = unravel(np.arange(inner), sizes)
+            for i, v in enumerate(m.ranges):
+                at[Range(i)] = np.tile(grid[i] + v.interval.lo, len(source) // max(inner, 1))
+        self._read(m, at, names, len(source))
+        ok = np.ones(len(source), np.bool_)
+        for i, variable in enumerate(m.runtime):
+            value = at[Runtime(i)]
+            ok &= (value >= variable.interval.lo) & (value <= variable.interval.hi)
+        for e, interval in m.constraints:
+            value = evaluate_array(e, at)
+            ok &= (value >= interval.lo) & (value <= interval.hi)
+        columns = [np.broadcast_to(evaluate_array(e, at), len(source)) for e in m.results]
+        table = np.stack(columns, axis=1)[ok] if columns else np.zeros((ok.sum(), 0), np.int64)
+        return source[ok], table.astype(np.int64)
+
+    def _size(self, interval: Interval) -> int:
+        """Return the number of values of a range variable; a few if it has no end."""
+        if interval.hi < POS_INF:
+            return interval.size
+        self._values.drawn = True
+        return A_FEW
+
+    def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
+        """Add the values of the runtime variables to `at`, in order of dependence.
+
+        Raises:
+            UndecidedError: They depend on each other.
+        """
+        left = [*range(len(m.runtime))]
+        while left:
+            # A variable may be read at an index that depends on another variable, so the order is
+            # that of their dependences.
+            ready = [
+                i
+                for i in left
+                if not any(Runtime(j) in variables(*m.runtime[i].arguments) for j in left)
+            ]
+            if not ready:
+                raise UndecidedError("runtime variables depend on each other in a circle")
+            for i in ready:
+                v = m.runtime[i]
+                index = [np.broadcast_to(evaluate_array(e, at), count) for e in v.arguments]
+                origin = names.of(v.origin) if v.origin else None
+                if origin is not None:
+                    v = replace(v, origin=origin)
+                read = self._values.read(v, index, i)
+                at[Runtime(i)] = np.broadcast_to(read, count)
+                left.remove(i)
+
+
+def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
+    """Return a row of `one` that `other` does not have; `None` if there is none."""
+    for steps, rows in one.items():
+        others = other.get(steps)
+        if others is None:
+            if len(rows):
+                return tuple(rows[0].tolist())
+            continue
+        if not len(rows):
+            continue
+        keys = row_keys(np.concatenate([rows, others]))
+        fresh = np.flatnonzero(~is_among(keys[: len(rows)], keys[len(rows) :]))
+        if len(fresh):
+            return tuple(rows[fresh[0]].tolist())
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
+# Traversal steps that compute the dependences of called bodies by following single elements.
+
+
+TRIALS: Final = 3
+"""Number of draws of the values read at run time."""
+ELEMENTS: Final = 16
+"""Maximum number of elements of a result that are followed."""
+
+
+class StepsThroughBodies(Steps):
+    """Dependences of single instructions; a body need not use all its parameters."""
+
+    def __init__(
+        self, convention: Convention = "structural", counts: DeviceCounts = UNKNOWN_COUNTS
+    ) -> None:
+        super().__init__(counts)
+        self._convention: Final = convention
+        self._structure_ids = StructureIds()
+        # Asked once for every instruction that calls a body; a body is sampled once per structure.
+        self._known: dict[int, Dependence] = {}
+        self._open: set[int] = set()
+
+    def bodies(self, ins: Instruction) -> Bodies:
+        """Return the dependences of the computations that an instruction calls."""
+        found = tuple([self._dependence(callee) for callee in ins.calls])
+        is_conventional = self._convention == "xla" and isinstance(ins.op, BY_CONVENTION)
+        return by_convention(ins, found) if is_conventional else found
+
+    def _dependence(self, callee: Computation) -> Dependence:
+        """Return the dependences of a body's results, those of inner bodies computed first.
+
+        Raises:
+            UndecidedError: The body calls itself.
+        """
+        number = self._structure_ids.number(callee)
+        if number not in self._known:
+            if number in self._open:
+                raise UndecidedError(RECURSIVE)
+            self._open.add(number)
+            try:
+                for inner in _bodies(callee):
+                    with suppress(UndecidedError):  # its result may not be needed
+                        self._dependence(inner)
+                self._known[number] = self._followed(callee)
+            finally:
+                self._open.discard(number)
+        return self._known[number]
+
+    def _followed(self, callee: Computation) -> Dependence:
+        """Compute the dependences of each root leaf on the parameters' leaves by samples.
+
+        Up to `ELEMENTS` elements of each leaf are followed `TRIALS` times.
+        """
+        first = [0]
+        for parameter in callee.parameters:
+            first.append(first[-1] + len(self.leaves(parameter.type)))
+        reads, sure, aligned, unchanged = [], [], [], []
+        for leaf, type in enumerate(self.leaves(callee.root.type)):
+            points = _elements(sizes(type))
+            trials = [self._reached(callee, leaf, points, seed) for seed in range(TRIALS)]
+            found: dict[int, list[Reached[Any]]] = {}
+            for trial in trials:
+                for (number, i), reached in trial.items():
+                    found.setdefault(first[number] + i, []).append(reached)
+            # Reads of any trial count, because a value read at run time may decide what is used. A
+            # read is sure only if every trial shows it.
+            reads.append(frozenset(found))
+            sure.append(frozenset(k for k, some in found.items() if _is_sure(some)))
+            aligned.append(frozenset(k for k, some in found.items() if _is_aligned(some, points)))
+            source, inner = source_in(self, callee, leaf)
+            is_parameter = source in callee.parameters
+            at = first[callee.parameters.index(source)] + inner if is_parameter else -1
+            unchanged.append(at)
+        return Dependence(tuple(reads), tuple(sure), tuple(aligned), tuple(unchanged))
+
+    def _reached(
+        self, callee: Computation, leaf: int, points: Ints, seed: int
+    ) -> dict[tuple[int, int], Reached[Any]]:
+        """Return the parameters' elements that some elements of a root leaf depend on."""
+        follower = Touching(Values(seed))
+        walker = Walker(self, follower)
+        return walker.parameters(callee.root, leaf, follower.start(points), callee)
+
+
+def _bodies(computation: Computation) -> list[Computation]:
+    """Return the bodies of ops in a computation and in its callees, inner ones first."""
+    inner = list(inside_out(computation, ()))
+    called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
+    return [c for c in inner if c in called and c is not computation]
+
+
+def _elements(shape: tuple[int, ...]) -> Ints:
+    """Return up to `ELEMENTS` evenly spaced indices of a tensor; all of a small one.
+
+    Shape `[n, rank]`.
+    """
+    total = prod(shape)
+    flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
+    index = unravel(flat, shape)
+    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+
+
+def _is_sure(trials: list[Reached[Any]]) -> bool:
+    """Did all trials reach elements, with exact and known maps?"""
+    return len(trials) == TRIALS and all(
+        reached.elements is not None and not reached.unknown and not reached.over
+        for reached in trials
+    )
+
+
+def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
+    """Did all trials reach exactly the element at the same index?"""
+    start = Touching(Values()).start(points)
+    rows = next(iter(start.values()))
+    return all(
+        reached.elements is not None
+        and reached.elements.keys() == start.keys()
+        and all(np.array_equal(found, rows) for found in reached.elements.values())
+        for reached in trials
+    )

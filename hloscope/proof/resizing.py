@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.indexing import CUDNN_ROLES
 from hloscope.interpreter import World, dtype_of, kernel
@@ -42,8 +41,8 @@ from hloscope.ops import (
     TopK,
     Window,
 )
-from hloscope.proof.size_rules import as_begun, shape_of
-from hloscope.proof.sizes import ShrinkError, Sizes
+from hloscope.proof.sizes import ShrinkError, Sizes, as_begun, shape_of
+from hloscope.support.arrays import np
 
 
 class Step(Struct, frozen=True):

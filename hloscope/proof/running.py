@@ -1,25 +1,175 @@
-"""Runs of a test program: with random values, with changed elements, and comparison of outputs."""
+"""Runs of a test program: with random values, with changed elements, with recorded values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.arrays import Bools, Ints, np
+from hloscope.errors import UnsupportedError
 from hloscope.fusion import counterparts, leaf_types
 from hloscope.indexing import RuntimeVariable
-from hloscope.interpreter import Plan, Plans, Token, Value, World, byte_size, run, run_grid
-from hloscope.ir import Instruction, TensorType
+from hloscope.interpreter import (
+    TOKEN,
+    Plan,
+    Plans,
+    Token,
+    Value,
+    World,
+    byte_size,
+    dtype_of,
+    run,
+    run_grid,
+)
+from hloscope.ir import (
+    CalledValue,
+    ElementType,
+    Instruction,
+    QuantizedType,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+)
+from hloscope.ops import AsyncStart, Call, Case, Composite, Fusion
 from hloscope.proof.allowance import Deadline
 from hloscope.proof.devices import Devices
-from hloscope.proof.draw import Draw
-from hloscope.proof.instance import Instance
-from hloscope.proof.involved import NotExecutableError
-from hloscope.proof.seen import NEVER, SEVERAL, Seen
-from hloscope.proof.size_rules import shape_of
+from hloscope.proof.instance import Instance, NotExecutableError
+from hloscope.proof.sizes import shape_of
 from hloscope.simplifier import UndecidedError
+from hloscope.support.arrays import Bools, Ints, np
+
+# --------------------------------------------------------------------------------------------------
+# Recorded values of a run, by instruction and by the calls in which they were computed.
+
+
+_CALLING: Final = AsyncStart, Call, Case, Composite
+"""Ops that give the values of their computations a record for each call.
+
+Values in other computations, such as bodies of reductions, have one record for all calls."""
+_HANDING: Final = Call, Composite, Fusion
+Path: TypeAlias = int
+"""Number of a chain of calls, each with the operand that is its first parameter; 0 for none."""
+SEVERAL: Final = object()
+"""Represents a value that differed between evaluations."""
+NEVER: Final = object()
+"""Represents a value in a branch that was not taken."""
+
+
+class Seen:
+    """Values of one run on one device; a callback of the interpreter.
+
+    Attributes:
+        path: The chain of calls that the run is in.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[Instruction, Instruction],
+        copies: Mapping[Instruction, Instruction],
+        asked: Instruction | None = None,
+    ) -> None:
+        """Start without values.
+
+        Args:
+            names: Analysed instruction of each instruction that runs as a copy.
+            copies: Instructions of the instance by instructions of the program.
+            asked: The instruction whose operands are queried.  If it is a call, values inside may
+                have their names from there.
+        """
+        self._names: Final = names
+        self._copies: Final = copies
+        self._asked: Final = asked
+        self.path: Path = 0
+        self._outer: Final[list[Path]] = []
+        self._values: Final[dict[Instruction, dict[Path, Any]]] = {}
+        self._paths: Final[dict[tuple[Path, Instruction, int], Path]] = {}
+
+    def __call__(self, ins: Instruction, value: Value) -> None:
+        """Record the value of an instruction."""
+        self.put(ins, value)
+
+    def enter(self, ins: Instruction, number: int) -> None:
+        """Record that a computation of an instruction begins.
+
+        Args:
+            ins: The instruction.
+            number: Number of the computation among those that it calls.
+        """
+        self._outer.append(self.path)
+        caller = self.path
+        begun = ins.op.wrapped if isinstance(ins.op, AsyncStart) else None
+        if isinstance(begun or ins.op, _CALLING):
+            first = number + 1 if isinstance(ins.op, Case) else 0
+            key = caller, self._names.get(ins, ins), first
+            self.path = self._paths.setdefault(key, len(self._paths) + 1)
+        # The interpreter records steps, not parameters: they have the values of the operands.
+        if isinstance(ins.op, _HANDING):
+            for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
+                given = self._values.get(self._names.get(operand, operand), {})
+                self.put(parameter, given.get(caller, SEVERAL))
+
+    def leave(self) -> None:
+        """Record that the computation that began last has ended."""
+        self.path = self._outer.pop()
+
+    def put(self, ins: Instruction, value: Any) -> None:
+        """Record a value; if it differs from that of the same calls before, record `SEVERAL`."""
+        known = self._values.setdefault(self._names.get(ins, ins), {})
+        if self.path in known and not _is_same(known[self.path], value):
+            value = SEVERAL
+        known[self.path] = value
+
+    def of(self, origin: Instruction) -> Any:
+        """Return the recorded value of a runtime variable's origin.
+
+        An origin without its call gets the value of the first call.  So maps that take the values
+        of several calls for one are refuted.
+        """
+        calls: list[tuple[Instruction, int]] = []
+        while isinstance(origin, CalledValue):
+            calls.append((self._own(origin.call), origin.first))
+            origin = origin.value
+        known = self._values.get(self._own(origin), {})
+        # Follow the calls of the origin from the outermost to the innermost, as `enter` numbered
+        # them.
+        path: Path = 0
+        if self._asked is not None and not (calls and calls[0][0] is self._asked):
+            path = self._paths.get((0, self._asked, 0), 0)
+        for call, first in calls:
+            key = path, call, first
+            if key not in self._paths:
+                is_other = isinstance(call.op, Case) and self._is_entered(call)
+                return NEVER if is_other else SEVERAL
+            path = self._paths[key]
+        if path not in known and not calls:
+            return next(iter(known.values()), SEVERAL)
+        return known.get(path, SEVERAL)
+
+    def _own(self, ins: Instruction) -> Instruction:
+        """Return the analysed instruction for an instruction of the program or of the instance."""
+        copy = self._copies.get(ins, ins)
+        return self._names.get(copy, copy)
+
+    def _is_entered(self, case: Instruction) -> bool:
+        """Did any branch of the instruction run?"""
+        return any(ins is case for _, ins, _ in self._paths)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Are both the same array, bit by bit?"""
+    if one is other:
+        return True
+    if not all(isinstance(x, np.ndarray | np.generic) for x in (one, other)):
+        return False
+    a, b = np.asarray(one), np.asarray(other)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+# --------------------------------------------------------------------------------------------------
+# Runs of a test program: with random values, with changed elements, and comparison of outputs.
+
 
 MAX_STEPS: Final = 20_000
 """Maximum number of instructions of one run, which ends endless loops."""
@@ -347,3 +497,121 @@ def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
     return [
         shape_of(t) if isinstance(t, TensorType) else (0,) for t in leaf_types(instance.ins.type)
     ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Random values for running a program: ordinary ones, and those that programs handle wrongly.
+#
+# A *style* selects the kind: ties, NaN and infinities, extremes, indices out of range, booleans of
+# other frequencies, dynamic dimensions with fewer elements.
+
+
+STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
+"""Kinds of values; those of `numbered` are distinct, as far as the element type allows."""
+
+
+class Draw:
+    """Draw random values of types in one style.
+
+    Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
+    """
+
+    def __init__(self, rng: np.random.Generator, style: str) -> None:
+        self.rng: Final = rng
+        self.style: Final = style
+        self._sizes: dict[int, int] = {}
+        self._number = int(rng.integers(1000, 100_000))
+
+    def value(self, type: Type) -> Any:
+        """Return a value of the type.
+
+        Raises:
+            UnsupportedError: The type has no values.
+        """
+        match type:
+            case TensorType():
+                return self.elements(type.element, self._shape(type))
+            case TupleType():
+                return tuple([self.value(t) for t in type.elements])
+            case TokenType():
+                return TOKEN
+            case _:
+                raise UnsupportedError(f"no values of {type}")
+
+    def _shape(self, type: TensorType) -> tuple[int, ...]:
+        """Return the shape of a value; dynamic dimensions get sizes up to their bounds."""
+        if type.is_static:
+            return type.shape
+        if not type.bounds:
+            raise UnsupportedError("sizes without bounds")
+        found = []
+        for size, bound in zip(type.sizes, type.bounds, strict=True):
+            if size is not None:
+                found.append(size)
+            elif bound is None:
+                raise UnsupportedError("sizes without bounds")
+            else:
+                fewer = bound if self.style == "ordinary" else int(self.rng.integers(0, bound + 1))
+                found.append(self._sizes.setdefault(bound, fewer))
+        return tuple(found)
+
+    def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
+        """Return a random array of the element type."""
+        rng = self.rng
+        if isinstance(element, QuantizedType):
+            element = element.storage
+        dtype = dtype_of(element)
+        # Values beyond the element type's range become infinite or wrap, which is intended.
+        with np.errstate(all="ignore"):
+            match element.kind:
+                case "pred":
+                    odds = (0.5, 0.8, 0.5, 0.2, 0.5)[STYLES.index(self.style)]
+                    found = rng.random(shape) < odds
+                case "complex":
+                    parts = [self._floats(shape, np.dtype(np.float64)) for _ in range(2)]
+                    found = parts[0] + 1j * parts[1]
+                case "float":
+                    found = self._floats(shape, dtype)
+                case _:
+                    found = self._integers(element, shape)
+            return np.asarray(found).astype(dtype)
+
+    def _floats(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        rng = self.rng
+        match self.style:
+            case "ties":
+                return rng.choice([0.0, 1.0, -1.0, 0.5, 2.0], shape)
+            case "special":
+                found = rng.normal(size=shape)
+                odd = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, 1e-40, 3e38]
+                return np.where(rng.random(shape) < 0.3, rng.choice(odd, shape), found)
+            case "wide":
+                return rng.normal(size=shape) * 10.0 ** rng.uniform(-4, 4, shape)
+            case "numbered":
+                count = int(np.prod(shape))
+                first, self._number = self._number, self._number + count
+                # Narrow floats represent only small integers exactly.
+                most = {1: 8, 2: 128}.get(dtype.itemsize, 1 << 20)
+                numbers = (first + rng.permutation(count)) % most
+                return (numbers + 1.0).reshape(shape)
+            case _:
+                return rng.normal(size=shape)
+
+    def _integers(self, element: ElementType, shape: tuple[int, ...]) -> Any:
+        rng = self.rng
+        is_signed = element.kind == "signed"
+        bits = element.bits - is_signed
+        # Indices are integers: small ranges give indices that collide, wide ones those out of
+        # range.
+        most, least = (1 << bits) - 1, -(1 << bits) if is_signed else 0
+        match self.style:
+            case "ties":
+                found = rng.integers(0, 2, shape)
+            case "special":
+                odd = [least, most, 0, 1, 2, 3, most // 2, max(least, -1), min(most, 1000)]
+                return rng.choice(np.array(odd, np.object_), shape)
+            case "wide":
+                return rng.integers(max(least, -9), min(most, 12), shape, endpoint=True)
+            case _:
+                found = rng.integers(0, 6, shape)
+        return np.minimum(found, min(most, 1 << 40))

@@ -2,33 +2,31 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.ptx.answers import (
-        KINDS as KINDS,
-        ArrayAccess as ArrayAccess,
-        InstructionAccess as InstructionAccess,
-        PtxRun as PtxRun,
-        SharedAccess as SharedAccess,
-        Touched as Touched,
-        answer_of as answer_of,
-    )
     from hloscope.ptx.counting import (
         Accesses as Accesses,
         Counts as Counts,
         bank_words as bank_words,
         count_requests as count_requests,
     )
-    from hloscope.ptx.errors import KernelError as KernelError
+    from hloscope.ptx.machine import KernelError as KernelError
     from hloscope.ptx.reader import parse_ptx as parse_ptx
     from hloscope.ptx.running import (
+        KINDS as KINDS,
         Argument as Argument,
+        ArrayAccess as ArrayAccess,
         Executed as Executed,
         Given as Given,
+        InstructionAccess as InstructionAccess,
         Launch as Launch,
         Limits as Limits,
+        PtxRun as PtxRun,
         Same as Same,
+        SharedAccess as SharedAccess,
+        Touched as Touched,
+        answer_of as answer_of,
         execute as execute,
     )
     from hloscope.ptx.syntax import (

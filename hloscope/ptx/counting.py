@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from hloscope.arrays import Array, Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
+from hloscope.support.arrays import Array, Bools, Ints, np
 
 BANKS: Final = 32
 """Banks of shared memory.  Source: CUDA C++ Programming Guide, "Shared Memory"."""

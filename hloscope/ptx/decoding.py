@@ -11,21 +11,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from hloscope.arrays import Array, np
 from hloscope.errors import did_you_mean
 from hloscope.ptx import floats, integers  # noqa: F401  (fill the table)
-from hloscope.ptx.carries import with_carry
-from hloscope.ptx.conversions import MODIFIERS as CONVERSION_MODIFIERS, conversion, packing
-from hloscope.ptx.errors import KernelError
-from hloscope.ptx.floats import COMPARED, COMPARISONS, comparison_of
-from hloscope.ptx.machine import Batch, Lanes
-from hloscope.ptx.matrices import MATRIX_TRANSFERS
-from hloscope.ptx.operands import Operands, Read, fail, refuse
-from hloscope.ptx.syntax import Instruction, Kernel, Pair, Register, Symbol, Vector
-from hloscope.ptx.table import TABLE, Row
+from hloscope.ptx.floats import (
+    COMPARED,
+    COMPARISONS,
+    MODIFIERS as CONVERSION_MODIFIERS,
+    comparison_of,
+    conversion,
+    packing,
+)
+from hloscope.ptx.integers import TABLE, Row, with_carry
+from hloscope.ptx.machine import Batch, KernelError, Lanes, Operands, Read, fail, refuse
+from hloscope.ptx.syntax import TYPES, Instruction, Kernel, Pair, PtxType, Register, Symbol, Vector
 from hloscope.ptx.transfers import TRANSFERS
-from hloscope.ptx.types import TYPES, PtxType
-from hloscope.ptx.warps import WARP_INSTRUCTIONS
+from hloscope.ptx.warps import MATRIX_TRANSFERS, WARP_INSTRUCTIONS
+from hloscope.support.arrays import Array, np
 
 Run = Callable[[Batch, Lanes], None]
 

@@ -1,11 +1,4 @@
-"""Floating-point instructions, including comparisons.
-
-Results of `.approx` instructions are correctly rounded: hardware may differ from them in the last
-bits, by no more than PTX allows.
-
-Source: PTX ISA 8.8, "Floating-Point Instructions", "Half Precision Floating-Point Instructions",
-"Comparison and Selection Instructions".
-"""
+"""Floating-point instructions: arithmetic, comparisons and conversions, rounded once."""
 
 from __future__ import annotations
 
@@ -14,19 +7,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from hloscope.arrays import Array, np
-from hloscope.ptx.rounding import (
-    directed_f64,
-    flushed,
-    fused,
-    narrow,
-    saturated,
-    to_odd,
-    two_product,
-    two_sum,
-)
-from hloscope.ptx.table import BITS, FLOATS, INTEGERS, Compute, mode_of, row
-from hloscope.ptx.types import PtxType
+from hloscope.ptx.integers import BITS, FLOATS, INTEGERS, Compute, mode_of, row
+from hloscope.ptx.syntax import PtxType
+from hloscope.support.arrays import Array, Floats, np
+
+# --------------------------------------------------------------------------------------------------
+# Floating-point instructions, including comparisons.
+#
+# Results of `.approx` instructions are correctly rounded: hardware may differ from them in the last
+# bits, by no more than PTX allows.
+#
+# Source: PTX ISA 8.8, "Floating-Point Instructions", "Half Precision Floating-Point Instructions",
+# "Comparison and Selection Instructions".
+
 
 _Mods = frozenset[str]
 _ROUND: Final = "rn rz rm rp ftz sat"
@@ -234,3 +227,235 @@ def _finished_sources(compare: Compute, modifiers: _Mods) -> Compute:
 
 COMPARED: Final = f"{BITS} {INTEGERS} {FLOATS}".split()
 """Types that can be compared."""
+
+
+# --------------------------------------------------------------------------------------------------
+# `cvt`: conversions between integers and floats of all sizes.
+#
+# Source: PTX ISA 8.8, "Data Movement and Conversion Instructions: cvt".
+
+
+MODIFIERS: Final = frozenset("rn rz rm rp rni rzi rmi rpi rna ftz sat satfinite relu".split())
+_TO_INTEGRAL: Final[dict[str, Callable[[Array], Array]]] = {
+    "rni": lambda x: np.rint(x),
+    "rzi": lambda x: np.trunc(x),
+    "rmi": lambda x: np.floor(x),
+    "rpi": lambda x: np.ceil(x),
+}
+
+
+def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
+    """Return the function of a `cvt` of one source, or `None` if PTX has no such conversion."""
+    if to.name == "tf32":
+        return _to_tf32 if "rna" in modifiers else None
+    if of.parts > 1 and to.parts == of.parts:
+        return lambda a: a.astype(to.dtype)  # e4m3x2 to f16x2: exact
+    if to.parts > 1 or of.parts > 1 or "pred" in (to.name, of.name):
+        return None
+    if not of.is_float:
+        return _of_integer(modifiers, to, of)
+    return _of_float(modifiers, to)
+
+
+def packing(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
+    """Return the function of a `cvt` of two f32; `None` if PTX has no such conversion.
+
+    The first source becomes the upper half.
+    """
+    if to.parts != 2 or of.name != "f32":
+        return None
+    limit = None
+    if to.bits == 16:  # f8: the largest value instead of infinity, NaN stays
+        limit = {"e4m3x2": 448.0, "e5m2x2": 57344.0}[to.name]
+    mode = mode_of(modifiers)
+
+    def compute(a: Array, b: Array) -> Array:
+        upper, lower = np.broadcast_arrays(a, b)
+        both = np.stack([lower, upper], axis=1).astype(np.float64)
+        if "relu" in modifiers:
+            both = np.maximum(both, 0)
+        if limit is None:
+            return narrow(both, to, mode)
+        return np.clip(both, -limit, limit).astype(np.float32).astype(to.dtype)
+
+    return compute
+
+
+def _of_integer(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute:
+    if not to.is_float:
+        if "sat" not in modifiers:
+            return lambda a: a.astype(to.dtype)
+        low, high = np.iinfo(to.dtype).min, np.iinfo(to.dtype).max
+        source_low, source_high = np.iinfo(of.dtype).min, np.iinfo(of.dtype).max
+        least, most = max(low, source_low), min(high, source_high)
+        return lambda a: np.clip(a, a.dtype.type(least), a.dtype.type(most)).astype(to.dtype)
+    mode = mode_of(modifiers)
+
+    def compute(a: Array) -> Array:
+        if a.dtype.itemsize < 8:
+            return narrow(a.astype(np.float64), to, mode)
+        # An f64 does not hold 64-bit integers: both halves do, and their sum with its exact error
+        # is rounded once.
+        high = (a >> np.array(32, a.dtype)).astype(np.float64) * 2.0**32
+        low = (a & np.array(0xFFFF_FFFF, a.dtype)).astype(np.float64)
+        value, error = two_sum(high, low)
+        return value if to.name == "f64" else narrow(to_odd(value, error), to, mode)
+
+    return compute
+
+
+def _of_float(modifiers: frozenset[str], to: PtxType) -> Compute:
+    integral = next((_TO_INTEGRAL[m] for m in sorted(modifiers & _TO_INTEGRAL.keys())), None)
+    mode = mode_of(modifiers)
+
+    def compute(a: Array) -> Array:
+        wide = (flushed(a) if "ftz" in modifiers else a).astype(np.float64)
+        if not to.is_float:
+            return _clamped((integral or np.trunc)(wide), to)
+        value = narrow(integral(wide) if integral else wide, to, mode)
+        value = flushed(value) if "ftz" in modifiers else value
+        if "relu" in modifiers:
+            value = np.where(np.signbit(value), np.zeros((), to.dtype), value)
+        return saturated(value) if "sat" in modifiers else value
+
+    return compute
+
+
+def _clamped(integral: Array, to: PtxType) -> Array:
+    """Return integral f64 values as integers, clamped to their range; NaN becomes 0."""
+    limits = np.iinfo(to.dtype)
+    low, high = float(limits.min), float(limits.max)  # 2^63 - 1 rounds up to 2^63: compare by >=
+    inside = np.where((integral > low) & (integral < high), integral, 0.0).astype(to.dtype)
+    value = np.where(integral >= high, limits.max, inside)
+    return np.where(integral <= low, limits.min, value).astype(to.dtype)
+
+
+def _to_tf32(value: Array) -> Array:
+    """Round to 10 bits of fraction, ties away from zero."""
+    bits = np.ascontiguousarray(value).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFF_E000)).view(np.float32)
+    return np.where(np.isfinite(value), rounded, value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Floating-point results, rounded once in the direction that an instruction names.
+#
+# A sum, product or fused multiply-add of f16, bf16 or f32 is first computed in f64 *rounded to
+# odd*: if the f64 result is inexact, its last bit is set. f64 has more than two bits more than the
+# narrower types, so rounding this value again gives the correctly rounded result.
+#
+# Source: S. Boldo, G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms
+# Using Rounding to Odd", IEEE Transactions on Computers 57(4), 2008.
+
+
+_SPLIT = float((1 << 27) + 1)
+
+
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded sum and its exact error."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded product and its exact error (Dekker), if nothing over- or underflows."""
+    product = a * b
+    a_high = _SPLIT * a
+    a_high = a_high - (a_high - a)
+    b_high = _SPLIT * b
+    b_high = b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def to_odd(value: Floats, error: Floats) -> Floats:
+    """Return `value + error` rounded to odd, where `value` is the sum rounded to nearest."""
+    value, error = np.broadcast_arrays(value, error)
+    bits = value.view(np.int64)
+    # An inexact value with an even last bit moves to its odd neighbour on the side of the exact
+    # result.
+    fix = (error != 0) & (bits & 1 == 0) & np.isfinite(value) & np.isfinite(error)
+    if not fix.any():
+        return value
+    # Away from zero is one more in the bits, towards zero one less.
+    away = (error > 0) == (value > 0)
+    return (bits + np.where(fix, np.where(away, 1, -1), 0)).view(np.float64)
+
+
+def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
+    """Return an f64 that is exact or rounded to odd as a value of a narrower type.
+
+    Args:
+        exact: The value.
+        type_: `f16`, `bf16` or `f32`, or a packed one.
+        mode: `rn` nearest even, `rz` towards zero, `rm` down, `rp` up.
+    """
+    if type_.element == "float64":
+        return exact
+    if mode == "rn" and type_.element != "bfloat16":
+        return exact.astype(type_.dtype)
+    single = exact.astype(np.float32)
+    wide = single.astype(np.float64)
+    if type_.element == "bfloat16":
+        toward = np.where(np.abs(wide) > np.abs(exact), np.nextafter(single, np.float32(0)), single)
+        bits = toward.view(np.uint32) | ((wide != exact) & np.isfinite(exact)).astype(np.uint32)
+        odd = bits.view(np.float32)
+        nearest = odd.astype(type_.dtype)
+        return nearest if mode == "rn" else _directed(nearest, exact, mode)
+    return _directed(exact.astype(type_.dtype), exact, mode)
+
+
+def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
+    """Return values moved one step where rounding to nearest went the other way."""
+    wide = nearest.astype(np.float64)
+    low, high = wide > exact, wide < exact
+    if mode == "rz":
+        low, high = low & (exact > 0), high & (exact < 0)
+    down = np.nextafter(nearest, nearest.dtype.type(-np.inf))
+    up = np.nextafter(nearest, nearest.dtype.type(np.inf))
+    if mode in ("rm", "rz"):
+        nearest = np.where(low, down, nearest)
+    if mode in ("rp", "rz"):
+        nearest = np.where(high, up, nearest)
+    return nearest
+
+
+def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
+    """Return `value + error` rounded in a direction, where `value` is rounded to nearest."""
+    if mode == "rn":
+        return value
+    down = (error < 0) & ((mode == "rm") | ((mode == "rz") & (value > 0)))
+    up = (error > 0) & ((mode == "rp") | ((mode == "rz") & (value < 0)))
+    lower = np.where(down, np.nextafter(value, -np.inf), value)
+    return np.where(up, np.nextafter(value, np.inf), lower)
+
+
+def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
+    """Return `a * b + c`, rounded once."""
+    x, y, z = (v.astype(np.float64) for v in (a, b, c))
+    if type_.element != "float64":
+        product = x * y  # exact: at most 48 bits
+        return narrow(to_odd(*two_sum(product, z)), type_, mode)
+    high, low = two_product(x, y)
+    low_sum, low_error = two_sum(z, low)
+    total, error = two_sum(high, low_sum)
+    exact = total + to_odd(*two_sum(low_error, error))
+    plain = x * y + z
+    return np.where(np.isfinite(exact), exact, plain)
+
+
+def flushed(value: Array) -> Array:
+    """Return f32 values with subnormals replaced by zeros of their sign (`.ftz`)."""
+    if value.dtype != np.float32:
+        return value
+    is_small = np.abs(value) < np.finfo(np.float32).tiny
+    return np.where(is_small, np.copysign(np.float32(0), value), value)
+
+
+def saturated(value: Array) -> Array:
+    """Return values clamped to [0, 1], NaN as 0 (`.sat`)."""
+    one = np.ones((), value.dtype)
+    clamped = np.where(value > 0, value, 0 * one)
+    return np.where(clamped > 1, one, clamped).astype(value.dtype)

@@ -1,17 +1,93 @@
-"""Integer, bit and predicate instructions.
-
-Source: PTX ISA 8.8, "Integer Arithmetic Instructions", "Logic and Shift Instructions".
-"""
+"""Integer, bit and predicate instructions, and arithmetic of extended precision."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
-from hloscope.arrays import Array, np
-from hloscope.ptx.table import BITS, INTEGERS, Compute, row
-from hloscope.ptx.types import PtxType
+from msgspec import Struct
+
+from hloscope.ptx.machine import Batch, Lanes, Operands, fail
+from hloscope.ptx.syntax import TYPES, Instruction, PtxType
+from hloscope.support.arrays import Array, Bools, np
+
+# --------------------------------------------------------------------------------------------------
+# Rows of instructions that compute a value from values, lane by lane.
+#
+# A row is a function from the modifiers and the type of an instruction to the function of its
+# sources. Everything that no row lists is not an instruction, and `decoding` reports it.
+
+
+Compute: TypeAlias = Callable[..., Array]
+"""Function from one array of values for each source to the values of the result."""
+Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
+"""Function from modifiers and type to the function of an instruction."""
+
+
+class Row(Struct, frozen=True):
+    """One opcode for some types.
+
+    Attributes:
+        opcode: Its name.
+        sources: Number of sources.
+        modifiers: Modifiers that it may have, in addition to its type.
+        types: Types that it may have.
+        make: Returns its function.
+        source_types: Types of sources that are not those of the instruction, by number.
+        result: Type of the result: a name, `same`, or `wide` (twice the bits, for `.wide`).
+    """
+
+    opcode: str
+    sources: int
+    modifiers: frozenset[str]
+    types: frozenset[str]
+    make: Maker
+    source_types: dict[int, str]
+    result: str
+
+
+INTEGERS: Final = "u16 u32 u64 s16 s32 s64"
+BITS: Final = "b16 b32 b64"
+FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
+ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
+
+TABLE: Final[dict[str, list[Row]]] = {}
+"""The rows of each opcode; those of one opcode have different types."""
+
+
+def row(
+    opcode: str,
+    sources: int,
+    types: str,
+    modifiers: str = "",
+    *,
+    source_types: dict[int, str] | None = None,
+    result: str = "same",
+) -> Callable[[Maker], Maker]:
+    """Return a decorator for the function of a row; several opcodes may share it, as words."""
+
+    def add(make: Maker) -> Maker:
+        given = frozenset(modifiers.split()), frozenset(types.split())
+        for name in opcode.split():
+            TABLE.setdefault(name, []).append(
+                Row(name, sources, *given, make, source_types or {}, result)
+            )
+        return make
+
+    return add
+
+
+def mode_of(modifiers: frozenset[str]) -> str:
+    """Return the rounding mode among the modifiers; `rn` without one."""
+    return next(iter(modifiers & ROUNDING), "rn")
+
+
+# --------------------------------------------------------------------------------------------------
+# Integer, bit and predicate instructions.
+#
+# Source: PTX ISA 8.8, "Integer Arithmetic Instructions", "Logic and Shift Instructions".
+
 
 _Mods = frozenset[str]
 _WIDER: Final = {2: "4", 4: "8"}
@@ -330,3 +406,67 @@ def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
 
 def _chosen(a: Array, b: Array, c: Array) -> Array:
     return np.where(c, a, b)
+
+
+# --------------------------------------------------------------------------------------------------
+# Extended-precision arithmetic: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+#
+# The carry flag is one bit of each thread.
+#
+# Source: PTX ISA 8.8, "Extended-Precision Integer Arithmetic Instructions".
+
+
+def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes], None]:
+    """Return the step of an instruction that reads or writes the carry flag."""
+    *modifiers, name = ins.modifiers
+    type_ = TYPES.get(name)
+    base, takes = ins.opcode.removesuffix("c"), ins.opcode.endswith("c")
+    count = 4 if base == "mad" else 3
+    if type_ is None or type_.bits not in (32, 64) or type_.is_float or base not in _OPERATIONS:
+        fail(ins, "not an instruction with carry")
+    if set(modifiers) - {"cc", "lo", "hi"} or len(ins.operands) != count:
+        fail(ins, f"expected {count} operands and the modifiers .cc, .lo or .hi")
+    # Unsigned arithmetic wraps in numpy, and a carry shows as a result below an operand.
+    unsigned = TYPES[f"u{type_.bits}"]
+    reads = [operands.reads(ins, operand, unsigned) for operand in ins.operands[1:]]
+    write = operands.writes(ins, ins.operands[0], unsigned)
+    gives, is_high = "cc" in modifiers, "hi" in modifiers
+
+    def run(batch: Batch, lanes: Lanes) -> None:
+        flag = batch.carry()
+        sources = [read(batch, lanes) for read in reads]
+        if base == "mad":
+            sources = [_half_of_product(sources[0], sources[1], type_, is_high=is_high), sources[2]]
+        carry = flag[lanes.at] if takes else np.zeros(1, bool)
+        value, out = _OPERATIONS[base](sources[0], sources[1], carry)
+        write(batch, lanes, value)
+        if gives:
+            flag[lanes.at] = out
+
+    return run
+
+
+def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Array:
+    if not is_high:
+        return a * b
+    high = high_product(a.view(type_.dtype), b.view(type_.dtype))
+    return high.view(type_.raw)
+
+
+def _sum(a: Array, b: Array, carry: Bools) -> tuple[Array, Bools]:
+    partial = a + b
+    total = partial + carry.astype(a.dtype)
+    return total, (partial < a) | (total < partial)
+
+
+def _difference(a: Array, b: Array, borrow: Bools) -> tuple[Array, Bools]:
+    partial = a - b
+    total = partial - borrow.astype(a.dtype)
+    return total, (a < b) | (total > partial)
+
+
+_OPERATIONS: dict[str, Callable[[Array, Array, Bools], tuple[Array, Bools]]] = {
+    "add": _sum,
+    "mad": _sum,
+    "sub": _difference,
+}

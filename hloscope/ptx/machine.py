@@ -1,24 +1,39 @@
-"""State of a batch of blocks: registers, shared and local memory, thread positions.
-
-Every thread of the batch is one row of each array. Blocks share only global memory, so running
-batch after batch gives the result of all blocks.
-"""
+"""State of a batch of blocks: registers, memory and thread positions, and access to them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.arrays import Array, Bools, Ints, np
+from hloscope.errors import HloscopeError, ParseError, UnsupportedError, did_you_mean
 from hloscope.ptx.counting import Recorder
-from hloscope.ptx.errors import KernelError
-from hloscope.ptx.memory import GlobalMemory
-from hloscope.ptx.syntax import Kernel, Variable
-from hloscope.ptx.types import TYPES
+from hloscope.ptx.syntax import (
+    TYPES,
+    Immediate,
+    Instruction,
+    Kernel,
+    Negated,
+    Operand,
+    PtxType,
+    Register,
+    Symbol,
+    Variable,
+    from_bits,
+    to_bits,
+)
+from hloscope.support.arrays import Array, Bools, Ints, np
+
+# --------------------------------------------------------------------------------------------------
+# State of a batch of blocks: registers, shared and local memory, thread positions.
+#
+# Every thread of the batch is one row of each array. Blocks share only global memory, so running
+# batch after batch gives the result of all blocks.
+
 
 WARP: Final = 32
 """Threads of a warp."""
@@ -230,3 +245,280 @@ def refuse_large(count: int, most: int, what: str, rule: str) -> None:
     """
     if count > most:
         raise KernelError(f"{count:,} {what}, more than {most:,}", rule=rule)
+
+
+# --------------------------------------------------------------------------------------------------
+# Global memory: arrays at multiples of 256 bytes, found by address.
+#
+# Source: CUDA C++ Programming Guide, "Device Memory Accesses": memory that the runtime allocates is
+# aligned to 256 bytes or more.
+
+
+BASE: Final = 1 << 44
+"""Address of the first byte; smaller addresses are shared, local or parameter memory."""
+ALIGN: Final = 256
+"""Arrays begin at multiples of this many bytes."""
+WIDEST: Final = 64
+"""Bytes after the last array, so that a wide access to its end stays inside of the buffer."""
+Numbers: TypeAlias = "int | Ints"
+"""Array number of an access: one for all lanes, or one for each lane."""
+
+
+class GlobalArray(Struct, frozen=True):
+    """An array in global memory.
+
+    Attributes:
+        name: Name in results and messages.
+        start: Offset of its first byte from `BASE`.
+        size: Bytes.
+    """
+
+    name: str
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Return the offset of the first byte after the array."""
+        return self.start + self.size
+
+    @property
+    def block_end(self) -> int:
+        """Return the offset of the end of its allocation, a multiple of 256 bytes."""
+        return -(-self.end // ALIGN) * ALIGN
+
+
+class BadAddressError(Exception):
+    """An access outside of all arrays.
+
+    Attributes:
+        lane: Position of the first such access among the addresses.
+        reason: The array and the byte.
+    """
+
+    def __init__(self, lane: int, reason: str) -> None:
+        super().__init__(reason)
+        self.lane, self.reason = lane, reason
+
+
+class GlobalMemory:
+    """Arrays laid out one after another, with at least 256 free bytes in between.
+
+    A read may extend to the end of the 256-byte multiple that an array fills: XLA's kernels load
+    indices past the end of short arrays. An atomic operation must begin inside the array: XLA
+    updates elements of 4 bits in the word around them, which may end later. A store may not leave
+    the array.
+    """
+
+    def __init__(self, arrays: list[tuple[str, int]], *, max_bytes: int) -> None:
+        """Lay out arrays, given as names and bytes.
+
+        Raises:
+            KernelError: They take more than `max_bytes`, together with the record of touched bytes.
+        """
+        self.arrays: list[GlobalArray] = []
+        at = 0
+        for name, size in arrays:
+            self.arrays.append(GlobalArray(name, at, size))
+            at = self.arrays[-1].block_end + ALIGN
+        if at > max_bytes:
+            message = f"the arrays have {at:,} bytes, more than {max_bytes:,}"
+            raise KernelError(message, rule="max_bytes")
+        self.bytes = np.zeros(at + WIDEST + (-at % 16), np.uint8)
+        self.starts = [array.start for array in self.arrays]
+
+    def address(self, number: int) -> int:
+        """Return the address of an array."""
+        return BASE + self.arrays[number].start
+
+    def content(self, number: int) -> Array:
+        """Return a view of the bytes of an array."""
+        array = self.arrays[number]
+        return self.bytes[array.start : array.end]
+
+    def locate(self, addresses: Array, width: int, kind: str) -> tuple[Ints, Numbers]:
+        """Return the offset of each address from `BASE`, and its array.
+
+        Args:
+            addresses: First byte of each access.
+            width: Bytes of an access.
+            kind: `read`, `written` or `atomic`.
+
+        Raises:
+            BadAddressError: An access of `width` bytes is in no array or not aligned.
+        """
+        offsets = (addresses - np.uint64(BASE)).view(np.int64)
+        low, high = int(offsets.min()), int(offsets.max())
+        if width > 1 and bool((offsets & (width - 1)).any()):
+            lane = int(np.flatnonzero(offsets & (width - 1))[0])
+            raise BadAddressError(
+                lane, f"{self._place(int(offsets[lane]))}: not a multiple of {width}"
+            )
+        # Usually all lanes access one array: then one check of the lowest and highest address is
+        # enough.
+        number = bisect_right(self.starts, low) - 1
+        if number >= 0 and high + width <= self._limit(number, kind, width):
+            return offsets, number
+        starts = np.array(self.starts, np.int64)
+        limits = np.array([self._limit(i, kind, width) for i in range(len(starts))], np.int64)
+        numbers = np.searchsorted(starts, offsets, side="right") - 1
+        is_wrong = (
+            (numbers < 0) | (offsets + width > limits[numbers])
+            if len(starts)
+            else offsets == offsets
+        )
+        if bool(is_wrong.any()):
+            lane = int(np.flatnonzero(is_wrong)[0])
+            raise BadAddressError(lane, self._place(int(offsets[lane])))
+        return offsets, numbers
+
+    def _limit(self, number: int, kind: str, width: int) -> int:
+        """Return the largest offset at which an access of an array may end."""
+        array = self.arrays[number]
+        match kind:
+            case "read":
+                return array.block_end
+            case "atomic":
+                return -(-array.end // width) * width
+        return array.end
+
+    def _place(self, offset: int) -> str:
+        """Return a description of an offset, for messages."""
+        number = bisect_right(self.starts, offset) - 1
+        if number < 0 or offset >= len(self.bytes):
+            near = f"; the arrays are from {BASE:#x} on" if self.arrays else "; there are no arrays"
+            return f"address {(BASE + offset) % (1 << 64):#x} is in no array{near}"
+        array = self.arrays[number]
+        return f"byte {offset - array.start:,} of `{array.name}`, which has {array.size:,} bytes"
+
+
+# --------------------------------------------------------------------------------------------------
+# Operands as functions that read or write the state of a batch.
+
+
+Read: TypeAlias = Callable[[Batch, Lanes], Array]
+"""Function that returns the values of an operand, one for each lane or one for all."""
+Write: TypeAlias = Callable[[Batch, Lanes, Array], None]
+"""Function that writes a value for each lane."""
+
+
+def fail(instruction: Instruction, message: str) -> NoReturn:
+    """Raise an error about an instruction.
+
+    Raises:
+        ParseError: Always, with the place of the instruction.
+    """
+    raise ParseError(f"`{instruction.name}`: {message}", span=instruction.span)
+
+
+def refuse(instruction: Instruction, message: str) -> NoReturn:
+    """Raise an error about an instruction that is valid PTX.
+
+    Raises:
+        UnsupportedError: Always, with the place of the instruction.
+    """
+    raise UnsupportedError(f"`{instruction.name}`: {message}", span=instruction.span)
+
+
+class Operands:
+    """Reader and writer functions for the operands of a kernel's instructions.
+
+    Args:
+        kernel: The kernel.
+        symbols: Address of each variable, in its own space; of global ones, the generic address.
+        windows: Generic address of the first byte of each space; 0 for global memory.
+    """
+
+    def __init__(self, kernel: Kernel, symbols: dict[str, int], windows: dict[str, int]) -> None:
+        self.kernel, self.symbols, self.windows = kernel, symbols, windows
+
+    def register_type(self, instruction: Instruction, register: Register) -> PtxType:
+        """Return the declared type of a register.
+
+        Raises:
+            ParseError: It is not declared.
+        """
+        kind = self.kernel.registers.get(register.name)
+        if kind is None:
+            near = did_you_mean(register.name, self.kernel.registers)
+            fail(instruction, f"register `{register.name}` is not declared{near}")
+        return TYPES[kind]
+
+    def reads(self, instruction: Instruction, operand: Operand, type_: PtxType) -> Read:
+        """Return a function that reads an operand as values of a type.
+
+        Raises:
+            ParseError: It cannot be read as that.
+        """
+        match operand:
+            case Register(name) if name in SPECIAL:
+                return lambda b, at: from_bits(b.special(name)[at.at], type_)
+            case Register(name):
+                self._check_width(instruction, operand, type_)
+                return lambda b, at: from_bits(b.register(name)[at.at], type_)
+            case Negated(register):
+                read = self.reads(instruction, register, type_)
+                return lambda b, at: ~read(b, at)
+            case Immediate():
+                constant = from_bits(_bits_of(operand, type_), type_)
+                return lambda b, at: constant
+            case Symbol(name) if name in self.symbols:
+                address = np.array([self.symbols[name]], np.uint64).astype(type_.raw)
+                return lambda b, at: address
+            case Symbol(name):
+                fail(instruction, f"unknown name `{name}`{did_you_mean(name, self.symbols)}")
+            case _:
+                fail(instruction, "expected a register, a constant or a variable")
+
+    def writes(self, instruction: Instruction, operand: Operand, type_: PtxType) -> Write:
+        """Return a function that writes values of a type to a register.
+
+        Raises:
+            ParseError: It is not a register wide enough.
+        """
+        if not isinstance(operand, Register):
+            fail(instruction, "the result must be a register")
+        name = operand.name
+        if name == "_":
+            return lambda b, at, value: None
+        kind = self._check_width(instruction, operand, type_)
+        raw: np.dtype[Any] = kind.raw
+
+        def write(batch: Batch, lanes: Lanes, value: Array) -> None:
+            batch.register(name)[lanes.at] = to_bits(value, type_, raw)
+
+        return write
+
+    def _check_width(self, instruction: Instruction, register: Register, type_: PtxType) -> PtxType:
+        kind = self.register_type(instruction, register)
+        if kind.bits < type_.bits or (kind.name == "pred") != (type_.name == "pred"):
+            found = f"register `{register.name}` is of type .{kind.name}"
+            fail(instruction, f"{found}, which does not hold .{type_.name}")
+        return kind
+
+
+def _bits_of(immediate: Immediate, type_: PtxType) -> Array:
+    """Return the bits of a constant as a type, shape `[1]`."""
+    if type_.name == "pred":
+        return np.array([immediate.value != 0])
+    mask = (1 << type_.bits) - 1
+    if immediate.kind == "int" or not type_.is_float or type_.parts > 1:
+        return np.array([immediate.value & mask], type_.raw)
+    kind = TYPES[immediate.kind]
+    value = np.array([immediate.value], kind.raw).view(kind.dtype)
+    if kind.bits != type_.bits:
+        value = value.astype(type_.dtype)
+    return value.view(type_.raw)
+
+
+# --------------------------------------------------------------------------------------------------
+# The error that ends a kernel's execution.
+
+
+class KernelError(HloscopeError):
+    """A kernel cannot run on: wrong arguments, an invalid address, a limit, or a trap.
+
+    For an exceeded limit, `rule` is the name of the parameter that raises it.
+    """
+
+    exit_code = 1

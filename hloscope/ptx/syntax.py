@@ -1,15 +1,18 @@
-"""PTX syntax: modules, kernels, instructions and their operands.
-
-Source: PTX ISA 8.8, "Syntax", "Instruction Operands", "State Spaces, Types, and Variables".
-"""
+"""PTX syntax: modules, kernels, instructions, their operands and types."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.source import Source, Span
+from hloscope.support.arrays import Array, ml_dtypes, np
+from hloscope.support.source import Source, Span
+
+# --------------------------------------------------------------------------------------------------
+# PTX syntax: modules, kernels, instructions and their operands.
+#
+# Source: PTX ISA 8.8, "Syntax", "Instruction Operands", "State Spaces, Types, and Variables".
 
 
 class Register(Struct, frozen=True):
@@ -164,3 +167,100 @@ class PtxModule(Struct, frozen=True):
     variables: tuple[Variable, ...]
     kernels: dict[str, Kernel]
     functions: tuple[str, ...]
+
+
+# --------------------------------------------------------------------------------------------------
+# Types of PTX values, with the numpy types that represent them.
+#
+# Source: PTX ISA 8.8, "Types", "Fundamental Types", "Packed Data Types".
+
+
+class PtxType(Struct, frozen=True):
+    """A type of a value.
+
+    Attributes:
+        name: `s32`, `bf16x2`.
+        bits: Bits of the value, including all parts of a packed one; 1 for predicates.
+        element: Name of the numpy type of a part.
+        parts: Values packed into one, 1 or 2.
+    """
+
+    name: str
+    bits: int
+    element: str
+    parts: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes in memory."""
+        return max(1, self.bits // 8)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the numpy type of a part."""
+        return np.dtype(getattr(ml_dtypes, self.element, self.element))
+
+    @property
+    def raw(self) -> np.dtype[Any]:
+        """Return the numpy type of the bits."""
+        return np.dtype(bool) if self.name == "pred" else np.dtype(f"u{self.bytes}")
+
+    @property
+    def is_float(self) -> bool:
+        """Is it a floating-point type?"""
+        return "float" in self.element
+
+    @property
+    def is_signed(self) -> bool:
+        """Is it a signed integer?"""
+        return self.element.startswith("int")
+
+
+_ROWS: Final = """
+    pred 1 bool | b8 8 uint8 | b16 16 uint16 | b32 32 uint32 | b64 64 uint64
+    u8 8 uint8 | u16 16 uint16 | u32 32 uint32 | u64 64 uint64
+    s8 8 int8 | s16 16 int16 | s32 32 int32 | s64 64 int64
+    f16 16 float16 | bf16 16 bfloat16 | f32 32 float32 | f64 64 float64 | tf32 32 float32
+    f16x2 32 float16 2 | bf16x2 32 bfloat16 2
+    e4m3x2 16 float8_e4m3fn 2 | e5m2x2 16 float8_e5m2 2
+"""
+_CELLS: Final = [
+    cell.split() for row in _ROWS.split("\n") for cell in row.split("|") if cell.strip()
+]
+TYPES: Final = {
+    name: PtxType(name, int(bits), element, *map(int, parts))
+    for name, bits, element, *parts in _CELLS
+}
+"""Every type that values can have, by name."""
+
+
+def from_bits(raw: Array, type_: PtxType) -> Array:
+    """Return bits as values of a type, shape `[lanes]`, or `[lanes, 2]` if packed.
+
+    Wider bits are cut off: an instruction reads the low part of a register.
+
+    >>> from_bits(np.array([0xFFFF_FFFF], np.uint32), TYPES["s8"])
+    array([-1], dtype=int8)
+    """
+    if raw.dtype != type_.raw:
+        raw = raw.astype(type_.raw)
+    value = raw if type_.dtype == raw.dtype else np.ascontiguousarray(raw).view(type_.dtype)
+    return value.reshape(-1, type_.parts) if type_.parts > 1 else value
+
+
+def to_bits(value: Array, type_: PtxType, raw: np.dtype[Any]) -> Array:
+    """Return values of a type as bits of a register, sign-extended if the type is signed.
+
+    >>> to_bits(np.array([-1], np.int8), TYPES["s8"], np.dtype("u2"))
+    array([65535], dtype=uint16)
+    """
+    if type_.name == "pred":
+        return value
+    if value.dtype != type_.dtype:
+        value = value.astype(type_.dtype)
+    if type_.is_signed and type_.bytes < raw.itemsize:
+        value = value.astype(f"i{raw.itemsize}").view(raw)
+        return value
+    bits = np.ascontiguousarray(value).view(type_.raw)
+    bits = bits.reshape(-1) if type_.parts > 1 else bits
+    return bits if bits.dtype == raw else bits.astype(raw)

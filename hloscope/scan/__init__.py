@@ -2,26 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.scan.identity import Digests as Digests, encoded as encoded
-    from hloscope.scan.isolation import (
+    from hloscope.scan.running import (
         Apart as Apart,
+        Done as Done,
+        Engine as Engine,
         Limits as Limits,
         Why as Why,
         alone as alone,
-    )
-    from hloscope.scan.questions import QUESTIONS as QUESTIONS, Answer as Answer, ask as ask
-    from hloscope.scan.running import (
-        Done as Done,
-        Engine as Engine,
         engine_of as engine_of,
         given_engine as given_engine,
         in_order as in_order,
     )
-    from hloscope.scan.store import Store as Store, code_digest as code_digest
-    from hloscope.scan.tables import KERNELS as KERNELS, MODULES as MODULES, Tables as Tables
+    from hloscope.scan.store import (
+        Digests as Digests,
+        Store as Store,
+        code_digest as code_digest,
+        encoded as encoded,
+    )
+    from hloscope.scan.tables import (
+        KERNELS as KERNELS,
+        MODULES as MODULES,
+        QUESTIONS as QUESTIONS,
+        Answer as Answer,
+        Tables as Tables,
+        ask as ask,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -8,7 +8,7 @@ d1 / 16
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.simplifier.convert import (
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         as_tuple as as_tuple,
     )
-    from hloscope.simplifier.isl_families import (
-        Refutation as Refutation,
-        refutations as refutations,
-    )
     from hloscope.simplifier.isl_relations import (
         BUDGET as BUDGET,
         Builder as Builder,
@@ -54,10 +50,12 @@ if TYPE_CHECKING:
     from hloscope.simplifier.isl_tables import (
         Body as Body,
         Read as Read,
+        Refutation as Refutation,
         Witness as Witness,
         clamped as clamped,
         extent as extent,
         included as included,
+        refutations as refutations,
         some_point as some_point,
     )
     from hloscope.simplifier.rule import Rule as Rule, Step as Step, Trace as Trace

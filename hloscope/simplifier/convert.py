@@ -33,7 +33,7 @@ from hloscope.affine import (
     shared,
 )
 from hloscope.errors import UnsupportedError
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import sympy

@@ -26,10 +26,10 @@ from hloscope.affine import (
     postorder,
     variables,
 )
-from hloscope.locks import shared_lock
 from hloscope.simplifier.engine import Engine, TooDeepError, is_unreduced
 from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, scaled_sum
 from hloscope.simplifier.rule import Trace
+from hloscope.support.system import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Path: TypeAlias = list[tuple[int, Expr]]

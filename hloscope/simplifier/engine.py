@@ -41,14 +41,21 @@ from hloscope.affine import (
     variables,
     with_terms,
 )
-from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import VARIABLES, ends, interval
+from hloscope.simplifier.quotients import (
+    CEILING,
+    FLOORDIV,
+    KNOWN,
+    LEAVES,
+    LIMIT,
+    MERGED,
+    MOD,
+    MOD_BY_QUOTIENT,
+    features,
+    laws_of,
+)
+from hloscope.simplifier.ranges import VARIABLES, Context, ends, interval
 from hloscope.simplifier.rule import Rule, Step, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED, features, laws_of
-from hloscope.simplifier.rules.leaves import KNOWN, LEAVES
-from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
-from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS, are_unrelated
-from hloscope.simplifier.surface import PRINTED, best_form
+from hloscope.simplifier.sums import EXTREMA_SUMS, PRINTED, SUMS, are_unrelated, best_form
 
 FLAT_LIMIT: Final = 64
 """Largest number of divisions of a numerator whose remainder is written out.

@@ -30,7 +30,7 @@ from hloscope.affine import (
     bounds,
     postorder,
 )
-from hloscope.lazy import lazy
+from hloscope.support.lazy import lazy
 
 islpy: Any = lazy("islpy")
 

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from hloscope.simplifier.exact import FITTED
-from hloscope.simplifier.rule import Rule
-from hloscope.simplifier.rules.floordiv import FLOORDIV
-from hloscope.simplifier.rules.leaves import (
+from hloscope.simplifier.quotients import (
+    CEILING,
+    FLOORDIV,
     KNOWN,
     MAXIMUM,
     MINIMUM,
+    MOD,
+    MOD_BY_QUOTIENT,
     QUOTIENT,
     REMAINDER,
     ROUNDED_UP,
 )
-from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
-from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
-from hloscope.simplifier.surface import PRINTED
+from hloscope.simplifier.rule import Rule
+from hloscope.simplifier.sums import EXTREMA_SUMS, PRINTED, SUMS
 
 TABLES: Final[tuple[tuple[str, tuple[Rule[Any], ...]], ...]] = (
     ("Quotients", FLOORDIV),

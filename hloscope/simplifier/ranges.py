@@ -1,12 +1,8 @@
-"""Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated.
-
-All arithmetic is exact, on integer pairs `(low, high)`. An unbounded variable has ends so large
-that no sum of other terms reaches them.
-"""
+"""Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd, lcm
 from typing import Final, Self, TypeAlias
@@ -31,6 +27,13 @@ from hloscope.affine import (
     from_terms,
     linear,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated.
+#
+# All arithmetic is exact, on integer pairs `(low, high)`. An unbounded variable has ends so large
+# that no sum of other terms reaches them.
+
 
 Ends: TypeAlias = tuple[int, int]
 Values: TypeAlias = tuple[int, int, int, int]
@@ -466,3 +469,38 @@ class Relaxed:
         else:
             self.lo += k * other.hi
             self.hi += k * other.lo
+
+
+# --------------------------------------------------------------------------------------------------
+# Interface of the engine that laws see: ranges, and flat forms of smaller expressions.
+
+
+class Context(Ranges, ABC):
+    """The part of the engine that laws may use."""
+
+    reduce_all: bool
+    """Reduce all coefficients inside quotients by the divisor, not only those of quotients?"""
+
+    @abstractmethod
+    def flat(self, e: Expr) -> Expr:
+        """Return the flat form, which is equal to `e` on the domain."""
+
+    @abstractmethod
+    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
+        """Return the flat form of `num // den` for a flat `num` and a positive `den`.
+
+        Laws that need only features outside of the mask `wanted` are not tried: the caller knows
+        that they do nothing.
+        """
+
+    @abstractmethod
+    def remainder(self, num: Expr, den: int) -> Expr:
+        """Return the flat form of `num % den` for a flat `num` and a positive `den`."""
+
+    @abstractmethod
+    def settle(self, e: Expr) -> Expr:
+        """Apply the laws between the terms of a sum until none of them changes it."""
+
+    @abstractmethod
+    def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0."""

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.stablehlo.broadcasting import broadcast_together as broadcast_together
     from hloscope.stablehlo.builder import Builder as Builder
     from hloscope.stablehlo.graph import (
         Function as Function,
@@ -21,18 +20,22 @@ if TYPE_CHECKING:
         is_asking as is_asking,
         walk as walk,
     )
+    from hloscope.stablehlo.kinds import AttributeGroups as AttributeGroups
     from hloscope.stablehlo.making import (
         CONSTANTS as CONSTANTS,
+        broadcast_together as broadcast_together,
         integers_in as integers_in,
         known_integers as known_integers,
         made as made,
         operand_types as operand_types,
         signature as signature,
     )
-    from hloscope.stablehlo.mesh_axes import AttributeGroups as AttributeGroups
     from hloscope.stablehlo.op_making import OpMaker as OpMaker, make_op as make_op
-    from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
-    from hloscope.stablehlo.tree import clone as clone, to_mlir as to_mlir
+    from hloscope.stablehlo.tree import (
+        clone as clone,
+        print_stablehlo as print_stablehlo,
+        to_mlir as to_mlir,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -26,8 +26,6 @@ from contextlib import contextmanager
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.arrays import ml_dtypes, np
-from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.errors import did_you_mean
 from hloscope.ir import ELEMENT_TYPES, FunctionType, NotInferredError, Signature, TensorType, Type
 from hloscope.mlir import (
@@ -43,10 +41,18 @@ from hloscope.mlir import (
     from_array,
     print_mlir,
 )
-from hloscope.stablehlo.broadcasting import broadcast_together
+from hloscope.mlir.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.stablehlo.kinds import read_verbatim
-from hloscope.stablehlo.making import TypeLike, as_type, attribute_of, attributes_from, made
+from hloscope.stablehlo.making import (
+    TypeLike,
+    as_type,
+    attribute_of,
+    attributes_from,
+    broadcast_together,
+    made,
+)
 from hloscope.stablehlo.op_making import own_attributes
+from hloscope.support.arrays import ml_dtypes, np
 
 Made: TypeAlias = Value | tuple[Value, ...] | None
 """The result of a method: a value, a tuple of them, or `None`."""

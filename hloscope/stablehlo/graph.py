@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from hloscope.dialects import CALLEES, CLASSES, DIALECTS
 from hloscope.errors import Diagnostic, NoFunctionError, VerifyError, did_you_mean
-from hloscope.ir import Body, Computation, Instruction, TupleType
+from hloscope.ir import Body, Computation, Instruction, Op, TupleType
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
@@ -27,7 +26,8 @@ from hloscope.mlir import (
     resolve_location,
     string_of,
 )
-from hloscope.ops import Op, Return, UnknownOp
+from hloscope.mlir.dialects import CALLEES, CLASSES, DIALECTS
+from hloscope.ops import Return, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
     Argument,

@@ -1,8 +1,4 @@
-"""Conversion between attributes and values of an op's fields, by the constraint in the tables.
-
-Readers take an attribute and raise `ValueError` with the expected form. They accept invalid values,
-which type inference reports.
-"""
+"""Conversion between attributes and values of an op's fields, by the constraint in the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from hloscope.dialects import DIALECTS, EMPTY, frontend_values, shardy_value
 from hloscope.errors import UnsupportedError
 from hloscope.ir import (
     ELEMENT_TYPES,
@@ -23,7 +18,6 @@ from hloscope.ir import (
     decode,
     encode,
 )
-from hloscope.limits import read_json
 from hloscope.mlir import (
     F64,
     ArrayAttr,
@@ -48,8 +42,26 @@ from hloscope.mlir import (
     parse_attribute,
     plain,
 )
-from hloscope.ops import API_VERSIONS, ConvDimensions, Groups, Pairs, Table, WrittenGroups
-from hloscope.stablehlo.mesh_axes import AttributeGroups
+from hloscope.mlir.dialects import DIALECTS, EMPTY, axes_of, frontend_values, mesh_of, shardy_value
+from hloscope.ops import (
+    API_VERSIONS,
+    AxisRef,
+    ConvDimensions,
+    Groups,
+    Mesh,
+    MeshGroups,
+    Pairs,
+    Table,
+    WrittenGroups,
+)
+from hloscope.support.limits import read_json
+
+# --------------------------------------------------------------------------------------------------
+# Conversion between attributes and values of an op's fields, by the constraint in the tables.
+#
+# Readers take an attribute and raise `ValueError` with the expected form. They accept invalid
+# values, which type inference reports.
+
 
 PRED: Final = ELEMENT_TYPES["pred"]
 I32: Final = ELEMENT_TYPES["s32"]
@@ -458,3 +470,31 @@ KINDS: Final[dict[str, Kind]] = {
 def kind_of(constraint: str) -> Kind:
     """Return the conversion of attributes of a constraint."""
     return KINDS.get(constraint, VERBATIM)
+
+
+# --------------------------------------------------------------------------------------------------
+# Replica groups as `#stablehlo.replica_group_mesh_axes<…>`.
+#
+# Source: StableHLO's `ReplicaGroupMeshAxesAttr`.
+
+
+class AttributeGroups(MeshGroups):
+    """Groups along the axes of a mesh, given by an attribute."""
+
+    __slots__ = ()
+
+    @property
+    def mesh(self) -> Mesh | str:
+        """The mesh, or its name."""
+        return mesh_of(self._structure.get("mesh"))
+
+    @property
+    def axes(self) -> tuple[AxisRef, ...]:
+        """The axes, or parts of them."""
+        return axes_of(self._structure)
+
+    @property
+    def _structure(self) -> StructAttr:
+        if not isinstance(self.written, StructAttr):
+            raise UnsupportedError("replica groups in an unknown notation")
+        return self.written

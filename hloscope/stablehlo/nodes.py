@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final, NoReturn
 
-from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS, meshes_in
 from hloscope.errors import UnsupportedError
-from hloscope.ir import Body, Computation, Instruction, Module, Type, Written
+from hloscope.ir import Body, Computation, Instruction, Module, Op, Type, Written
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
@@ -21,9 +20,10 @@ from hloscope.mlir import (
     print_mlir,
     spell,
 )
-from hloscope.ops import Op, Parameter, Result, UnknownOp
-from hloscope.source import Span
+from hloscope.mlir.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS, meshes_in
+from hloscope.ops import Parameter, Result, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text, verbatim
+from hloscope.support.source import Span
 
 Extras = tuple[tuple[str, str], ...]
 

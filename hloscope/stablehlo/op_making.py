@@ -7,19 +7,17 @@ from typing import Any, Final
 
 from msgspec import NODEFAULT
 
-from hloscope.dialects import CLASSES, DEFINITIONS
 from hloscope.errors import UnsupportedError, VerifyError
-from hloscope.ir import ElementType, TensorType, defaults_of
+from hloscope.ir import Dims, ElementType, Op, TensorType, defaults_of
 from hloscope.mlir import Attribute, AttributeSlot, DenseArrayAttr, Operation
+from hloscope.mlir.dialects import CLASSES, DEFINITIONS
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
     Call,
     Case,
     ConvDimensions,
-    Dims,
     DotDimensions,
-    Op,
     Return,
     UnknownOp,
     Window,

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from hloscope.mlir.attributes import Attribute
-from hloscope.mlir.ir import Value
+from hloscope.mlir.ir import Attribute, Value
 from hloscope.stablehlo.making import TypeLike
 
 _Values = Value | Sequence[Value]

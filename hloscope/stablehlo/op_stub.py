@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.dialects import DEFINITIONS, ENUMS
 from hloscope.mlir import AttributeSlot, Definition, Slot
+from hloscope.mlir.dialects import DEFINITIONS, ENUMS
 from hloscope.stablehlo.builder import Builder, methods_of
 from hloscope.stablehlo.making import structure_fields
 
@@ -37,7 +37,7 @@ _HEAD: Final = '''\
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.ir import Attribute
 from hloscope.mlir.ir import Value
 from hloscope.stablehlo.making import TypeLike
 

@@ -1,13 +1,9 @@
-"""Conversion of the program graph to the syntax tree, for printing, verifying and serialising.
-
-Instructions that come from a tree keep its attributes, names and locations. Others are made from
-their ops by the dialects' tables.
-"""
+"""Conversion of the program graph to the syntax tree, for printing, verifying and serialising."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import Computation, FunctionType, Instruction, Module, TupleType, Type
@@ -26,7 +22,9 @@ from hloscope.mlir import (
     TypeAttr,
     Value,
     from_array,
+    print_mlir,
 )
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import (
     Call,
     Case,
@@ -42,9 +40,17 @@ from hloscope.ops import (
     Tuple,
     bare,
 )
+from hloscope.stablehlo.builder import Builder
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
 from hloscope.stablehlo.kinds import I32
 from hloscope.stablehlo.op_making import attributes_of, name_of
+
+# --------------------------------------------------------------------------------------------------
+# Conversion of the program graph to the syntax tree, for printing, verifying and serialising.
+#
+# Instructions that come from a tree keep its attributes, names and locations. Others are made from
+# their ops by the dialects' tables.
+
 
 _CALLERS: Final = Call, Composite, CustomCall
 _ONE_VALUE: Final = Call, CustomCall, GetTupleElement, Tuple
@@ -457,4 +463,38 @@ def _copy(
     return made
 
 
-__all__ = ["clone", "to_mlir"]
+# --------------------------------------------------------------------------------------------------
+# Printing of StableHLO programs as MLIR text.
+
+
+def print_stablehlo(
+    program: Operation | Module | Builder,
+    *,
+    generic: bool = False,
+    locations: bool = False,
+    names: Literal["mlir", "source"] = "mlir",
+) -> str:
+    """Print a program as MLIR text, with the same characters as MLIR's own tools.
+
+    Args:
+        program: A syntax tree, a module of the program graph, or a builder.
+        generic: Print all ops in the generic form.
+        locations: Print the locations of ops.
+        names: Number values as MLIR does, or keep the names they have.
+
+    Raises:
+        UnsupportedError: StableHLO does not have an op of the graph.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    >>> print(print_stablehlo(parse_stablehlo(text)), end="")
+    module {
+      func.func @f(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+        return %arg0 : tensor<2xf32>
+      }
+    }
+    """
+    if isinstance(program, Builder):
+        program = program.module
+    tree = program if isinstance(program, Operation) else to_mlir(program)
+    return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations, names=names)

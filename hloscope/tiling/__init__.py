@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hloscope.doors import door
+from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.tiling.analysis import (
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
         output_tiles as output_tiles,
     )
     from hloscope.tiling.concrete import (
+        SCHEDULES as SCHEDULES,
+        ScheduleName as ScheduleName,
         TiledComputation as TiledComputation,
         TiledInstruction as TiledInstruction,
         Tiler as Tiler,
         candidate_sizes as candidate_sizes,
         candidate_tilings as candidate_tilings,
+        exchanged_by_transposed_dot as exchanged_by_transposed_dot,
+        major_to_minor as major_to_minor,
+        transposed as transposed,
     )
     from hloscope.tiling.constraints import (
         Clause as Clause,
@@ -47,7 +52,6 @@ if TYPE_CHECKING:
         Propagated as Propagated,
         Way as Way,
     )
-    from hloscope.tiling.refusal import Refusal as Refusal, RefusalCode as RefusalCode
     from hloscope.tiling.regions import (
         RegionInstruction as RegionInstruction,
         TiledKernel as TiledKernel,
@@ -58,13 +62,6 @@ if TYPE_CHECKING:
         OperandTiles as OperandTiles,
         TileReport as TileReport,
         tile_report as tile_report,
-    )
-    from hloscope.tiling.schedule import (
-        SCHEDULES as SCHEDULES,
-        ScheduleName as ScheduleName,
-        exchanged_by_transposed_dot as exchanged_by_transposed_dot,
-        major_to_minor as major_to_minor,
-        transposed as transposed,
     )
     from hloscope.tiling.space import (
         Dimension as Dimension,
@@ -90,6 +87,8 @@ if TYPE_CHECKING:
     )
     from hloscope.tiling.tile import (
         DimTile as DimTile,
+        Refusal as Refusal,
+        RefusalCode as RefusalCode,
         Tile as Tile,
         read_expression as read_expression,
         spelled as spelled,

@@ -1,16 +1,9 @@
-"""Symbolic tiles of every instruction of a fusion, by XLA's tiling of block-level fusions.
-
-The parameters are the tile sizes of the root, and those of the contracted dimensions of every dot.
-From the root to the operands, maps are composed, and each composed map gives a symbolic tile. Two
-uses of an instruction that need the same tile share one.
-
-Source: XLA `SymbolicTileAnalysis`.
-"""
+"""Symbolic tiles of every instruction of a fusion, by XLA's tiling of block-level fusions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,12 +29,21 @@ from hloscope.ops import (
     Reshape,
     ScaledDot,
 )
+from hloscope.support.walks import needed_first, nested
 from hloscope.tiling.constraints import TileConstraints
 from hloscope.tiling.fused import Fused
-from hloscope.tiling.nested import Asking, answered
-from hloscope.tiling.refusal import Refusal, RefusalCode, RefusedError, refused
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
-from hloscope.walks import needed_first, nested
+from hloscope.tiling.tile import Refusal, RefusalCode, RefusedError, refused
+
+# --------------------------------------------------------------------------------------------------
+# Symbolic tiles of every instruction of a fusion, by XLA's tiling of block-level fusions.
+#
+# The parameters are the tile sizes of the root, and those of the contracted dimensions of every
+# dot. From the root to the operands, maps are composed, and each composed map gives a symbolic
+# tile. Two uses of an instruction that need the same tile share one.
+#
+# Source: XLA `SymbolicTileAnalysis`.
+
 
 Dot: TypeAlias = DotGeneral | ScaledDot
 DOTS: Final = (DotGeneral, ScaledDot)
@@ -489,3 +491,39 @@ def _definitions_first(root: TiledNode) -> dict[int, int]:
     """Return a number for each node that the root depends on, operands before users."""
     nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
     return {id(node): number for number, node in enumerate(nodes)}
+
+
+# --------------------------------------------------------------------------------------------------
+# Recursive generator functions that run without Python's stack, to any depth.
+
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+Asking: TypeAlias = Generator[Q, Any, A]
+"""Generator that yields arguments of recursive calls and receives their results."""
+
+
+def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
+    """Return the result of a generator function that yields arguments of recursive calls.
+
+    >>> def depth(tree):
+    ...     below = []
+    ...     for child in tree:
+    ...         below.append((yield child))
+    ...     return 1 + max(below, default=0)
+    >>> answered(depth, [[], [[]]])
+    3
+    """
+    waiting = [ask(question)]
+    answer: Any = None
+    while waiting:
+        try:
+            further = waiting[-1].send(answer)
+        except StopIteration as done:
+            waiting.pop()
+            answer = done.value
+        else:
+            waiting.append(ask(further))
+            answer = None
+    found: A = answer
+    return found

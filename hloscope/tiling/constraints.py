@@ -22,8 +22,8 @@ from typing import ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, mod, safe_evaluate
-from hloscope.arrays import Bools, Ints, np
 from hloscope.errors import UnsupportedError
+from hloscope.support.arrays import Bools, Ints, np
 
 ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)

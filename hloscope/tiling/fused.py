@@ -7,7 +7,7 @@ from functools import cached_property
 
 from hloscope.ir import Computation, Instruction
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple
-from hloscope.walks import needed_first
+from hloscope.support.walks import needed_first
 
 PROJECTIONS = (GetTupleElement, Result)
 """Ops that take one element of a tuple."""

@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Dims, Instruction, TupleType
-from hloscope.ops import OPS
-from hloscope.tiling.propagation import (  # noqa: F401  (registers every rule)
-    collectives,
-    contraction,
-    control,
-    elementwise,
-    others,
-    partition,
-    reduction,
-    reshape,
-    shape,
-    slicing,
+from hloscope.ops import (
+    OPS,
+    AddDependency,
+    AfterAll,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Call,
+    Case,
+    Composite,
+    CopyDone,
+    CopyStart,
+    CreateToken,
+    CustomCall,
+    Domain,
+    Fusion,
+    GetTupleElement,
+    ManualComputation,
+    OptimizationBarrier,
+    Parameter,
+    PartitionId,
+    ReduceWindow,
+    ReplicaId,
+    Return,
+    SelectAndScatter,
+    ShardingConstraint,
+    Tuple,
+    UnknownOp,
+    While,
 )
-from hloscope.tiling.propagation.registry import Answer, Entry, Propagated, Way, entry_of
-from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.propagation import arithmetic, movement, reshape  # noqa: F401  (rules)
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Entry,
+    Propagated,
+    Way,
+    entry_of,
+    exact,
+    refuse,
+    to_operands,
+    to_outputs,
+)
 from hloscope.tiling.space import UNFIT, TilingSpace
-from hloscope.tiling.tile import Tile
+from hloscope.tiling.tile import Refusal, RefusalCode, Tile
+
+# --------------------------------------------------------------------------------------------------
+# Propagation of a tile through an instruction, to its operands or to its outputs.
 
 
 def propagate_to_operands(
@@ -143,3 +175,82 @@ def tile_coverage() -> tuple[TileCoverage, ...]:
         reasons = "; ".join(dict.fromkeys(filter(None, (back.reason, forth.reason))))
         rows.append(TileCoverage(name, back.rule is not None, forth.rule is not None, reasons))
     return tuple(rows)
+
+
+# --------------------------------------------------------------------------------------------------
+# Tiles through tuples, and refusals for control flow and other ops without rules.
+
+
+@to_operands(GetTupleElement)
+@to_outputs(GetTupleElement)
+def _(space: TilingSpace, ins: Instruction, op: GetTupleElement, tile: Tile, number: int) -> Answer:
+    """Return the tile of the element that is taken from the tuple."""
+    return exact(tile)
+
+
+@to_operands(Parameter)
+def _(space: TilingSpace, ins: Instruction, op: Parameter, tile: Tile, output: int) -> Answer:
+    return exact()
+
+
+refuse(Parameter, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(Domain, refused="it marks a boundary, and computes nothing")
+@to_outputs(Domain, refused="it marks a boundary, and computes nothing")
+def _(space: TilingSpace, ins: Instruction, op: Domain, tile: Tile, number: int) -> Answer:
+    return exact(tile)
+
+
+refuse(Tuple, Return, OptimizationBarrier, reason="its value is a tuple, whose arrays have no tile")
+refuse(Fusion, Call, Composite, reason="the computation that it calls is tiled by itself")
+refuse(While, Case, reason="what its computations do depends on values that are known at run time")
+refuse(
+    AsyncStart,
+    AsyncUpdate,
+    AsyncDone,
+    CopyStart,
+    CopyDone,
+    reason="an asynchronous op is not a part of a kernel",
+)
+refuse(AddDependency, AfterAll, CreateToken, reason="a token has no elements")
+refuse(CustomCall, UnknownOp, reason="what it computes is not told")
+
+
+# --------------------------------------------------------------------------------------------------
+# Tiles through ops that divide values among devices.
+
+
+@to_operands(ShardingConstraint, refused="it marks a boundary, and computes nothing")
+@to_outputs(ShardingConstraint, refused="it marks a boundary, and computes nothing")
+def _(space: TilingSpace, ins: Instruction, op: ShardingConstraint, tile: Tile, k: int) -> Answer:
+    return exact(tile)
+
+
+refuse(ManualComputation, reason="the computation that it calls is tiled by itself")
+
+
+# --------------------------------------------------------------------------------------------------
+# Op families through which tiles are not propagated, each with its reason.
+
+
+_OVERLAP: Final = "windows overlap: neighbouring tiles need the same elements"
+_AT_RUN_TIME: Final = "where elements come from or go to is read at run time"
+_FAMILIES: Final = {
+    "batch_norm": "it is several reductions and products in one; decomposed it can be tiled",
+    "checking": "it observes a run, and computes nothing",
+    "convolution": _OVERLAP,
+    "dynamic": "its sizes are known at run time",
+    "gather_scatter": _AT_RUN_TIME,
+    "linalg": "an element depends on whole matrices or lines",
+    "random": "its numbers depend on a state, not on elements",
+    "transfers": "it talks to the host or to another device",
+}
+"""Reasons by family why its ops have no rules."""
+
+for _cls in OPS.values():
+    if _reason := _FAMILIES.get(_cls.__module__.rpartition(".")[2]):
+        refuse(_cls, reason=_reason)
+refuse(ReduceWindow, reason=_OVERLAP)
+refuse(SelectAndScatter, reason=_AT_RUN_TIME)
+refuse(PartitionId, ReplicaId, reason="it has no operands; its value is the device's number")

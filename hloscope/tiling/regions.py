@@ -22,13 +22,12 @@ from hloscope.ops import (
     ScaledDot,
     Scan,
 )
+from hloscope.support.walks import needed_first
 from hloscope.tiling.fused import PROJECTIONS
 from hloscope.tiling.propagate import propagate_to_operands
 from hloscope.tiling.propagation.registry import CarriedTile, Fit
-from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import DimensionKind, TilingSpace
-from hloscope.tiling.tile import Tile
-from hloscope.walks import needed_first
+from hloscope.tiling.tile import Refusal, RefusalCode, Tile
 
 MOST_INSTRUCTIONS: Final = 1 << 13
 """Maximum number of tiled instructions: nested regions multiply."""

@@ -23,11 +23,10 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType, Type
 from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
 from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
-from hloscope.tiling.concrete import TiledComputation, TiledInstruction, Tiler
+from hloscope.tiling.concrete import ScheduleName, TiledComputation, TiledInstruction, Tiler
 from hloscope.tiling.fused import Fused
-from hloscope.tiling.refusal import Refusal, RefusalCode
-from hloscope.tiling.schedule import ScheduleName
 from hloscope.tiling.sweeping import Ranking
+from hloscope.tiling.tile import Refusal, RefusalCode
 
 
 class OperandTiles(Struct, frozen=True):

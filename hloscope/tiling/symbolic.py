@@ -43,12 +43,12 @@ from hloscope.affine import (
     safe_evaluate,
     substitute,
 )
-from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.simplifier import Domain
+from hloscope.support.arrays import Ints, np
 from hloscope.tiling.constraints import Clause, Divides, OneSign, Run, TileConstraints, values
-from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.tile import Refusal, RefusalCode
 
 
 class SymbolicTile(Struct, frozen=True):

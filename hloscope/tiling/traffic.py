@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from hloscope.affine import Dim, Range, as_sum, variables
-from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.fusion import leaf_types
 from hloscope.indexing import major_to_minor
 from hloscope.ir import TensorType
+from hloscope.support.arrays import Bools, Floats, Ints, np
 from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
 

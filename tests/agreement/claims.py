@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.affine.nodes import Expr
 from hloscope.indexing import Access, IndexingMap, Precision
-from hloscope.indexing.groups import groups_of
+from hloscope.indexing.access import groups_of
 from hloscope.indexing.variables import RuntimeVariable
 from hloscope.ir.graph import Instruction
 

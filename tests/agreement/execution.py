@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.plan import Plan, Plans, run
-from hloscope.interpreter.values import TOKEN
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import TOKEN, World
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TensorType, TupleType, Type
 

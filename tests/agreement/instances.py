@@ -18,12 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.ops.observing import PROBE
+from hloscope.interpreter.ops.checking import PROBE
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.registry import kernel
-from hloscope.interpreter.values import TOKEN, dtype_of
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import TOKEN, World, dtype_of
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import NotInferredError, Op
 from hloscope.ir.types import (

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 import hloscope as hs
-from hloscope.dialects import DEFINITIONS
+from hloscope.mlir.dialects import DEFINITIONS
 from hloscope.ops import OPS
 from tests.agreement import test_completeness
 from tests.indexing import test_rules_stablehlo
@@ -59,8 +59,8 @@ class Rotate(Op):
 
 ''',
         ),
-        "dialects/stablehlo/shape.py": (
-            "    reverse |",
+        "mlir/dialects/stablehlo.py": (
+            "    reverse | operand:FBICQ |",
             "    rotate | operand:FBICQ | dimension:i64>=0 amount:i64 | result:FBICQ | infer\n",
         ),
         "hlo_parser/opcodes.py": (
@@ -121,8 +121,8 @@ def _rotate(op: Rotate, at: Site) -> Kernel:
 POWER_OF_TWO: Final = NewOp(
     {
         "ops/elementwise.py": ("    tanh 1 result_accuracy\n", "    power_of_two 1\n"),
-        "dialects/stablehlo/elementwise.py": (
-            "    imag |",
+        "mlir/dialects/stablehlo.py": (
+            "    imag | operand:FC | | result:F |",
             "    power_of_two | operand:F | | result:F | compatible elementwise ~unary\n",
         ),
         "hlo_parser/opcodes.py": (

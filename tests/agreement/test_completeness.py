@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hloscope.dialects import CLASSES
 from hloscope.hlo_parser.opcodes import SPELLINGS
-from hloscope.interpreter.covered import coverage
+from hloscope.interpreter.registry import coverage
+from hloscope.mlir.dialects import CLASSES
 from hloscope.ops import OPS
 
 INSIDE = set("result unknown".split())

@@ -15,26 +15,16 @@ from hloscope.ops import OPS
 PACKAGE: Final = Path(hloscope.__file__).parent
 ROOMS: Final = {
     "indexing/rules": {"output_to_input", "input_to_output"},
-    "indexing/symbolic/rules": {"add"},
     "interpreter/ops": {"evaluates"},
-    "tiling/propagation": {"to_operands", "to_outputs"},
 }
 """Folders with a file for each family, and what registers a function for classes of ops there."""
 PARTS: Final = {
-    "asynchronous": "control",
-    "bounded": "dynamic",
-    "chlo": "elementwise",
+    "control": "control checking",
     "custom_calls": "control",
     "mlir_dialects": "control",
-    "observing": "checking",
-    "permute": "collectives",
-    "programs": "control checking",
-    "ragged": "contraction",
-    "reshape": "shape",
-    "scan": "reduction",
     "sorting": "reduction",
 }
-"""Files with a part of a family that is long; `programs` has all ops that run functions."""
+"""Files with a part of a family that is long; `control` has all ops that run functions."""
 LIKE: Final = {"Map": "elementwise"}
 """Ops whose rules are another family's: a body is applied to the elements at one index."""
 FAMILY: Final = {cls.__name__: cls.__module__.rsplit(".", 1)[-1] for cls in OPS.values()}

@@ -18,7 +18,7 @@ import pytest
 import hloscope as hs
 from hloscope.indexing import Accesses, Precision
 from hloscope.indexing.rules import registry
-from hloscope.indexing.rules.build import identity, sizes
+from hloscope.indexing.rules.registry import identity, sizes
 from hloscope.ir.graph import Instruction
 from hloscope.ops.shape import Reverse
 from hloscope.proof import Execution, Outcome

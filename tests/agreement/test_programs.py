@@ -11,9 +11,8 @@ import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.ops.observing import PRINT, PROBE
-from hloscope.interpreter.values import Value, fits
-from hloscope.interpreter.world import World
+from hloscope.interpreter.ops.checking import PRINT, PROBE
+from hloscope.interpreter.values import Value, World, fits
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TupleType, compatible

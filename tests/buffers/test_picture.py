@@ -11,10 +11,10 @@ import pytest
 
 from hloscope.api import read
 from hloscope.buffers import NoMomentsError, ProgramMemory
+from hloscope.display.buffer_answers import sparkline
 from hloscope.display.buffers_picture import memory_picture, memory_plot
 from hloscope.display.buffers_stack import MOST_BLOCKS, MOST_COLUMNS, OTHERS, Stack, stacks
-from hloscope.display.colours import COLOURS
-from hloscope.display.sparkline import sparkline
+from hloscope.display.picture import COLOURS
 from hloscope.ir import size_text
 from tests.buffers.programs import GPU_MARK, answer_of, memory_of, scheduled
 from tests.buffers.test_answers import ADD, TRAIN, at

@@ -10,8 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 import hloscope
-from hloscope.api import compressed, sources
-from hloscope.bytecode import (
+from hloscope.api import files as compressed, sources
+from hloscope.cli.app import app
+from hloscope.display import health_json, health_text
+from hloscope.errors import HloscopeError, InputError, UnsupportedError
+from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.passes import find_pass
+from hloscope.stablehlo.bytecode import (
     Bytecode,
     BytecodeError,
     examine,
@@ -24,13 +30,7 @@ from hloscope.bytecode import (
     write_artifact,
     write_bytecode,
 )
-from hloscope.cli.app import app
-from hloscope.dialects import DIALECTS
-from hloscope.display import health_json, health_text
-from hloscope.errors import HloscopeError, InputError, UnsupportedError
-from hloscope.mlir import parse_mlir, print_mlir
-from hloscope.passes import find_pass
-from hloscope.vhlo import CURRENT, DowngradeError, every_op, version_text
+from hloscope.stablehlo.vhlo import CURRENT, DowngradeError, every_op, version_text
 from tests.conftest import SHARED
 
 HISTORY = sorted((SHARED / "conformance/stablehlo/vhlo").glob("*.bc"))

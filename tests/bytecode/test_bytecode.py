@@ -9,17 +9,6 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from hloscope.bytecode import (
-    BytecodeError,
-    is_bytecode,
-    read_artifact,
-    read_bytecode,
-    write_artifact,
-    write_bytecode,
-)
-from hloscope.bytecode.cursor import Cursor, svarint, varint
-from hloscope.bytecode.fields import read_bits, write_bits
-from hloscope.dialects import DIALECTS, sdy_struct, sdy_text
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType
 from hloscope.mlir import (
@@ -33,7 +22,17 @@ from hloscope.mlir import (
     print_mlir,
     resolve_location,
 )
-from hloscope.vhlo import every_op
+from hloscope.mlir.dialects import DIALECTS, sdy_struct, sdy_text
+from hloscope.stablehlo.bytecode import (
+    BytecodeError,
+    is_bytecode,
+    read_artifact,
+    read_bytecode,
+    write_artifact,
+    write_bytecode,
+)
+from hloscope.stablehlo.bytecode.fields import Cursor, read_bits, svarint, varint, write_bits
+from hloscope.stablehlo.vhlo import every_op
 from tests.vhlo.test_conversions import PROGRAMS
 
 EXAMPLE = bytes.fromhex(

@@ -7,11 +7,17 @@ import hashlib
 import pytest
 
 import hloscope
-from hloscope.bytecode import in_version, print_vhlo, read_bytecode, write_artifact, write_bytecode
-from hloscope.dialects import DIALECTS
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import FileLoc, parse_mlir, print_mlir
-from hloscope.vhlo import every_op
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import (
+    in_version,
+    print_vhlo,
+    read_bytecode,
+    write_artifact,
+    write_bytecode,
+)
+from hloscope.stablehlo.vhlo import every_op
 
 OTHERS = """func.func @f(%a: tensor<2xf32>, %b: tensor<2xf32>) {
   %0 = "my.op"(%a) {x = 1 : i32} : (tensor<2xf32>) -> tensor<2xf32>

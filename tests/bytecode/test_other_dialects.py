@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from hloscope.bytecode import (
+from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.mlir import Operation, StructAttr, UnitAttr, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.passes import find_pass
+from hloscope.stablehlo.bytecode import (
     BytecodeError,
     read_artifact,
     read_bytecode,
     write_artifact,
     write_bytecode,
 )
-from hloscope.dialects import DIALECTS
-from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.mlir import Operation, StructAttr, UnitAttr, parse_mlir, print_mlir
-from hloscope.passes import find_pass
 
 GROUPS = """func.func @f(%a: tensor<?x4xf32>, %n: index, %v: f32) -> tensor<?x3xf32> {
   %0 = "tensor.pad"(%a, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 1>,

@@ -11,12 +11,12 @@ import pytest
 import hloscope
 from hloscope.api import check
 from hloscope.api.artifacts import artifact_text
-from hloscope.bytecode import is_bytecode, read_exported
 from hloscope.errors import HloscopeError
 from hloscope.ir import Computation, Instruction
 from hloscope.mlir import resolve_location
 from hloscope.mlir.text import printed
 from hloscope.stablehlo import TreeModule, parse_stablehlo
+from hloscope.stablehlo.bytecode import is_bytecode, read_exported
 from tests.conftest import SHARED
 
 FILES = sorted(

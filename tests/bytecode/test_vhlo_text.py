@@ -10,7 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import hloscope
-from hloscope.bytecode import (
+from hloscope.cli.app import app
+from hloscope.errors import ParseError
+from hloscope.mlir import parse_mlir, print_mlir, split_input
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import (
     in_version,
     is_vhlo_text,
     parse_vhlo,
@@ -18,13 +22,8 @@ from hloscope.bytecode import (
     read_bytecode,
     write_bytecode,
 )
-from hloscope.bytecode.vhlo_forms import FORMS, ROWS
-from hloscope.bytecode.vhlo_parsing import SpellingError, parse_spelled
-from hloscope.bytecode.vhlo_printing import spelled
-from hloscope.cli.app import app
-from hloscope.dialects import DIALECTS
-from hloscope.errors import ParseError
-from hloscope.mlir import parse_mlir, print_mlir, split_input
+from hloscope.stablehlo.bytecode.vhlo_parsing import FORMS, ROWS, SpellingError, parse_spelled
+from hloscope.stablehlo.bytecode.vhlo_printing import spelled
 from tests import filecheck
 from tests.conftest import SHARED
 

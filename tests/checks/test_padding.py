@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from hloscope.checks import Finding, check_program, setting_of
-from hloscope.checks.padding import cheapest_order
+from hloscope.checks.memory import cheapest_order
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import ELEMENT_TYPES, Layout, TensorType, array_bytes
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import click
 import pytest
 
-from hloscope.cli.amounts import Bytes
+from hloscope.cli.printing import Bytes
 
 
 @pytest.mark.parametrize(

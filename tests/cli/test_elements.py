@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from hloscope.display.boxes import Box, box_text, boxes_of
-from hloscope.display.elements import touched_of
-from hloscope.display.reads import touched
+from hloscope.display.parts import Box, box_text, boxes_of
+from hloscope.display.reads import touched, touched_of
 from hloscope.indexing import Access, IndexingMap
 
 

@@ -11,9 +11,8 @@ from typing import BinaryIO, Final
 import numpy as np
 import pytest
 
-from hloscope.cli.app import app
-from hloscope.cli.commands import COMMANDS
-from hloscope.cli.stdin import MOST_OF_A_MAP
+from hloscope.cli.app import COMMANDS, app
+from hloscope.cli.streams import MOST_OF_A_MAP
 from tests.cli.conftest import ROOT
 
 HLO, MLIR, MAP = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hloscope.cli.commands import COMMANDS, GROUPS, QUESTIONS
+from hloscope.cli.app import COMMANDS, GROUPS, QUESTIONS
 from tests.cli.conftest import Run
 from tests.cli.test_terminal import at_terminal
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hloscope as hs
-from hloscope.api import compressed
+from hloscope.api import files
 from hloscope.errors import InputError
 from tests.cli.conftest import ROOT
 
@@ -72,7 +72,7 @@ def test_damaged_files_are_said_to_be(tmp_path: Path, data: bytes, message: str)
 def test_few_bytes_that_stand_for_many_stop_at_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any
 ) -> None:
-    monkeypatch.setattr(compressed, "MOST_INPUT", 4 << 20)
+    monkeypatch.setattr(files, "MOST_INPUT", 4 << 20)
     file = tmp_path / "m.gz"
     file.write_bytes(pack(b" " * (64 << 20)))
     with pytest.raises(InputError, match="more than 4 MiB of decompressed text"):
@@ -180,7 +180,7 @@ def test_a_file_that_goes_while_a_directory_is_listed_is_left_out(
             (tmp_path / "a.hlo").unlink()
             yield base, [*folders, "gone"], names
 
-    monkeypatch.setattr("hloscope.api.dumps.walk", forgetful)
+    monkeypatch.setattr("hloscope.api.files.walk", forgetful)
     result = run("ls", tmp_path, "--json")
     assert (result.exit_code, "a.hlo" in result.stdout) == (0, False)
 

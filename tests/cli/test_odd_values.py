@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hloscope.cli.app import app
-from hloscope.cli.commands import COMMANDS
+from hloscope.cli.app import COMMANDS, app
 from tests.cli.conftest import Run
 
 HLO = """HloModule m

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hloscope.cli import progress
+from hloscope.cli import streams as progress
 
 
 class Terminal(io.StringIO):

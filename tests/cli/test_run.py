@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.cli import progress
+from hloscope.cli import streams
 from tests.cli.conftest import Run
 from tests.filecheck import check, directives
 
@@ -348,7 +348,7 @@ def test_the_reference_s_own_tests(run: Run, shared: Path) -> None:
 
 
 def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress.steps_shown() as show:
+    with streams.steps_shown() as show:
         assert show is None
 
     class Terminal:
@@ -367,9 +367,9 @@ def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(streams, "DELAY", 0.0)
     monkeypatch.setenv("TERM", "xterm")
-    with progress.steps_shown(9999) as show:
+    with streams.steps_shown(9999) as show:
         assert show is not None
         for steps in range(4096, 9999, 4096):
             show(steps)

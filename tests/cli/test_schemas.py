@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from hloscope.api import schema, schema_names
-from hloscope.cli.app import app
-from hloscope.cli.commands import COMMANDS
+from hloscope.cli.app import COMMANDS, app
 
 jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema (the extra `dev`)")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hloscope as hs
-from hloscope.hlo_parser.replica_groups import groups_text
+from hloscope.hlo_parser.devices import groups_text
 from tests.cli.conftest import Run
 
 PROGRAM = """

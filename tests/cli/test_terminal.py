@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hloscope.cli.commands import COMMANDS
+from hloscope.cli.app import COMMANDS
 from tests.cli.conftest import ROOT, Run
 
 LONG = """ENTRY e {{

@@ -50,9 +50,7 @@ def test_nothing_is_claimed_of_a_wrong_program(
 
 def test_a_program_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(
-        "hloscope.api.explaining.findings", lambda module: asked.append(module) or []
-    )
+    monkeypatch.setattr("hloscope.api.invalid.findings", lambda module: asked.append(module) or [])
     program = hloscope.read("ENTRY e { a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }")
     for _ in range(3):
         program.root.indexing().prove()
@@ -63,9 +61,7 @@ def test_one_question_alone_does_not_verify_the_whole_program(
     monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(
-        "hloscope.api.explaining.findings", lambda module: asked.append(module) or []
-    )
+    monkeypatch.setattr("hloscope.api.invalid.findings", lambda module: asked.append(module) or [])
     assert run("index", "examples/softmax.hlo").exit_code == 0
     assert asked == []
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hloscope
-from hloscope.compare import cuts_of, edge_arguments, limits_of
 from hloscope.errors import UnsupportedError
+from hloscope.proof import cuts_of, edge_arguments, limits_of
 
 HLO = "ENTRY e {{ ROOT p = s32[{sizes}] parameter(0), sharding={{{sharding}}} }}"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from hloscope.cli.app import app
-from hloscope.compare.origins import by_source
 from hloscope.hlo_parser import parse_hlo
+from hloscope.proof.tracing import by_source
 from tests.hlo_parser.test_proto import F32, f, ins, shape
 
 BEFORE = """HloModule before

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.display.boxes import Index, boxes_of
+from hloscope.display.parts import Index, boxes_of
 from hloscope.display.picture import (
     MAX_COLUMNS,
     MAX_ROWS,

@@ -128,7 +128,7 @@ def test_without_matplotlib_the_message_says_what_to_install(
     def missing(name: str, *rest: Any) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr("hloscope.extras.import_module", missing)
+    monkeypatch.setattr("hloscope.support.system.import_module", missing)
     with pytest.raises(hs.InputError, match=re.escape("pip install 'hloscope[notebook]'")):
         hs.read(EXAMPLES / "split_heads.hlo").root.tiles().plot()
 

@@ -80,6 +80,6 @@ def test_without_the_library_the_message_says_what_to_install(
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr("hloscope.extras.import_module", missing)
+    monkeypatch.setattr("hloscope.support.system.import_module", missing)
     with pytest.raises(hs.InputError, match=re.escape("pip install 'hloscope[tables]'")):
         getattr(ANSWERS["cost"](), method)()

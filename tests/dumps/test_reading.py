@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.dumps import (
-    BufferSlice,
-    DumpFolder,
-    parse_buffers,
-    parse_thunk_names,
-    parse_thunks,
-)
+from hloscope.dumps import BufferSlice, DumpFolder, parse_buffers, parse_thunk_names, parse_thunks
 from hloscope.errors import InputError, ParseError, UnknownNameError
-from hloscope.source import Source
+from hloscope.support.source import Source
 from tests.dumps.folders import BUFFERS, NAMES, THUNKS, VALUES, write_module
 
 OLD_THUNKS = (

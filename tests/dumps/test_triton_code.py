@@ -10,7 +10,7 @@ import pytest
 from hloscope.affine import Dim, Range, evaluate
 from hloscope.dumps import layout_of, parse_tiles, parse_triton
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.source import Source
+from hloscope.support.source import Source
 
 DUMP: Final = Path(__file__).parents[2] / "examples" / "dump"
 SOFTMAX: Final = (DUMP / "jit_softmax.triton_softmax_2.triton-to-llvm.txt").read_text()

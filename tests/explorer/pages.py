@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 import hloscope
-from hloscope.explorer import out_of_sequence
+from hloscope.display.explorer import out_of_sequence
 from tests.browser import CHROMIUM
 
 browser: Final = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here")

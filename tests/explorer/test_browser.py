@@ -14,7 +14,7 @@ import pytest
 import hloscope
 from hloscope.api import Invalid, explore
 from hloscope.display import line_printer
-from hloscope.explorer import map_json
+from hloscope.display.explorer import map_json
 from tests.browser import Browser
 from tests.explorer.clicking import clicks, select
 from tests.explorer.pages import EXAMPLES, browser, page_of, saved

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import hloscope
 from hloscope.cli.app import app
-from hloscope.visible import visible
+from hloscope.support.source import visible
 from tests.browser import Browser
 from tests.cli.test_terminal import at_terminal
 from tests.explorer.pages import browser, saved

@@ -17,9 +17,9 @@ import pytest
 
 import hloscope
 from hloscope.api import EXPLORER_PARTS, exploring
-from hloscope.child_processes import CAN_FORK
-from hloscope.explorer.page import LIBRARY
-from hloscope.visible import visible
+from hloscope.display.explorer.page import LIBRARY
+from hloscope.support.source import visible
+from hloscope.support.system import CAN_FORK
 from tests.explorer.pages import EXAMPLES, chunk, names_of, page_of
 
 MOST_WITHOUT_DATA = 400_000

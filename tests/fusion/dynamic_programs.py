@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import EvaluationError, World
 from hloscope.ir.graph import Module
 
 Index: TypeAlias = tuple[int, ...]

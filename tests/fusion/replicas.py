@@ -21,7 +21,7 @@ from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.fusion.analysis import Analysis
 from hloscope.indexing import Access, IndexingMap, Precision
 from hloscope.interpreter.ops.collectives import groups_of
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import World
 from hloscope.ir.graph import Instruction
 from hloscope.ops.collectives import CollectivePermute
 from hloscope.ops.control import AsyncStart, Parameter

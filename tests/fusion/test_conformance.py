@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from hloscope.indexing import Access, IndexingMap, Precision
-from hloscope.indexing.exact import prove_equal
+from hloscope.indexing.proofs import prove_equal
 from hloscope.ops.shape import Constant
 from tests.conftest import needs_shared
 from tests.fusion.conformance import Pair, ask, expected_maps, load, squeeze

@@ -8,7 +8,7 @@ import pytest
 
 import hloscope
 from hloscope.indexing import IndexingMap, Precision
-from hloscope.indexing.rules.build import sizes
+from hloscope.indexing.rules.registry import sizes
 from hloscope.proof import Execution
 
 HANDING_ON = {

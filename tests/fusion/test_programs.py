@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.fusion import Analysis
 from hloscope.indexing import Precision
-from hloscope.indexing.exact import prove_inverse
+from hloscope.indexing.proofs import prove_inverse
 from hloscope.ir.graph import Computation
 from hloscope.ir.types import TensorType
 from tests.fusion.programs import Touch, indices, random_fusion, touched

@@ -10,7 +10,7 @@ from hloscope.affine import Interval, bounds
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision
-from hloscope.indexing.groups import needed
+from hloscope.indexing.access import needed
 from hloscope.indexing.rules.collectives import MAX_RUNS
 from tests.fusion.replicas import UNION, Grid, Maker, looped, wrong
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import (
+from hloscope.hlo_parser.scanner import (
     distance,
     moved,
     near,
@@ -14,7 +14,7 @@ from hloscope.hlo_parser.attributes import (
     split_attributes,
     split_list,
 )
-from hloscope.source import Source
+from hloscope.support.source import Source
 
 CASES = [
     ("", []),

@@ -6,8 +6,8 @@ import pytest
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import parse_hlo, parse_hlo_all, print_hlo
-from hloscope.hlo_parser.layout import in_lines
-from hloscope.source import Source
+from hloscope.hlo_parser.detection import in_lines
+from hloscope.support.source import Source
 
 HEADER = 'HloModule m, entry_computation_layout={(f32[8]{0})->f32[8]{0}}, x="y = 1 %z = {"'
 TABLES = (

@@ -12,10 +12,10 @@ import pytest
 
 import hloscope as hs
 from hloscope.errors import HloscopeError, ParseError, UnsupportedError
+from hloscope.hlo_parser.detection import form
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.hlo_parser.proto.module import proto_text
-from hloscope.hlo_parser.proto.sharding import metadata_text
-from hloscope.hlo_parser.proto.sniff import form
+from hloscope.hlo_parser.proto.values import metadata_text
 from hloscope.hlo_parser.proto.wire import File, Message
 
 

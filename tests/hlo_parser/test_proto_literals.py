@@ -18,7 +18,7 @@ from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.hlo_parser.proto.module import proto_text
-from hloscope.hlo_parser.proto.shapes import ELEMENTS
+from hloscope.hlo_parser.proto.values import ELEMENTS
 from hloscope.hlo_parser.proto.wire import MOST_ELEMENTS, MOST_FIELDS, File, Message
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.arrays import numpy_dtype

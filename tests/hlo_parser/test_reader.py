@@ -12,9 +12,9 @@ from hloscope.hlo_parser import parse_hlo, parse_hlo_all
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Module
-from hloscope.limits import MOST_NESTING
 from hloscope.ops.control import AsyncStart, CustomCall, Fusion, Parameter, UnknownOp
 from hloscope.ops.shape import BroadcastInDim, Constant
+from hloscope.support.limits import MOST_NESTING
 
 
 def shown(module: Module) -> str:

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
-from hloscope.hlo_parser.replica_groups import print_replica_groups, read_replica_groups
-from hloscope.ops.devices import AxisRef, DeviceIota, Mesh
+from hloscope.hlo_parser.devices import (
+    print_replica_groups,
+    read_axes,
+    read_mesh,
+    read_replica_groups,
+    read_tiles,
+)
+from hloscope.ops.groups import AxisRef, DeviceIota, Mesh
 
 CASES = [
     ("", ()),

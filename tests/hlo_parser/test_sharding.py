@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import split_attributes
-from hloscope.hlo_parser.sharding import (
+from hloscope.hlo_parser.devices import (
     MaximalSharding,
     NamedSharding,
     Sharding,
@@ -17,7 +16,8 @@ from hloscope.hlo_parser.sharding import (
     WholeSharding,
     read_sharding,
 )
-from hloscope.ops.devices import AxisRef, DeviceIota, Mesh
+from hloscope.hlo_parser.scanner import split_attributes
+from hloscope.ops.groups import AxisRef, DeviceIota, Mesh
 
 XY = Mesh((("x", 2), ("y", 4)))
 X, Y = AxisRef("x"), AxisRef("y")

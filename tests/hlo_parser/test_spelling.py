@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.devices import HloGroups
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import KINDS, OPCODES, SPELLINGS, Attribute
-from hloscope.hlo_parser.replica_groups import HloGroups
-from hloscope.hlo_parser.spelling import (
-    CALL,
-    is_opcode,
-    opcode_of,
-    read_op,
-    read_unknown,
-    template,
-)
+from hloscope.hlo_parser.spelling import CALL, is_opcode, opcode_of, read_op, read_unknown, template
 from hloscope.hlo_parser.values import (
     quote,
     read_dim_labels,
@@ -30,8 +23,8 @@ from hloscope.hlo_parser.values import (
     write_padding,
     write_window,
 )
+from hloscope.ir import Op
 from hloscope.ops import OPS
-from hloscope.ops.base import Op
 from hloscope.ops.collectives import AllGather, AllReduce, AllToAll, CollectivePermute
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import (

@@ -17,7 +17,7 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
-from hloscope.limits import MOST_NESTING
+from hloscope.support.limits import MOST_NESTING
 
 F32 = ELEMENT_TYPES["f32"]
 S4 = ELEMENT_TYPES["s4"]

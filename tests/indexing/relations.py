@@ -12,7 +12,7 @@ import numpy as np
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, IndexingMap
-from hloscope.indexing.rules.build import leaves, sizes
+from hloscope.indexing.rules.registry import leaves, sizes
 from hloscope.ir.graph import Instruction
 
 BODIES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hloscope
-from hloscope.indexing.rules.bounded import _keeps_order
+from hloscope.indexing.rules.dynamic import _keeps_order
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 import hloscope as hs
 from hloscope.indexing import IndexingMap, prove_equal, prove_implies
-from hloscope.indexing.independence import are_related
 from hloscope.indexing.rules.dependence import Dependence, History, fold
+from hloscope.indexing.variables import are_related
 from hloscope.ir import Op, called_value
 from hloscope.ops import Sort, While
 from hloscope.simplifier import Verdict

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import hloscope.indexing.enumerated as enumerated
+import hloscope.indexing.evaluate as enumerated
 import hloscope.indexing.evaluate as evaluate
 from hloscope.affine import Interval
 from hloscope.indexing import IndexingMap, system_of

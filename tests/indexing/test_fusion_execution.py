@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hloscope.hlo_parser.printer import print_hlo
-from hloscope.indexing.rules.build import sizes
+from hloscope.indexing.rules.registry import sizes
 from hloscope.ops.shape import Pad
 from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice
 from tests.indexing.test_fusion_truth import MOVES, check

@@ -10,7 +10,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.analysis import input_to_output, number_of_outputs, output_to_input
-from hloscope.indexing.exact import prove_inverse
+from hloscope.indexing.proofs import prove_inverse
 from hloscope.ir.graph import Instruction
 from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, CustomCall, Fusion, Tuple, While
 

@@ -13,7 +13,7 @@ from hloscope.indexing import (
     prove_injective,
     prove_single_valued,
 )
-from hloscope.indexing.exact import (
+from hloscope.indexing.proofs import (
     prove_composed,
     prove_empty,
     prove_equal,

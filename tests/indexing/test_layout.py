@@ -16,12 +16,13 @@ from hloscope.indexing.layout import (
     address_map,
     bitcast_map,
     major_to_minor,
+    minimal_groups,
     physical_access,
     physical_map,
     placed_sizes,
+    reshape_map,
 )
-from hloscope.indexing.reshape import minimal_groups, reshape_map
-from hloscope.indexing.rules.build import MapBuilder
+from hloscope.indexing.rules.registry import MapBuilder
 from hloscope.ir.types import ELEMENT_TYPES, Layout, TensorType
 from tests.indexing.relations import Values, instruction, pairs, without_domain
 

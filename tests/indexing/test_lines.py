@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 from hypothesis import given, strategies as st
 
-import hloscope.indexing.lines as lines
+import hloscope.indexing.proofs as lines
 import hloscope.simplifier.isl as isl
 from hloscope.affine import CeilDiv, Dim, Expr, FloorDiv, Interval, Mod, evaluate, postorder
 from hloscope.indexing import IndexingMap, prove_equal, prove_within
-from hloscope.indexing.lines import MOST_LINES, lines_of
+from hloscope.indexing.proofs import MOST_LINES, lines_of
 
 D0, D1 = Dim(0), Dim(1)
 

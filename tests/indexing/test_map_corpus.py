@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.exact import prove_inverse
+from hloscope.indexing.proofs import prove_inverse
 from tests.conftest import SHARED, needs_shared
 
 pytestmark = needs_shared

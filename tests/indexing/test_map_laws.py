@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Interval
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.exact import prove_composed, prove_equal, prove_inverse
+from hloscope.indexing.proofs import prove_composed, prove_equal, prove_inverse
 from tests.indexing.maps import Pair, maps, relation
 
 quick = settings(max_examples=60, deadline=None)

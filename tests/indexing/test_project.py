@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hloscope.affine import Dim, Expr, Interval, Range, evaluate
 from hloscope.fusion.access_interner import normal
 from hloscope.indexing import IndexingMap, Variable
-from hloscope.indexing.project import project_out
+from hloscope.indexing.transform import project_out
 
 PROJECTED = [
     # a window that always has a place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hloscope
-from hloscope.indexing.rules.ragged import MAX_GROUPS
+from hloscope.indexing.rules.contraction import MAX_GROUPS
 from hloscope.proof import Execution
 
 FREE = "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}"

@@ -9,9 +9,9 @@ from hloscope.affine import Const, Dim, Expr, Interval, Runtime, evaluate
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, output_to_input
+from hloscope.indexing.access import _fitted
 from hloscope.indexing.counts import card_bounds
-from hloscope.indexing.exact import prove_composed, prove_inverse, tight_bounds
-from hloscope.indexing.groups import _fitted
+from hloscope.indexing.proofs import prove_composed, prove_inverse, tight_bounds
 from hloscope.indexing.rules.run_time_sizes import element_reads, hands_on, size_reads
 from hloscope.ir import Instruction
 

@@ -33,7 +33,7 @@ from hloscope.indexing import (
 )
 from hloscope.indexing.variables import below
 from hloscope.simplifier.isl import CounterExample, Proof
-from hloscope.simplifier.isl_families import refutations
+from hloscope.simplifier.isl_tables import refutations
 from tests.indexing.tables import (
     Pairs,
     Tables,

@@ -11,10 +11,9 @@ import pytest
 import hloscope
 from hloscope.affine import Runtime, Var, evaluate
 from hloscope.api import Program
-from hloscope.indexing import IndexingMap
-from hloscope.indexing.symbolic import instances as drawn, rules
-from hloscope.indexing.symbolic.instances import bound_to, instances
-from hloscope.indexing.symbolic.walk import SizeWalk
+from hloscope.indexing import IndexingMap, symbolic_instances as drawn, symbolic_rules
+from hloscope.indexing.symbolic import SizeWalk
+from hloscope.indexing.symbolic_instances import bound_to, instances
 from hloscope.ir import TensorType
 from tests.conftest import needs_shared
 from tests.passes import dynamic_corpus, sizes_with_names
@@ -160,7 +159,7 @@ def test_of_operands_that_do_not_fit_nothing_is_known(
         "%r = stablehlo.add %a, %a : tensor<?xf32>\nreturn %r : tensor<?xf32>",
         "tensor<?xf32>",
     )
-    monkeypatch.setattr(rules, "RULES", SimpleNamespace(find=lambda _: rule))
+    monkeypatch.setattr(symbolic_rules, "RULES", SimpleNamespace(find=lambda _: rule))
     found = str(program["r"].indexing())
     assert found.count("unknown: operands and result do not fit together") == 2
 

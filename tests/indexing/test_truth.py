@@ -15,7 +15,7 @@ from hloscope.indexing.analysis import coverage
 from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.elementwise import ELEMENTWISE
-from hloscope.ops.infer_util import fit
+from hloscope.ops.inference import fit
 from tests.indexing.truth import collectives, elementwise, linalg, others, reduction, shape, slicing
 from tests.indexing.truth.generator import CASES, NOT_EXACT, Gen
 from tests.indexing.truth.marks import Case

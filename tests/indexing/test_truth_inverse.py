@@ -7,7 +7,7 @@ import pytest
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
-from hloscope.indexing.exact import prove_inverse
+from hloscope.indexing.proofs import prove_inverse
 from tests.indexing.test_truth import FAMILIES, cases
 from tests.indexing.truth.generator import CASES
 from tests.indexing.truth.marks import Case

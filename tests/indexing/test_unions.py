@@ -7,9 +7,8 @@ from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
 from hloscope.indexing import ExactTiles, IndexingMap, exact_tiles
-from hloscope.indexing.tiles.exact import TileVerdict
-from hloscope.indexing.tiles.parts import parts_of
-from hloscope.indexing.tiles.unions import lies_in
+from hloscope.indexing.tile_images import parts_of
+from hloscope.indexing.tiles import TileVerdict, lies_in
 
 SIZE = 12
 

@@ -23,11 +23,10 @@ from typing import Any
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.ops.observing import PRINT, PROBE
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.ops.checking import PRINT, PROBE
+from hloscope.interpreter.values import EvaluationError, World
 from hloscope.ir.graph import Computation
-from hloscope.mlir.attributes import ArrayAttr, DenseAttr
+from hloscope.mlir.ir import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.text.split import split_input

@@ -26,7 +26,7 @@ import numpy as np
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import World
 from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.graph import Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType

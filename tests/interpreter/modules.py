@@ -21,8 +21,7 @@ import numpy as np
 
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.values import TOKEN, Token
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import TOKEN, Token, World
 from hloscope.ir.types import TokenType
 from tests.conftest import SHARED
 from tests.interpreter.chunks import PASS, WRONG, how_it_failed

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hloscope.interpreter.numbers.distance import ulps
+from hloscope.interpreter.shown import ulps
 from hloscope.mlir.types import ELEMENTS
 from tests.interpreter.helpers import values
 from tests.interpreter.ops import INTEGERS, apply, array, numbers

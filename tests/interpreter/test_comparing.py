@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hloscope.interpreter.numbers.distance import FAR, exactly, ulps, within, within_ulps
+from hloscope.interpreter.shown import FAR, exactly, ulps, within, within_ulps
 
 INF, NAN = np.inf, np.nan
 

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hloscope.interpreter.numbers.distance import ulps
+from hloscope.interpreter.shown import ulps
 from tests.interpreter.ops import COMPLEX, apply, dtype_of
 
 C64, C128 = np.complex64, np.complex128

@@ -9,8 +9,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import EvaluationError, World
 from tests.interpreter.helpers import values
 
 MLIR = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import EvaluationError, World
 from tests.interpreter.helpers import values
 
 RESHAPE = """func.func @main(%x: tensor<?x?xi32>, %s: tensor<2xi64>) -> tensor<?x?xi32> {

@@ -11,12 +11,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hloscope.compare.files import arranged, leaves, load, named, restored, save
 from hloscope.errors import InputError
-from hloscope.interpreter.summary import statistics
+from hloscope.interpreter.shown import statistics
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType
 from hloscope.mlir.types import spell
+from hloscope.proof.arrays import arranged, leaves, load, named, restored, save
 
 
 def tensor(name: str, *sizes: int) -> TensorType:

@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import EvaluationError, World, call, evaluate
-from hloscope.interpreter.ownership import is_alone
 from hloscope.interpreter.plan import Plan
+from hloscope.interpreter.values import is_alone
 from hloscope.stablehlo import parse_stablehlo
 
 LOOP = """

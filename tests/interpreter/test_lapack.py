@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hloscope.hlo_parser import parse_hlo
+from hloscope.interpreter.calls.lapack import lu, substitute
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.numbers.substitution import lu, substitute
 from tests.interpreter.helpers import values
 
 TYPES = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}

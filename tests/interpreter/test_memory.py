@@ -14,7 +14,7 @@ from hloscope.cli.run import run
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import EvaluationError, claim, limited
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.limits import MOST_STEPS
+from hloscope.support.limits import MOST_STEPS
 
 ADD = "a { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] add(x, y) }\n"
 GE = ADD.replace("a {", "g {").replace("f32[] add(x, y)", "pred[] compare(x, y), direction=GE")

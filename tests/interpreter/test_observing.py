@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.ops.observing import PRINT, PROBE
+from hloscope.interpreter.ops.checking import PRINT, PROBE
 from hloscope.interpreter.shown import value_text
-from hloscope.interpreter.values import TOKEN, EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import TOKEN, EvaluationError, World
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType, Type
 from hloscope.mlir.types import spell
 from tests.interpreter.helpers import read, values

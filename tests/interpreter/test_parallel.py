@@ -12,8 +12,7 @@ from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import parallel as parallel_processes
 from hloscope.interpreter.parallel import evaluate_grid
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import EvaluationError, World
 from tests.interpreter.helpers import grid, read, values
 
 REDUCE = """%r = "stablehlo.all_reduce"(%x) ({ ^bb0(%a: tensor<i32>, %b: tensor<i32>):

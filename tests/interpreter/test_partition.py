@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.dialects import shardy_value
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.ops.mesh_axes import meshes
-from hloscope.interpreter.ops.partition import Division, divided
+from hloscope.interpreter.ops.partition import Division, divided, meshes
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
+from hloscope.mlir.dialects import shardy_value
 from hloscope.ops import Mesh
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.interpreter.helpers import grid, values

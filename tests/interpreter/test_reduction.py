@@ -11,7 +11,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import World
 from tests.interpreter.helpers import read, values
 from tests.large import reduce_of_chain
 

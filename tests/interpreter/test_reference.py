@@ -16,7 +16,7 @@ import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.numbers.distance import ulps
+from hloscope.interpreter.shown import ulps
 from hloscope.ir.types import TensorType
 from hloscope.mlir.literals import dense_text, from_array
 from hloscope.mlir.types import ELEMENTS

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import hloscope
-from hloscope.interpreter.numbers.rounding import promoted, rounds_to
+from hloscope.interpreter.numbers.conversions import promoted, rounds_to
 from hloscope.mlir.types import ELEMENTS
-from hloscope.ops.infer_util import promotable
+from hloscope.ops.inference import promotable
 from tests.interpreter.ops import COMPLEX, FLOATS, INTEGERS, apply, array, dtype_of, numbers
 
 F32, F64 = np.float32, np.float64

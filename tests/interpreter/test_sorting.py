@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.ops.sort_keys import sort_keys
-from hloscope.interpreter.world import World
+from hloscope.interpreter.ops.sorting import sort_keys
+from hloscope.interpreter.values import World
 from tests.interpreter.helpers import read, values
 
 

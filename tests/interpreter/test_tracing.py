@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.compare.files import arranged, load
-from hloscope.compare.pairing import paired
-from hloscope.compare.tracing import Finding, compare_programs, compare_values
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.numbers.distance import within
-from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.shown import within
+from hloscope.interpreter.values import EvaluationError, World
 from hloscope.ir.graph import Computation, Module
+from hloscope.proof.arrays import arranged, load
+from hloscope.proof.pairing import paired
+from hloscope.proof.tracing import Finding, compare_programs, compare_values
 from tests.interpreter.helpers import read
 
 CLOSE = partial(within, tolerance=1e-4)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter.parallel import INFEED, OUTFEED
-from hloscope.interpreter.values import TOKEN, EvaluationError
-from hloscope.interpreter.world import World
+from hloscope.interpreter.values import TOKEN, EvaluationError, World
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.interpreter.helpers import grid, plain, values
 

@@ -7,7 +7,7 @@ import pytest
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.control import Parameter
-from hloscope.source import Source, Span
+from hloscope.support.source import Source, Span
 
 F32 = TensorType(ELEMENT_TYPES["f32"], (2,))
 

@@ -12,8 +12,8 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.printer import print_instruction
 from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.arrays import ComputedLiteral, Literal
 from hloscope.ir.graph import Instruction
-from hloscope.ir.literal import ComputedLiteral, Literal
 from hloscope.ir.types import TensorType
 from hloscope.ops.shape import Constant
 from hloscope.stablehlo import parse_stablehlo

@@ -8,10 +8,17 @@ import pytest
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import captured, captures
-from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.graph import (
+    Body,
+    Computation,
+    Instruction,
+    neighbourhood,
+    to_networkx,
+    topological_order,
+    users,
+)
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType
-from hloscope.ir.views import neighbourhood, to_networkx, topological_order, users
 
 DIAMOND = """HloModule m
 ENTRY e {

@@ -10,7 +10,7 @@ import pytest
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.metadata import Config
-from hloscope.ir.written import backend_config
+from hloscope.ir.op import backend_config
 from hloscope.stablehlo import parse_stablehlo
 
 CONFIGS = [

@@ -19,7 +19,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import TensorType
 from hloscope.memory import ArrayUse, Memory, by_heuristic
-from hloscope.memory.tile_use import operand_tile
+from hloscope.memory.answers import operand_tile
 from tests.conftest import SHARED, needs_shared
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from hloscope.affine import Dim, Expr, Interval, Range, Runtime, evaluate, floordiv, mod
-from hloscope.arrays import Ints
 from hloscope.errors import TooLargeError
 from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.memory import Launch, counting
 from hloscope.memory.bounded import traffic_of
-from hloscope.memory.requests import Requests, requests_of, runtime_terms
-from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED
+from hloscope.memory.requests import BOUNDS, EXACT, SAMPLED, Requests, requests_of, runtime_terms
+from hloscope.support.arrays import Ints
 from tests.memory.enumeration import enumerated
 
 BITS = (4, 8, 16, 32, 64, 128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hloscope
-from hloscope.arrays import np, sorted_unique
+from hloscope.support.arrays import np, sorted_unique
 
 WINDOWS = """
 greater { a = f32[] parameter(0) b = f32[] parameter(1)

@@ -16,8 +16,8 @@ from hloscope.dumps import FIRST_INDEX, TritonAccess, parse_triton
 from hloscope.errors import ParseError
 from hloscope.memory import Launch
 from hloscope.memory.coalescing import Memory
-from hloscope.memory.triton_accesses import access_by_thread
-from hloscope.source import Source
+from hloscope.memory.thread_maps import access_by_thread
+from hloscope.support.source import Source
 from tests.dumps.folders import HLO, THUNKS, write_module
 
 DUMP: Final = Path(__file__).parents[2] / "examples" / "dump"

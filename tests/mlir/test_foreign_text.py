@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hloscope
-from hloscope.dialects import DIALECTS
 from hloscope.errors import Diagnostic, ParseError, UnsupportedError, VerifyError
 from hloscope.mlir import MlirLiteral, Operation, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.stablehlo import parse_stablehlo
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.mlir.attributes import (
+from hloscope.mlir.dialects.registry import DIALECTS
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
     BoolAttr,

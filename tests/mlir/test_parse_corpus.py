@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.locations import resolve_location
 from hloscope.mlir.text.parser import parse_mlir

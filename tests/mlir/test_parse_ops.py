@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.mlir.attributes import (
+from hloscope.mlir.dialects.registry import DIALECTS
+from hloscope.mlir.ir import (
     ArrayAttr,
+    Block,
     DictAttr,
     IntegerAttr,
+    Operation,
     StringAttr,
     SymbolAttr,
     TypeAttr,
     UnitAttr,
 )
-from hloscope.mlir.ir import Block, Operation
 from hloscope.mlir.text.lexer import TextError
 from hloscope.mlir.text.parser import MOST_ERRORS, parse_mlir
 from hloscope.mlir.text.split import split_input

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import (
     ELEMENT_TYPES,
@@ -20,6 +19,7 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir, parse_type
 from hloscope.mlir.types import I1, I32, integer_type, is_signless, type_text
 

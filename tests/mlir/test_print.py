@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.types import TensorType
-from hloscope.mlir.dialects import Dialect, Dialects, Suggestion
+from hloscope.mlir.definitions import Dialect, Dialects, Suggestion
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.text.asm import AsmPrinter, Form, UnfitError
 from hloscope.mlir.text.numbering import _SourceNames

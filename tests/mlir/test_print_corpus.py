@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
 from tests.conftest import SHARED, needs_shared

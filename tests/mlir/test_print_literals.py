@@ -15,7 +15,7 @@ from hypothesis import example, given, strategies as st
 from hloscope.errors import VerifyError
 from hloscope.ir.floats import FORMATS, decode, encode, format_float
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.mlir.attributes import (
+from hloscope.mlir.ir import (
     ArrayAttr,
     BoolAttr,
     DenseArrayAttr,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.floats import FORMATS, format_float
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import Operation, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.mlir.text import printer
 from hloscope.verifier import verify_mlir
 

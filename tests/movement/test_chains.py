@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 import hloscope
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
-from hloscope.movement import (
-    Chain,
-    Flow,
-    Kind,
-    Planner,
-    as_it_stands,
-    chain_to,
-    chains_of,
-    rewrite,
-)
+from hloscope.movement import Chain, Flow, Kind, Planner, as_it_stands, chain_to, chains_of, rewrite
 from tests.movement.programs import random_chain
 
 Numbers = NDArray[np.int64]

@@ -15,7 +15,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import call
 from hloscope.ir import Body, Computation, Instruction, Module
 from hloscope.movement import Figures, Plan, bytes_of, is_view, rewrite
-from hloscope.movement.checks import numbered, same_values
+from hloscope.movement.drafts import numbered, same_values
 from hloscope.movement.flow import COPY, moves
 from hloscope.ops import Parameter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.ops.devices import AxisRef, DeviceIota, Mesh
+from hloscope.ops.groups import AxisRef, DeviceIota, Mesh
 
 GRID = (("x", 2), ("y", 3))
 

@@ -15,7 +15,6 @@ from hloscope.hlo_parser.types import parse_type, print_type
 from hloscope.ir.op import Callee, Op, Signature
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.types import spell
-from hloscope.ops.base import OPS
 from hloscope.ops.collectives import AllReduce, AllToAll, CollectivePermute
 from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
 from hloscope.ops.control import (
@@ -33,7 +32,7 @@ from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.dynamic import GetDimensionSize, SetDimensionSize
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.gather_scatter import Gather, Scatter
-from hloscope.ops.infer_util import bare, may_equal
+from hloscope.ops.inference import OPS, bare, may_equal
 from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
 from hloscope.ops.reduction import Map, Reduce, Scan, Sort, TopK
 from hloscope.ops.shape import Concatenate, Iota, Pad, Reshape, Reverse, Transpose

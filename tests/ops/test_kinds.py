@@ -10,7 +10,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_type
 from hloscope.ir import ELEMENT_TYPES
 from hloscope.ops import RngGetAndUpdateState, TorchIndexSelect
-from hloscope.ops.infer_util import promotable, wider
+from hloscope.ops.inference import promotable, wider
 
 INTEGERS = {"pred": 1, "s8": 8, "u8": 8, "s32": 32, "u32": 32, "s64": 64}
 OTHERS = {"f16": 16, "f32": 32, "f64": 64}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hloscope.errors import VerifyError
-from hloscope.hlo_parser.replica_groups import HloGroups
+from hloscope.hlo_parser.devices import HloGroups
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Op, Signature
 from hloscope.ir.types import TensorType

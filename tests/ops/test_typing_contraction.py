@@ -8,8 +8,7 @@ import pytest
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.types import print_type
-from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
-from hloscope.ops.precision import check_dot_algorithm
+from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot, check_dot_algorithm
 from tests.ops.typings import Case, check_refused, read_types, refused
 
 Dims = tuple[int, ...]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hloscope.errors import VerifyError
+from hloscope.ir import Op
 from hloscope.ir.types import ELEMENT_TYPES, UnrankedTensorType
 from hloscope.mlir.types import type_text
 from hloscope.ops import OPS
-from hloscope.ops.base import Op
-from hloscope.ops.broadcasting import numpy_broadcast
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST, Elementwise, ReducePrecision
+from hloscope.ops.result_types import numpy_broadcast
 from tests.ops.cases import (
     Accepted,
     Refused,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.ir import Op
 from hloscope.mlir.types import type_text
-from hloscope.ops.base import Op
 from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
 from hloscope.ops.random import Rng, RngBitGenerator
 from tests.ops.typings import Case, check_refused, read_types, refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.ir.literal import Literal
+from hloscope.ir.arrays import Literal
 from hloscope.ops.shape import (
     BitcastConvert,
     Broadcast,

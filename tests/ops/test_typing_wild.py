@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.ir.literal import Literal
+from hloscope.ir.arrays import Literal
 from hloscope.ir.op import Op
 from hloscope.ir.types import UnrankedTensorType
 from hloscope.mlir.types import ELEMENTS

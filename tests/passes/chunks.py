@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import Diagnostic, HloscopeError, ParseError, UnknownNameError
 from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import CommandLine, parse_command_line, run_pipeline
-from hloscope.source import Source
+from hloscope.support.source import Source
 from hloscope.verifier import expectations, mismatches, verify_mlir
 from tests.conftest import SHARED
 from tests.filecheck import MismatchError, check, from_records

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hloscope.dialects import DIALECTS
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import Operation, parse_mlir, parse_type, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import Rewriter, applied, parse_pipeline
-from hloscope.passes.dynamism.constants import number_literal
+from hloscope.passes.dynamism.values import number_literal
 from tests.conftest import SHARED
 
 ROOT: Final = SHARED / "conformance/stablehlo"

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hloscope.dialects import DIALECTS
 from hloscope.ir import Module
 from hloscope.mlir import print_mlir, type_text
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import Step, parse_pipeline, run_pipeline
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from tests.generator import generate, options_of, stablehlo_text

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.ir import Module
 from hloscope.mlir import print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir

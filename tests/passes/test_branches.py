@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.mlir import Operation, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import Rewriter, find_pass
 from hloscope.verifier import verify_mlir
 

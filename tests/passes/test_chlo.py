@@ -10,7 +10,7 @@ import pytest
 
 from hloscope.interpreter import evaluate
 from hloscope.passes import PassError
-from hloscope.passes.registry import find_pass
+from hloscope.passes.pipeline import find_pass
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo, to_graph
 
 LEGALIZE = find_pass("chlo-legalize-to-stablehlo")

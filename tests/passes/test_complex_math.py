@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter import evaluate
-from hloscope.passes.registry import find_pass
+from hloscope.passes.pipeline import find_pass
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo, to_graph
 from tests.conftest import needs_shared
 from tests.interpreter.chunks import PASS, Chunk, chunks, run

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.interpreter import evaluate
 from hloscope.ir import ELEMENT_TYPES, TensorType, Type
 from hloscope.mlir import Operation, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import Pass, PassError, Patterns, Rewriter, Run
 from hloscope.passes.conversion import Conversion, convert_function, converted, replace_converted
-from hloscope.passes.registry import find_pass
+from hloscope.passes.pipeline import find_pass
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from tests.filecheck import check, directives
 

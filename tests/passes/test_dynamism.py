@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import Outcome, PassError, applied, parse_pipeline, run_pipeline
-from hloscope.passes.dynamism.messages import formatted
+from hloscope.passes.dynamism.dimensions import formatted
 from tests.conftest import needs_shared
 from tests.passes import dynamic_corpus, dynamic_values
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hloscope
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import PassError, applied, parse_pipeline, specification
 from hloscope.passes.dynamism.dimensions import size_of_text
 from tests.cli.test_refine import EXPORTED

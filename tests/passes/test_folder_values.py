@@ -11,11 +11,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import evaluate
 from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
 from hloscope.mlir import array_text, parse_mlir, print_mlir, type_text
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.stablehlo import parse_stablehlo
 from tests.passes.semantics import bits

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.mlir import print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.passes.folding import SHAPE_FOLDS
-from hloscope.passes.limits import Limits
+from hloscope.passes.reading import Limits
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.passes.folded import applied, ops_after, text_after
 

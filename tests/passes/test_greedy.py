@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.dialects import DIALECTS
 from hloscope.mlir import I64, DenseArrayAttr, Operation, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.ops import Transpose
 from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
-from hloscope.passes.greedy import WorkList
+from hloscope.passes.framework import WorkList
 from hloscope.stablehlo import answered, parse_stablehlo, to_graph
+from hloscope.stablehlo.vhlo import to_stablehlo, to_vhlo
 from hloscope.verifier import verify_mlir
-from hloscope.vhlo import to_stablehlo, to_vhlo
 
 CHAIN = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {

@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import Operation, parse_mlir, print_mlir
-from hloscope.passes.registry import PASSES, find_pass
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.passes.pipeline import PASSES, find_pass
 from hloscope.verifier import verify_mlir
 from tests.conftest import needs_shared
 from tests.interpreter import chunks
@@ -22,7 +22,9 @@ from tests.passes.semantics import check_generated
 
 BIT_FOR_BIT = ("cse", "canonicalize", "inline", "stablehlo-legalize-composite-to-call")
 OURS = sorted(
-    name for name, (module, _) in PASSES.items() if ".legalizing" in module or ".general" in module
+    name
+    for name, (module, _) in PASSES.items()
+    if ".legalizing" in module or ".general" in module or ".canonicalize" in module
 )
 
 

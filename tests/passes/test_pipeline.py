@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError, UnknownNameError
 from hloscope.mlir import Operation, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import (
     Pass,
     PassError,
@@ -20,8 +20,7 @@ from hloscope.passes import (
     pass_names,
     run_pipeline,
 )
-from hloscope.passes.pipeline import cut
-from hloscope.passes.registry import PASSES, PIPELINES, find_pass
+from hloscope.passes.pipeline import PASSES, PIPELINES, cut, find_pass
 from hloscope.stablehlo import parse_stablehlo
 
 TEXT = "func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"

@@ -11,7 +11,7 @@ import pytest
 from hloscope.interpreter import evaluate
 from hloscope.mlir import Operation
 from hloscope.passes import PassError
-from hloscope.passes.registry import find_pass
+from hloscope.passes.pipeline import find_pass
 from hloscope.stablehlo import parse_stablehlo, print_stablehlo, to_graph
 
 TO_QDQ = find_pass("legalize-quantized-op-to-qdq")

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.mlir import Block, Operation, Value, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.verifier import verify_mlir
 

@@ -13,7 +13,7 @@ from hloscope.errors import HloscopeError
 from hloscope.interpreter import evaluate
 from hloscope.ir import TensorType, TupleType
 from hloscope.passes.folding import FOLDS, PURE_LOOPS
-from hloscope.passes.limits import LimitedRewrites, Limits, Row
+from hloscope.passes.reading import LimitedRewrites, Limits, Row
 from hloscope.passes.simplifying import ROWS, SIMPLIFICATIONS
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import hloscope as hs
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import Operation, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import find_pass
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import parse_stablehlo

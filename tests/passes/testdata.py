@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import Operation, parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 from hloscope.passes import parse_pipeline, pass_names, run_pipeline
 from tests.interpreter import chunks
 from tests.passes.semantics import bits

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.analysis import output_to_input
-from hloscope.indexing.rules.build import leaves, sizes
+from hloscope.indexing.rules.registry import leaves, sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ops.control import GetTupleElement, Tuple
 from tests.fusion.truth import Point, Values

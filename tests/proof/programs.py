@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.printer import print_hlo
-from hloscope.indexing.rules.build import sizes
+from hloscope.indexing.rules.registry import sizes
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, Layout, TensorType, TupleType

@@ -6,13 +6,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import hloscope
-from hloscope.api.proving import FEW, SECONDS, SECONDS_EACH, prover_of
+from hloscope.api.equality import FEW, SECONDS, SECONDS_EACH, prover_of
 from hloscope.cli.app import app
 from hloscope.proof import Outcome, Prover
 from hloscope.proof.allowance import Allowance
 from hloscope.proof.graph import Steps, Walker
-from hloscope.proof.question import Looked, Question
-from hloscope.proof.truth import Reaching, Truth
+from hloscope.proof.reference import Looked, Question, Reaching, Truth
 from hloscope.simplifier.isl_relations import UndecidedError
 
 
@@ -57,7 +56,7 @@ def test_the_time_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> Non
     assert total(3) == total(FEW - 1) == SECONDS
     assert total(FEW - 1 + 100) == pytest.approx(SECONDS + 100 * SECONDS_EACH)
     assert total(FEW - 1 + 100, 7.0) == 7.0
-    monkeypatch.setattr("hloscope.api.proving.SECONDS_MOST", SECONDS + 1.0)
+    monkeypatch.setattr("hloscope.api.equality.SECONDS_MOST", SECONDS + 1.0)
     assert total(FEW - 1 + 1000) == SECONDS + 1.0
     assert total(3, 100.0) == 100.0
 

@@ -18,7 +18,7 @@ from hloscope.affine import Dim, Interval, Range, Runtime, variables
 from hloscope.fusion import Analysis, StructureIds
 from hloscope.hlo_parser import parse_hlo, parse_type
 from hloscope.indexing import Accesses, IndexingMap, Precision, RuntimeVariable, Variable
-from hloscope.indexing.exact import prove_equal, prove_inverse
+from hloscope.indexing.proofs import prove_equal, prove_inverse
 from hloscope.ir.graph import Instruction
 from hloscope.ops.control import Parameter
 from tests.conftest import SHARED, needs_shared

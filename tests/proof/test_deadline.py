@@ -12,10 +12,10 @@ from hloscope.cli.app import app
 from hloscope.interpreter import World, evaluate
 from hloscope.proof import Execution
 from hloscope.proof.allowance import Deadline, TimeOverError
-from hloscope.proof.evidence import Evidence
+from hloscope.proof.elements import Touched
+from hloscope.proof.execution import Evidence
 from hloscope.proof.instance import instance_of
 from hloscope.proof.sizes import MAX_SIZES, ShrinkError, choose
-from hloscope.proof.touched import Touched
 
 LOOP = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }

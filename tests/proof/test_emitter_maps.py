@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hloscope.affine import Expr, FloorDiv, Interval, Mod, Var, evaluate_array, postorder
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.exact import prove_equal
+from hloscope.indexing.proofs import prove_equal
 from hloscope.simplifier import Domain, simplify
 from tests.conftest import needs_shared
 from tests.indexing.test_map_corpus import emitter_maps, squeeze

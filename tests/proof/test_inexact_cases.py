@@ -19,7 +19,7 @@ from hloscope.affine import Interval
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, Precision
-from hloscope.indexing.exact import prove_inverse
+from hloscope.indexing.proofs import prove_inverse
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from tests.conftest import SHARED, needs_shared

@@ -17,7 +17,7 @@ import hloscope
 from hloscope.affine import Dim, Interval, nodes
 from hloscope.errors import UnsupportedError
 from hloscope.proof import Outcome, Prover
-from hloscope.proof.isolated import CAN_FORK, Isolated
+from hloscope.proof.allowance import CAN_FORK, Isolated
 from hloscope.simplifier import Domain, domain
 from hloscope.simplifier.isl_relations import UndecidedError
 

@@ -19,8 +19,8 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir.types import TensorType
 from hloscope.proof import Check, Outcome, Prover
 from hloscope.proof.graph import Steps, Walker
-from hloscope.proof.points import Touching
-from hloscope.proof.reads import Values
+from hloscope.proof.integers import Values
+from hloscope.proof.relations import Touching
 
 SCATTER: Final = """
   {0}i = s32[2,1] constant({{{{{1}}},{{{2}}}}})

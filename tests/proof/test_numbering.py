@@ -6,7 +6,7 @@ import pytest
 
 import hloscope
 from hloscope.proof import compare
-from hloscope.proof.numbering import Numbering
+from hloscope.proof.equality import Numbering
 
 PROGRAM = """\
 inner {{ i = s32[4] parameter(0)

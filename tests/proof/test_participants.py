@@ -16,7 +16,7 @@ from hloscope.interpreter import World, run_grid
 from hloscope.ir import Computation
 from hloscope.ops import AllToAll, AsyncStart, Collective, CollectiveBroadcast, CollectivePermute
 from hloscope.simplifier import Verdict
-from hloscope.walks import reached
+from hloscope.support.walks import reached
 
 GRIDS = [(r, p) for r, p in product(range(1, 5), repeat=2) if r * p <= 8]
 SUM = "s { a = s64[] parameter(0) b = s64[] parameter(1) ROOT c = s64[] add(a, b) }\n"

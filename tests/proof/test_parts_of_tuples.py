@@ -7,7 +7,7 @@ import pytest
 import hloscope
 from hloscope.indexing import Access, IndexingMap
 from hloscope.proof import Outcome, Prover
-from hloscope.proof.question import Question
+from hloscope.proof.reference import Question
 
 PARTS = 300
 

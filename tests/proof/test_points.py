@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hloscope.indexing import distinct_rows
-from hloscope.proof.points import first_difference
+from hloscope.proof.relations import first_difference
 
 NEAR = st.integers(-2, 2)
 FAR = st.sampled_from([-(1 << 62), -1, 0, (1 << 62) - 1])

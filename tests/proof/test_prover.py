@@ -15,7 +15,7 @@ from hloscope.api import Indexing
 from hloscope.fusion import access_interner
 from hloscope.indexing import Access, IndexingMap, Precision, Variable
 from hloscope.proof import Outcome, Prover
-from hloscope.proof.question import Question
+from hloscope.proof.reference import Question
 from hloscope.simplifier.isl_relations import UndecidedError
 from tests.large import diamonds
 
@@ -152,7 +152,7 @@ def test_wrong_maps_are_refuted(text: str, way: str, monkeypatch: pytest.MonkeyP
             raise UndecidedError("left out")
 
         left_out = "at_points" if way == "isl" else "by_isl"
-        monkeypatch.setattr(f"hloscope.proof.question.Question.{left_out}", undecided)
+        monkeypatch.setattr(f"hloscope.proof.reference.Question.{left_out}", undecided)
     found = root(text).indexing()
     right = found.operands[0].accesses[0]
     assert right.map is not None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hloscope.api import run_ptx
-from hloscope.arrays import Array
 from hloscope.ptx import PtxRun
+from hloscope.support.arrays import Array
 
 HEAD = ".version 8.8\n.target sm_90a\n.address_size 64\n"
 REGISTERS = """

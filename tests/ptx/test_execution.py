@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hloscope.api import run_ptx
-from hloscope.arrays import Array
 from hloscope.ptx import Accesses, KernelError
+from hloscope.support.arrays import Array
 from tests.ptx.kernels import HEAD, kernel_text, run_body
 
 STORE = """

@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hloscope.arrays import Array
 from hloscope.ptx.floats import COMPARISONS
-from hloscope.ptx.table import TABLE
+from hloscope.ptx.integers import TABLE
+from hloscope.support.arrays import Array
 from tests.ptx.kernels import compute, nearest, run_body
 
 RANDOM = np.random.default_rng(5)

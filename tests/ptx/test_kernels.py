@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from hloscope.api import execute_kernel
-from hloscope.api.kernel_arguments import drawn
-from hloscope.api.physical import from_memory, to_memory
+from hloscope.api.ptx import drawn, from_memory, to_memory
 from hloscope.display import ExecutedKernel
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_type

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hloscope
-from hloscope.api.facts import Facts
+from hloscope.api.scanning import Facts
 from hloscope.scan import Digests, Store, encoded
 
 ROOT = Path(__file__).parents[2]

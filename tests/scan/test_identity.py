@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hloscope
-from hloscope.api.facts import Facts
+from hloscope.api.scanning import Facts
 from hloscope.cost import is_judged_by_threads, running, target_of
 from hloscope.devices import gpu_of
 from hloscope.ir import Instruction

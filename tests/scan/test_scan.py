@@ -13,9 +13,9 @@ import pytest
 
 import hloscope
 from hloscope.api import ScanReport, footprints_of, kernels_of, scan_files
-from hloscope.api.dumps import FORMS
-from hloscope.api.facts import Facts
-from hloscope.scan import Store, alone, ask, isolation
+from hloscope.api.files import FORMS
+from hloscope.api.scanning import Facts
+from hloscope.scan import Store, alone, ask, running
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (the extra `scan`)")
 parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (the extra `scan`)")
@@ -151,7 +151,7 @@ def test_what_is_known_is_not_computed_again(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(isolation, "CAN_FORK", False)
+    monkeypatch.setattr(running, "CAN_FORK", False)
     structural = Facts._structural
 
     def counting(self: Facts, ins: Any) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def test_what_an_executor_loses_is_done_here(corpus: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not isolation.CAN_FORK, reason="needs processes that are forked")
+@pytest.mark.skipif(not running.CAN_FORK, reason="needs processes that are forked")
 @pytest.mark.timeout(60)
 def test_a_file_that_takes_too_long_or_too_much_is_left_out(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -284,13 +284,13 @@ def test_a_file_that_takes_too_long_or_too_much_is_left_out(
             assert scan_files(files, out, jobs=1).statuses["ok"] == 1, "it is tried again"
 
 
-@pytest.mark.skipif(not isolation.CAN_FORK, reason="needs processes that are forked")
+@pytest.mark.skipif(not running.CAN_FORK, reason="needs processes that are forked")
 @pytest.mark.timeout(60)
 def test_a_function_that_dies_is_told_and_takes_nothing_with_it() -> None:
     import os
     import signal
 
-    limits = isolation.Limits(20.0)
+    limits = running.Limits(20.0)
     found, why = alone(lambda: os.kill(os.getpid(), signal.SIGKILL), limits)
     assert (found, why.status) == (None, "failed")
     assert "signal 9" in why.text

@@ -16,8 +16,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.simplifier import Domain, simplify, simplify_exact
-from hloscope.simplifier.exact import is_equal
-from hloscope.simplifier.fit import one_floor, slopes, step_sizes
+from hloscope.simplifier.exact import is_equal, one_floor, slopes, step_sizes
 from tests.strategies import affine_exprs, boxes_and_points, exprs
 
 pytest.importorskip("islpy")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hloscope.affine import Dim, Expr, Interval, Runtime, evaluate, variables
-from hloscope.simplifier.isl_families import FAMILIES
+from hloscope.simplifier.isl_tables import FAMILIES
 
 INDEX = [Interval(0, 3), Interval(0, 2)]
 VALUES = Interval(2, 9)

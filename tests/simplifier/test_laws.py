@@ -35,8 +35,8 @@ from hloscope.simplifier import Domain, simplify_exact
 from hloscope.simplifier.engine import Engine
 from hloscope.simplifier.exact import BUDGET
 from hloscope.simplifier.laws import TABLES, page
+from hloscope.simplifier.quotients import FLOORDIV, features, laws_of
 from hloscope.simplifier.rule import Rule, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV, features, laws_of
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, divisors
 

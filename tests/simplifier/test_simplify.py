@@ -23,7 +23,7 @@ from hloscope.affine import (
 from hloscope.simplifier import Domain, Step, forget_domains, simplify
 from hloscope.simplifier.domain import within_int64
 from hloscope.simplifier.engine import Engine, is_unreduced
-from hloscope.simplifier.rules.floordiv import FLOORDIV
+from hloscope.simplifier.quotients import FLOORDIV
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, exprs
 

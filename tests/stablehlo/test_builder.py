@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hloscope as hs
-from hloscope.dialects.registry import CLASSES
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.ir.op import NotInferredError
+from hloscope.mlir.dialects.registry import CLASSES
 from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.types import type_text
 from hloscope.stablehlo.builder import Builder, Chlo

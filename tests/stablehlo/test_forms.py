@@ -8,12 +8,11 @@ from random import Random
 
 import pytest
 
-from hloscope.dialects.defaults import elided
-from hloscope.dialects.forms.regions import COMMUTATIVE
-from hloscope.dialects.registry import DEFINITIONS, DIALECTS
 from hloscope.errors import ParseError
-from hloscope.mlir.attributes import BoolAttr, DenseArrayAttr, IntegerAttr
-from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.dialects.forms.regions import COMMUTATIVE
+from hloscope.mlir.dialects.registry import DEFINITIONS, DIALECTS
+from hloscope.mlir.dialects.rows import elided
+from hloscope.mlir.ir import Block, BoolAttr, DenseArrayAttr, IntegerAttr, Operation, Region, Value
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS, I32, I64

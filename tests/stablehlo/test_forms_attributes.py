@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.attributes import DYNAMIC
-from hloscope.dialects.attributes.convolution import conv_attribute, conv_text
-from hloscope.dialects.attributes.enums import ENUMS
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
-from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
-from hloscope.mlir.ir import Operation
+from hloscope.mlir.dialects.attributes import DYNAMIC
+from hloscope.mlir.dialects.attributes.notations import conv_attribute, conv_text
+from hloscope.mlir.dialects.attributes.structs import ENUMS
+from hloscope.mlir.dialects.registry import DIALECTS
+from hloscope.mlir.ir import Attribute, EnumAttr, Operation, StructAttr
 from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.text.printer import print_mlir
 

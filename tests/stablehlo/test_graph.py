@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.dialects.registry import CLASSES, DIALECTS
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.mlir.dialects.registry import CLASSES, DIALECTS
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir

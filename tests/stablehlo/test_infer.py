@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import hloscope
 from hloscope.cli.app import app
-from hloscope.dialects.registry import DIALECTS
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
 from hloscope.ops import DynamicReshape

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hloscope
-from hloscope.dialects import DIALECTS
 from hloscope.errors import Diagnostic
 from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.mlir.dialects import DIALECTS
 
 REDUCE = """\
 func.func @main(%arg0: tensor<4x2xf32>) -> tensor<4xf32> {

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.registry import CLASSES
 from hloscope.ir.graph import Instruction, Module
-from hloscope.ir.op import Op
+from hloscope.ir.op import Op, Written
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.ir.written import Written
-from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.constants import MlirLiteral
+from hloscope.mlir.dialects.registry import CLASSES
+from hloscope.mlir.ir import DenseAttr
 from hloscope.ops import OPS, control
 from hloscope.ops.collectives import AllReduce, CollectivePermute
 from hloscope.ops.contraction import DotDimensions, DotGeneral

@@ -11,7 +11,7 @@ import pytest
 from hloscope.display import opcode_of, symbolic_text
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.exact import prove_equal
+from hloscope.indexing.proofs import prove_equal
 from hloscope.ir import Instruction, Module, backend_config
 from hloscope.tiling import (
     Fused,

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, VerifyError
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.source import Source
 from hloscope.stablehlo.inferring import answered
-from hloscope.verifier.expected import expectations, mismatches
-from hloscope.verifier.stablehlo.text import first_errors
+from hloscope.support.source import Source
+from hloscope.verifier.text import expectations, first_errors, mismatches
 from tests.conftest import SHARED
 
 FOLDER = SHARED / "conformance/stablehlo"

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import hloscope
 from hloscope.api import Given, InstructionView, Program, arguments_of, rows_of_hlo, rows_of_tree
-from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Type
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.sniff import is_mlir
 from hloscope.ops.control import While
-from hloscope.ops.infer_util import leaves
+from hloscope.ops.inference import leaves
 from hloscope.proof import Prover
-from hloscope.source import Source
+from hloscope.support.source import Source
 
 _UNTYPED: Final = ("torch_index_select", "einsum", "unary_einsum", "custom_call")
 """Ops whose declared type upstream's verifier does not compare with their operands."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects.registry import DEFINITIONS, DIALECTS
-from hloscope.dialects.rows import compile_row
-from hloscope.mlir.attributes import UnitAttr
-from hloscope.mlir.definition import ATTRIBUTE_SUMMARIES, type_summary
+from hloscope.mlir.definitions import ATTRIBUTE_SUMMARIES, type_summary
+from hloscope.mlir.dialects.registry import DEFINITIONS, DIALECTS
+from hloscope.mlir.dialects.rows import compile_row
+from hloscope.mlir.ir import UnitAttr
 from hloscope.mlir.text.parser import parse_attribute, parse_type
-from hloscope.verifier.stablehlo.constraints import attribute_fits, type_predicate
+from hloscope.verifier.stablehlo.invariants import attribute_fits, type_predicate
 from hloscope.verifier.stablehlo.traits import TRAITS
 
 PER_AXIS = "!quant.uniform<i8:f32:0, {1.0, 2.0}>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hloscope.errors import Diagnostic
-from hloscope.source import Source, Span
-from hloscope.verifier.expected import expectations, mismatches
+from hloscope.support.source import Source, Span
+from hloscope.verifier.text import expectations, mismatches
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.verifier.hlo import verify_hlo
-from hloscope.verifier.hlo.attributes import check_attributes
+from hloscope.verifier.hlo.types import check_attributes
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus
 from tests.oracle import Child

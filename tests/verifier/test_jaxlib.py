@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hloscope
-from hloscope.verifier.stablehlo.text import first_errors
+from hloscope.verifier.text import first_errors
 from tests.oracle import answers_of_child, needs_jaxlib
 from tests.verifier.chunks import FOLDER
 from tests.verifier.mutants import mutants

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hloscope
-from hloscope.verifier.stablehlo.text import first_errors, verify_text
+from hloscope.verifier.text import first_errors, verify_text
 
 MESHES = """sdy.mesh @m = <["x"=2, "y"=4]>
 sdy.mesh @m8 = <["x"=8, "y"=2]>

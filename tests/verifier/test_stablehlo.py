@@ -8,13 +8,13 @@ import pytest
 
 import hloscope
 from hloscope.api import check_expected
-from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir import ir
+from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.split import split_input
-from hloscope.verifier.stablehlo.dominance import _place
-from hloscope.verifier.stablehlo.text import first_errors, verify_text
+from hloscope.verifier.stablehlo.traits import _place
 from hloscope.verifier.stablehlo.walk import verify_mlir
+from hloscope.verifier.text import first_errors, verify_text
 from tests.verifier.chunks import FOLDER, chunks, judge
 
 CASES = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import Operation, parse_mlir, print_mlir
-from hloscope.vhlo import (
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.vhlo import (
     CURRENT,
     DowngradeError,
     every_op,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.mlir import Operation, parse_mlir, split_input
-from hloscope.vhlo import DowngradeError, to_version, to_vhlo, version_of
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.vhlo import DowngradeError, to_version, to_vhlo, version_of
 from tests.conftest import SHARED
 
 FILES = sorted((SHARED / "conformance/stablehlo/vhlo").glob("vhlo_to_version_downgrade*.mlir"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hloscope.errors import UnknownNameError
-from hloscope.vhlo import (
+from hloscope.stablehlo.vhlo import (
     ATTRIBUTES,
     FOREVER,
     OPS,
@@ -21,7 +21,7 @@ from hloscope.vhlo import (
     version_of,
     version_text,
 )
-from hloscope.vhlo.changes import CHANGES
+from hloscope.stablehlo.vhlo.versions import CHANGES
 
 HISTORY = Path(__file__).parent / "history.txt"
 """Every row that there has ever been.  Lines are added to it and never changed."""

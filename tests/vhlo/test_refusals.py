@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import hloscope
-from hloscope.bytecode import parse_vhlo
-from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, UnsupportedError
 from hloscope.mlir import parse_mlir, split_input
-from hloscope.vhlo import target_of, to_vhlo, version_of
+from hloscope.mlir.dialects import DIALECTS
+from hloscope.stablehlo.bytecode import parse_vhlo
+from hloscope.stablehlo.vhlo import target_of, to_vhlo, version_of
 from tests import filecheck
 
 FOLDER = "conformance/stablehlo/vhlo"

@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from hloscope.hlo_parser.proto.shapes import shape_text
-from hloscope.hlo_parser.proto.sharding import groups_text, numbers, sharding_text, source_text
+from hloscope.hlo_parser.proto.values import (
+    groups_text,
+    numbers,
+    shape_text,
+    sharding_text,
+    source_text,
+)
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.values import KINDS, quote, write_bool, write_dim_labels, write_window
 from hloscope.ir import Dims

@@ -11,19 +11,24 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from hloscope.errors import InputError
+from hloscope.hlo_parser.detection import form
 from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS, Spelling
 from hloscope.hlo_parser.printer import joined
 from hloscope.hlo_parser.proto.attributes import ATTRIBUTES, frontend_text
-from hloscope.hlo_parser.proto.literals import literal_arrays, literal_text
-from hloscope.hlo_parser.proto.shapes import ELEMENTS, shape_text
-from hloscope.hlo_parser.proto.sharding import numbers, source_text
-from hloscope.hlo_parser.proto.sniff import form
+from hloscope.hlo_parser.proto.values import (
+    ELEMENTS,
+    literal_arrays,
+    literal_text,
+    numbers,
+    shape_text,
+    source_text,
+)
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
 from hloscope.hlo_parser.values import quote
 from hloscope.ir import ELEMENT_TYPES
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_INPUT
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_INPUT
 
 _LOCAL: Final = (1 << 32) - 1
 """Bits of an instruction's id that identify it within its computation."""

@@ -14,10 +14,10 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
-from hloscope.arrays import np
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
-from hloscope.lazy import pattern
+from hloscope.support.arrays import np
+from hloscope.support.lazy import pattern
 
 MOST_FIELDS: Final = 3 << 20
 """Maximum number of fields in one file, and of numbers in its lists, without those of literals."""

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from hloscope.affine import Dim
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import NEVER, MapBuilder, exact, identity, output_sizes, sizes
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.registry import (
+    NEVER,
+    MapBuilder,
+    exact,
+    identity,
+    input_to_output,
+    output_sizes,
+    output_to_input,
+    sizes,
+)
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 

@@ -13,23 +13,25 @@ from typing import Final, NamedTuple
 
 from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.access import Access, Accesses, Precision
-from hloscope.indexing.groups import DeviceCounts, groups_of
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.access import Access, Accesses, DeviceCounts, Precision, groups_of
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
+from hloscope.indexing.rules.registry import (
     NEVER,
+    Instances,
     MapBuilder,
     all_output_sizes,
+    comes_from,
     dims,
     everything,
     exact,
     identity,
+    input_to_output,
     leaves,
     output_sizes,
+    output_to_input,
     over,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
-from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, TupleType
 from hloscope.ops import (
     AllGather,

@@ -12,8 +12,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import NEVER, first_leaf, identity, is_data, leaves, sizes
-from hloscope.indexing.rules.registry import elsewhere, input_to_output, missing, output_to_input
+from hloscope.indexing.rules.registry import (
+    NEVER,
+    elsewhere,
+    first_leaf,
+    identity,
+    input_to_output,
+    is_data,
+    leaves,
+    missing,
+    output_to_input,
+    sizes,
+)
 from hloscope.ir import Instruction, Op, TupleType, Type
 from hloscope.ops import (
     ELEMENTWISE,

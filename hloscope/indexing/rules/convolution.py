@@ -15,17 +15,18 @@ from typing import Final
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.registry import (
     MapBuilder,
     dims,
     everything,
     everywhere,
     exact,
+    input_to_output,
     integers,
+    output_to_input,
     over,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.indexing.rules.windows import base_index, window_position
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import Convolution, DynamicConv

@@ -15,26 +15,28 @@ from hloscope.affine import Dim
 from hloscope.errors import ParseError, UnsupportedError, VerifyError
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.convolution import Meeting
+from hloscope.indexing.rules.dependence import Bodies
+from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
+from hloscope.indexing.rules.linalg import in_place
+from hloscope.indexing.rules.registry import (
     NEVER,
+    Direction,
     MapBuilder,
     all_output_sizes,
     dims,
     everything,
     exact,
     identity,
+    input_to_output,
     leaves,
+    lookup,
+    output_to_input,
     over,
     sizes,
     unknown,
 )
-from hloscope.indexing.rules.convolution import Meeting
-from hloscope.indexing.rules.dependence import Bodies
-from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
-from hloscope.indexing.rules.linalg import in_place
-from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
 from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type, backend_config
-from hloscope.lazy import pattern
 from hloscope.ops import (
     NO_WINDOW,
     Cholesky,
@@ -48,6 +50,7 @@ from hloscope.ops import (
     TriangularSolve,
     fit,
 )
+from hloscope.support.lazy import pattern
 
 Config = Mapping[str, Any]
 

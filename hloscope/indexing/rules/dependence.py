@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import NEVER, leaves
+from hloscope.indexing.rules.registry import NEVER, leaves
 from hloscope.ir import Computation, Instruction
 
 UNUSED: Final = "the body does not use it in every case"

@@ -6,17 +6,20 @@ from collections.abc import Iterator
 
 from hloscope.affine import ZERO, Dim, Expr
 from hloscope.indexing.access import Access, Accesses
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, used
+from hloscope.indexing.rules.registry import (
     NEVER,
+    Instances,
     MapBuilder,
+    comes_from,
     dims,
     everything,
     exact,
     identity,
+    input_to_output,
+    output_to_input,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, used
-from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import ELEMENTWISE, Elementwise, ImplicitBroadcast, Map
 

@@ -1,51 +1,268 @@
-"""Indexed reads and writes: gather, scatter, torch_index_select.
-
-A runtime variable is a coordinate read from the indices. Gather clamps it so that the slice fits:
-its variable is the clamped value, in `[0, size - slice size]`. Scatter drops updates that do not
-fit: its variable is the unchanged value, and the map holds where it fits. In HLO the whole window
-must fit, in StableHLO the element.
-"""
+"""Indexed reads and writes: gather, scatter, torch_index_select."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import combinations, product
+from math import prod
+from typing import Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.dependence import (
+    Bodies,
+    Dependence,
+    Use,
+    Uses,
+    claimed,
+    claims,
+    fold,
+    uses_of,
+)
+from hloscope.indexing.rules.registry import (
     NEVER,
+    Instances,
     MapBuilder,
+    comes_from,
     dims,
     everything,
     everywhere,
     exact,
+    has_dynamic_sizes,
+    identity,
+    input_to_output,
+    integers,
     output_sizes,
+    output_to_input,
     runs,
     sizes,
 )
-from hloscope.indexing.rules.dependence import (
-    Bodies,
-    Use,
-    claimed,
-    claims,
-    uses_of,
-)
-from hloscope.indexing.rules.indexed_slices import moving, slices_of, to_sliced, to_whole
-from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.indexing.rules.scattered import (
-    LAST,
-    OVERWRITTEN,
-    combined,
-    hit_elements,
-    old_elements,
-    placed,
-    placing,
-)
-from hloscope.ir import Instruction
-from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
+from hloscope.ir import Dims, Instruction, TensorType, Type
+from hloscope.ops import Constant, DynamicGather, Gather, Scatter, TorchIndexSelect
+
+# --------------------------------------------------------------------------------------------------
+# Uses of old elements and updates by the result of a scatter.
+#
+# The result is `old = body(old, update)` for the updates of an element in sequence. A body that
+# ignores the old value overwrites it.
+
+
+OVERWRITTEN: Final = "an element that an update overwrites is not read"
+LAST: Final = "of several updates of an element one wins"
+
+
+class Combined(Struct, frozen=True):
+    """Uses by the elements of the outputs of a scatter.
+
+    Attributes:
+        old: For each output, its use of each input's old element, if there may be no update.
+        hit: For each output, its use of each input's old element, if there is an update.
+        updates: For each output, its use of each operand of updates.
+        bodies: For each output, its use of the results of the body.
+        unchanged: The outputs that equal their inputs for all updates.
+    """
+
+    old: tuple[Uses, ...]
+    hit: tuple[Uses, ...]
+    updates: tuple[Uses, ...]
+    bodies: tuple[Uses, ...]
+    unchanged: frozenset[int]
+
+
+def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
+    """Return how the body combines old elements and their updates."""
+    count = len(ins.operands) // 2
+    body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
+    # An element gets at most one update from each row of each batch.
+    most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
+    if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
+        most = 1
+    some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
+    unchanged = frozenset(k for k, source in enumerate(body.unchanged) if source == k)
+    return Combined(some.initial, hit.initial, hit.elements, hit.results, unchanged)
+
+
+MOST_ROWS: Final = 256
+"""Largest number of rows of constant indices that are compared with each other."""
+
+
+def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
+    """Are the indices constant, and do no two rows update the same element?
+
+    Windows of two rows are disjoint if their starts differ by at least the window's size along a
+    dimension, or if the rows belong to different batches.
+    """
+    origin = ins.operands[indices_at(ins, op)]
+    if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
+        return False
+    if origin.type.num_elements > MOST_ROWS * max(1, len(op.scatter_dims_to_operand_dims)):
+        return False
+    found = origin.op.literal.integers(origin.type)
+    if found is None:
+        return False
+    slices = slices_of(ins, op)
+    numbers = list(found)
+    if len(numbers) == 1:  # of a splat
+        numbers *= prod(slices.indices)
+    at, extents = slices.index_vector_dim, slices.slice_sizes
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for row in product(*[range(n) for k, n in enumerate(slices.indices) if k != at]):
+        starts = []
+        for v in range(len(slices.start_index_map)):
+            place = (*row[:at], v, *row[at:]) if at < len(slices.indices) else row
+            flat = 0
+            for n, size in zip(place, slices.indices, strict=True):
+                flat = flat * size + n
+            starts.append(numbers[flat])
+        batches = [slices.batch_row(k) for k in slices.batching_dims]
+        rows.setdefault(tuple([row[b] for b in batches if b is not None]), []).append(tuple(starts))
+    sizes_ = [extents[k] for k in slices.start_index_map]
+    return all(
+        any(abs(a - b) >= n for a, b, n in zip(one, other, sizes_, strict=True))
+        for same in rows.values()
+        for one, other in combinations(same, 2)
+    )
+
+
+def _window(op: Scatter) -> frozenset[int]:
+    return frozenset(op.update_window_dims)
+
+
+def old_elements(
+    ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
+) -> list[Accesses]:
+    """Return the accesses of old elements.
+
+    The output's own input, and others that an update combines with it.
+    """
+    found = claims(by, len(ins.operands) // 2, hit)
+    own = uses.old[output][output]
+    if own is Use.SOMETIMES and output not in uses.hit[output]:
+        kept = _elements_without_update(ins, op)
+        if kept is not None:
+            found[output] = kept
+            return found
+    found[output] = claimed(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+    return found
+
+
+MOST_PARTIAL: Final = 2
+"""Largest number of dimensions in which the window is smaller than the array.
+
+Its complement is cut along them.
+"""
+
+
+def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
+    """Return the access of elements without an update; `None` unless there is at most one row.
+
+    The pieces are disjoint: each is determined by the first dimension in which its elements are
+    outside the window. A window that begins at a valid `start` leaves the elements before `start`
+    and those from `start + extent` on. A window that begins elsewhere has no effect and leaves all.
+    """
+    slices = slices_of(ins, op)
+    batches = {slices.batch_row(k) for k in slices.batching_dims}
+    rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
+    partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
+    partial = [k for k in partial if k in slices.start_index_map]
+    rest = [k for k in range(len(slices.whole)) if k not in (*partial, *slices.batching_dims)]
+    if any(n != 1 for n in rows) or slices.are_empty or len(partial) > MOST_PARTIAL:
+        return None
+    if any(slices.slice_sizes[k] != slices.whole[k] for k in rest) or 0 in slices.whole:
+        return None
+    if any(first > last for first, last in map(slices.first_coordinates, partial)):
+        return None
+    origin = ins.operands[indices_at(ins, op)]
+    least, greatest = integers(origin.type)
+    pieces: list[IndexingMap] = []
+    # In earlier dimensions the element is inside the window, in dimension `count` it is outside.
+    for count in range(len(partial)):
+        for side in ("no place before", "no place behind", "before", "behind"):
+            at = MapBuilder(slices.whole)
+            row: list[Expr] = [Const(0)] * len(slices.row_dims)
+            for k in slices.batching_dims:
+                batch = slices.batch_row(k)
+                assert batch is not None
+                row[batch] = Dim(k)
+            for k in partial[: count + 1]:
+                position = slices.position(row, Const(slices.start_index_map.index(k)))
+                start = at.read(least, greatest, origin, position)
+                low, high = slices.first_coordinates(k)
+                size, extent = slices.whole[k], slices.slice_sizes[k]
+                if k != partial[count]:
+                    at.require(start, low, high)
+                    at.require(Dim(k) - start, 0, extent - 1)
+                elif side == "no place before":
+                    at.require(start, least, low - 1)
+                elif side == "no place behind":
+                    at.require(start, high + 1, greatest)
+                else:
+                    at.require(start, low, high)
+                    offset = (1 - size, -1) if side == "before" else (extent, size + extent)
+                    at.require(Dim(k) - start, *offset)
+            pieces.append(at.map(dims(len(slices.whole))))
+    return exact(*pieces)
+
+
+def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
+    """Return the access from each element with an update to itself."""
+    return tuple(
+        [
+            a if a.map is None else replace(a, map=a.map.with_(results=dims(len(shape))))
+            for a in updates
+        ]
+    )
+
+
+def placing(ins: Instruction, op: Scatter) -> Accesses:
+    """Return the access from an element to the index vectors that may place an update there."""
+    slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
+    at = MapBuilder(slices.whole)
+    for k, size in enumerate(slices.whole):
+        first, last = slices.reach(k, type)
+        if first > last:
+            return NEVER
+        if (first, last) != (0, size - 1):
+            at.require(Dim(k), first, last)
+    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
+    row = [
+        fixed[j] if j in fixed else at.range(slices.sliced[k])
+        for j, k in enumerate(slices.row_dims)
+    ]
+    vector: Expr = Const(0)
+    if slices.index_vector_dim < len(slices.indices):
+        vector = at.range(slices.indices[slices.index_vector_dim])
+    return exact(at.map(slices.position(row, vector)))
+
+
+def placed(ins: Instruction, op: Scatter) -> Accesses:
+    """Return the inverse of `placing`."""
+    slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
+    at = MapBuilder(slices.indices)
+    row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
+    results: list[Expr] = []
+    for k in range(len(slices.whole)):
+        batch = slices.batch_row(k)
+        first, last = slices.reach(k, type)
+        if first > last or 0 in slices.sliced:
+            return NEVER
+        results.append(row[batch] if batch is not None else at.range(last - first + 1) + first)
+    return exact(at.map(results))
+
+
+# --------------------------------------------------------------------------------------------------
+# Indexed reads and writes: gather, scatter, torch_index_select.
+#
+# A runtime variable is a coordinate read from the indices. Gather clamps it so that the slice fits:
+# its variable is the clamped value, in `[0, size - slice size]`. Scatter drops updates that do not
+# fit: its variable is the unchanged value, and the map holds where it fits. In HLO the whole window
+# must fit, in StableHLO the element.
 
 
 @output_to_input(Gather, DynamicGather, shared=False)
@@ -169,3 +386,201 @@ def _(ins: Instruction, op: TorchIndexSelect, operand: int) -> tuple[Accesses, .
     at.require(Dim(op.dim) - selected, 0, 0)
     rest = dims(len(whole))[op.dim + 1 :]
     return (exact(at.map([*dims(op.dim), *rows, *rest])),)
+
+
+# --------------------------------------------------------------------------------------------------
+# Slices of an array at run-time indices, the common part of gather and scatter.
+
+
+class Fit(Enum):
+    """Treatment of a slice that exceeds the bounds of the array."""
+
+    CLAMPED = "moved inside"
+    BY_WINDOW = "dropped"
+    BY_ELEMENT = "its elements outside are dropped"
+
+
+class Slices(Struct, frozen=True):
+    """Slices of a `whole` array, one per row of the indices, of a gather or scatter.
+
+    The *sliced* array (the result of gather, the updates of scatter) has the dimensions of the rows
+    and, at `window_dims`, the dimensions of a slice that are not dropped.
+    """
+
+    whole: Dims
+    sliced: Dims
+    indices: Dims
+    window_dims: Dims
+    dropped_dims: Dims
+    batching_dims: Dims
+    indices_batching_dims: Dims
+    start_index_map: Dims
+    index_vector_dim: int
+    slice_sizes: Dims
+    fit: Fit
+
+    @property
+    def row_dims(self) -> Dims:
+        """Dimensions of the sliced array that select the row."""
+        return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
+
+    @property
+    def kept_dims(self) -> Dims:
+        """Dimensions of the whole array that a slice keeps, in order."""
+        gone = {*self.dropped_dims, *self.batching_dims}
+        return tuple(k for k in range(len(self.whole)) if k not in gone)
+
+    @property
+    def are_empty(self) -> bool:
+        """Is a slice empty because a dropped dimension has no element in it?"""
+        gone = (*self.dropped_dims, *self.batching_dims)
+        return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
+
+    def batch_row(self, k: int) -> int | None:
+        """Return the row coordinate that a batching dimension of the whole equals.
+
+        `None` for others.
+        """
+        if k not in self.batching_dims:
+            return None
+        dim = self.indices_batching_dims[self.batching_dims.index(k)]
+        return dim - (dim > self.index_vector_dim)
+
+    def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
+        """Return the index, in the indices, of coordinate number `vector` of a row."""
+        at = self.index_vector_dim
+        if at == len(self.indices):
+            return tuple(row)
+        return (*row[:at], vector, *row[at:])
+
+    def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
+        """Return the first coordinate of a row's slice, per dimension of the whole."""
+        found: list[Expr] = []
+        for k, size in enumerate(self.whole):
+            batch = self.batch_row(k)
+            if batch is not None:
+                found.append(row[batch])
+            elif k in self.start_index_map:
+                vector = Const(self.start_index_map.index(k))
+                position = self.position(row, vector)
+                room = size - self.slice_sizes[k]
+                # Gather clamps a start into bounds; scatter reads it unchanged and drops what does
+                # not fit.
+                values = (0, room) if self.fit is Fit.CLAMPED else integers(origin.type)
+                start = at.read(*values, origin, position)
+                at.require(start, *self.first_coordinates(k))
+                found.append(start)
+            else:
+                found.append(Const(0))
+        return found
+
+    def first_coordinates(self, k: int) -> tuple[int, int]:
+        """Return the smallest and largest start of a slice that has any element in bounds."""
+        if k not in self.start_index_map:
+            return 0, 0
+        size, extent = self.whole[k], self.slice_sizes[k]
+        return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
+
+    def reach(self, k: int, type: Type) -> tuple[int, int]:
+        """Return the smallest and largest coordinate that slices may cover, for an index type."""
+        size, extent = self.whole[k], self.slice_sizes[k]
+        if k in self.batching_dims:
+            return 0, size - 1
+        first, last = self.first_coordinates(k)
+        if k in self.start_index_map:
+            least, greatest = integers(type)
+            first, last = max(first, least), min(last, greatest)
+        if not extent or first > last:
+            return 0, -1
+        return max(first, 0), min(last + extent, size) - 1
+
+
+IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
+
+
+def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
+    """Return the slices of a gather or scatter."""
+    whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[indices_at(ins, op)].type)
+    fit = Fit.CLAMPED
+    if isinstance(op, Scatter):
+        fit = Fit.BY_WINDOW if op.by_window else Fit.BY_ELEMENT
+        sliced = sizes(ins.operands[-1].type)
+        dropped, batching = op.inserted_window_dims, op.input_batching_dims
+        window_dims, indices_batching = op.update_window_dims, op.scatter_indices_batching_dims
+        start_index_map = op.scatter_dims_to_operand_dims
+    else:
+        sliced = sizes(ins.type)
+        dropped, batching = op.collapsed_slice_dims, op.operand_batching_dims
+        window_dims, indices_batching = op.offset_dims, op.start_indices_batching_dims
+        start_index_map = op.start_index_map
+    extents = iter([sliced[k] for k in window_dims])
+    gone = {*dropped, *batching}
+    # A scatter has no slice sizes: they are the sizes of the updates at the window dimensions.
+    given = op.slice_sizes if isinstance(op, Gather) else (1,) * len(whole)
+    slice_sizes = tuple(n if k in gone else next(extents) for k, n in enumerate(given))
+    return Slices(
+        whole, sliced, indices, window_dims, dropped, batching, indices_batching,
+        start_index_map, op.index_vector_dim, slice_sizes, fit,
+    )  # fmt: skip
+
+
+def indices_at(ins: Instruction, op: IndexedSlices) -> int:
+    return len(ins.operands) // 2 if isinstance(op, Scatter) else 1
+
+
+def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
+    """Return the access from an index of the sliced array to the element of the whole."""
+    slices = slices_of(ins, op)
+    at = MapBuilder(slices.sliced)
+    row = [Dim(k) for k in slices.row_dims]
+    index = slices.starts(at, ins.operands[indices_at(ins, op)], row)
+    for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
+        index[k] = Dim(window_dim) + index[k]
+        by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
+        if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
+            at.require(index[k], 0, slices.whole[k] - 1)
+    if slices.are_empty:
+        at.require(Const(0), 1, 1)
+    return exact(at.map(index))
+
+
+def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
+    """Return the access from an index of the whole to elements of the sliced array in all rows."""
+    slices = slices_of(ins, op)
+    at = MapBuilder(slices.whole)
+    # Batching dimensions tie the row to the index; the other rows may all touch the element.
+    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
+    row = [
+        fixed[j] if j in fixed else at.range(slices.sliced[k])
+        for j, k in enumerate(slices.row_dims)
+    ]
+    results: list[Expr] = [Const(0)] * len(slices.sliced)
+    for k, e in zip(slices.row_dims, row, strict=True):
+        results[k] = e
+    windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
+    start = slices.starts(at, ins.operands[indices_at(ins, op)], row)
+    if slices.are_empty:
+        at.require(Const(0), 1, 1)
+    for k in range(len(slices.whole)):
+        if k in slices.batching_dims:
+            continue
+        offset = Dim(k) - start[k]
+        # The element is in a row's slice if its offset from the start is within the slice.
+        at.require(offset, 0, slices.slice_sizes[k] - 1)
+        if k in windows:
+            results[windows[k]] = offset
+    return exact(at.map(results))
+
+
+def moving(ins: Instruction, slices: Slices) -> list[int]:
+    """Return the coordinates of an index vector that have an influence.
+
+    The coordinate of a dimension that slices cover completely is clamped to [0, 0]. Slices without
+    elements read nothing.
+    """
+    if has_dynamic_sizes(ins):
+        return [*range(len(slices.start_index_map))]
+    if slices.are_empty:
+        return []
+    dimensions = enumerate(slices.start_index_map)
+    return [v for v, k in dimensions if slices.slice_sizes[k] < slices.whole[k]]

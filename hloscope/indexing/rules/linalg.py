@@ -8,8 +8,15 @@ from __future__ import annotations
 from hloscope.affine import Dim, Expr, Range
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import MapBuilder, dims, exact, over, sizes
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.registry import (
+    MapBuilder,
+    dims,
+    exact,
+    input_to_output,
+    output_to_input,
+    over,
+    sizes,
+)
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import Cholesky, Fft, TriangularSolve
 

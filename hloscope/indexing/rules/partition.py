@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import identity, sizes
-from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.indexing.rules.registry import (
+    identity,
+    input_to_output,
+    missing,
+    output_to_input,
+    sizes,
+)
 from hloscope.ir import Instruction
 from hloscope.ops import ManualComputation, ShardingConstraint
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.registry import (
     NEVER,
     all_output_sizes,
     everything,
     everything_map,
     everywhere,
+    input_to_output,
     leaves,
     output_sizes,
+    output_to_input,
     over,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir import Instruction
 from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 

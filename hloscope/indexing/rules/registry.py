@@ -1,26 +1,34 @@
-"""Registry of the rules, by op and direction.
-
-A rule takes the instruction, its op and the number of the output (or operand), and returns the
-accesses of each operand (or output). It reads sizes and parameters only, never syntax, so both
-front ends share it. Outputs are the arrays of the result type, numbered in order. The rule of an op
-that calls computations gets their dependences and does not inspect them itself.
-
-The rules of a family of ops are in the file with its name. The file is imported at the first lookup
-of one of its ops, as a program has ops of few families.
-"""
+"""Registry of the rules, by op and direction, and a builder of the maps that most rules use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from importlib import import_module
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from hloscope.indexing.access import Accesses, Precision
-from hloscope.ir import Op
-from hloscope.lazy import once_for_each
+from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
+from hloscope.ir import BufferType, Dims, Instruction, Op, TensorType, TupleType, Type, of_last
+from hloscope.support.lazy import once_for_each
+from hloscope.support.walks import nested
+
+# --------------------------------------------------------------------------------------------------
+# Registry of the rules, by op and direction.
+#
+# A rule takes the instruction, its op and the number of the output (or operand), and returns the
+# accesses of each operand (or output). It reads sizes and parameters only, never syntax, so both
+# front ends share it. Outputs are the arrays of the result type, numbered in order. The rule of an
+# op that calls computations gets their dependences and does not inspect them itself.
+#
+# The rules of a family of ops are in the file with its name. The file is imported at the first
+# lookup of one of its ops, as a program has ops of few families.
+
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Function of an instruction, its op and a number; also of `Bodies` if the entry says so."""
@@ -63,8 +71,6 @@ APART: Final = {
     "Copy": "control",
     "CustomCall": "custom_calls",
     "Map": "elementwise",
-    "RaggedDot": "ragged",
-    "Scan": "scan",
 }
 """Classes of ops whose rules are not in the file of their family."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
@@ -193,7 +199,7 @@ def file_of(cls: type) -> str:
 
     >>> from hloscope.ops import Reverse, Scan
     >>> file_of(Reverse), file_of(Scan)
-    ('shape', 'scan')
+    ('shape', 'reduction')
     """
     return APART.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
 
@@ -212,3 +218,300 @@ def _load(cls: type[Op]) -> None:
             except ModuleNotFoundError as error:
                 if error.name != name:
                     raise
+
+
+# --------------------------------------------------------------------------------------------------
+# Helpers of the rules: sizes of values, a builder of maps, and maps that most families use.
+
+
+NEVER: Accesses = ()
+"""The accesses of a tensor that is never accessed."""
+
+
+def leaves(type: Type) -> tuple[Type, ...]:
+    """Return the arrays and tokens of a type in flattened order.
+
+    A type that is not a tuple is its own leaf.
+
+    >>> from hloscope.ir.types import TokenType, TupleType
+    >>> len(leaves(TupleType((TokenType(), TupleType((TokenType(), TokenType()))))))
+    3
+    """
+    if not isinstance(type, TupleType):
+        return (type,)
+    if type.depth == 1:
+        return type.elements
+    every = nested(type.elements, lambda t: t.elements if isinstance(t, TupleType) else ())
+    return tuple([t for t in every if not isinstance(t, TupleType)])
+
+
+def first_leaf(type: Type, index: int) -> int:
+    """Return the number of the first leaf of element `index` of a tuple.
+
+    >>> from hloscope.ir.types import TokenType, TupleType
+    >>> first_leaf(TupleType((TupleType((TokenType(), TokenType())), TokenType())), 1)
+    2
+    """
+    elements = type.elements if isinstance(type, TupleType) else ()
+    return sum(len(leaves(element)) for element in elements[:index])
+
+
+def sizes(type: Type) -> Dims:
+    """Return the sizes of an array, with bounds for dynamic ones.
+
+    `()` for tokens and opaque values.
+
+    Raises:
+        UnsupportedError: A dimension has neither size nor bound.
+    """
+    if isinstance(type, TensorType) and None not in type.sizes:
+        return type.sizes  # type: ignore[return-value]  # none of them is unknown
+    if isinstance(type, BufferType):
+        type = type.element
+    if not isinstance(type, TensorType):
+        return ()
+    if None in type.sizes and not type.bounds:
+        raise UnsupportedError(f"dimension {type.sizes.index(None)} has no bound")
+    for k, size in enumerate(type.sizes):
+        if size is None and type.bounds[k] is None:
+            raise UnsupportedError(f"dimension {k} has no bound")
+    return type.shape
+
+
+def is_data(type: Type) -> bool:
+    """Does the type hold elements? Tokens and opaque values do not."""
+    return isinstance(type, TensorType | BufferType)
+
+
+def output_sizes(ins: Instruction, output: int = 0) -> Dims:
+    """Return the sizes of one output."""
+    if isinstance(ins.type, TupleType):
+        return sizes(leaves(ins.type)[output])
+    return sizes(ins.type)
+
+
+def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
+    """Return the sizes of every output."""
+    return tuple([sizes(leaf) for leaf in leaves(ins.type)])
+
+
+def integers(type: Type) -> tuple[int, int]:
+    """Return the smallest and the largest integer that an element of the type can be.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> integers(TensorType(ELEMENT_TYPES["s8"], (3,)))
+    (-128, 127)
+    """
+    if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
+        return NEG_INF, POS_INF
+    bits = type.element.bits
+    if type.element.kind == "unsigned":
+        return 0, min((1 << bits) - 1, POS_INF)
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def dynamic_dimensions(type: Type) -> tuple[int, ...]:
+    """Return the dimensions whose size is unknown."""
+    if not isinstance(type, TensorType) or None not in type.sizes:
+        return ()
+    return tuple([k for k, size in enumerate(type.sizes) if size is None])
+
+
+# Asked once for each operand of one instruction: a check of all operands each time is quadratic.
+@of_last
+def has_dynamic_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a dimension of unknown size?"""
+    type = ins.type
+    if isinstance(type, TensorType) and None in type.sizes:
+        return True
+    for operand in ins.operands:
+        type = operand.type
+        if isinstance(type, TensorType) and None in type.sizes:
+            return True
+    return False
+
+
+@of_last
+def has_unknown_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a dimension without size and bound?
+
+    >>> from hloscope.ir import Instruction, TensorType
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.ops import Parameter
+    >>> has_unknown_sizes(Instruction("p", TensorType(ELEMENT_TYPES["f32"], (None,)), Parameter(0)))
+    True
+    """
+    return any(map(is_unbounded, [ins.type, *[operand.type for operand in ins.operands]]))
+
+
+def is_unbounded(type: Type) -> bool:
+    """Has the type a dimension without size and bound?"""
+    if isinstance(type, TensorType):
+        return None in type.sizes and None in type.most
+    return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
+
+
+class MapBuilder:
+    """Builder of one map, which collects its variables and constraints.
+
+    >>> d0, d1 = dims(2)
+    >>> at = MapBuilder((4, 6))
+    >>> s = at.range(3)
+    >>> at.require(d1 + s, 1, 6)
+    >>> print(at.map((d0, d1 + s - 1)))
+    (d0, d1)[s0] -> (d0, d1 + s0 - 1), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 2], \
+d1 + s0 in [1, 6]
+    """
+
+    __slots__ = ("constraints", "dims", "ranges", "runtime")
+
+    def __init__(self, dims: Iterable[int]) -> None:
+        self.dims = [below(size) for size in dims]
+        self.ranges: list[Variable] = []
+        self.runtime: list[RuntimeVariable] = []
+        self.constraints: list[Constraint] = []
+
+    def range(self, size: int) -> Range:
+        """Add a range variable over `[0, size)`."""
+        self.ranges.append(below(size))
+        return Range(len(self.ranges) - 1)
+
+    def read(
+        self, lo: int, hi: int, origin: Instruction | None, index: Sequence[Expr] = ()
+    ) -> Runtime:
+        """Add a runtime variable in `[lo, hi]`, read from `origin` at `index`."""
+        self.runtime.append(RuntimeVariable(Interval(lo, hi), "", origin, tuple(index)))
+        return Runtime(len(self.runtime) - 1)
+
+    def position(self, collective: Instruction, lo: int, hi: int, size: int | None) -> Runtime:
+        """Add the position of the device in its group of a collective, restricted to `[lo, hi]`.
+
+        Args:
+            collective: The instruction that has the groups.
+            lo: Smallest position for which the map holds.
+            hi: Largest position for which the map holds.
+            size: Number of members of a group; `None` if it is not written.
+        """
+        inside = Interval(lo, hi)
+        every = Interval(0, POS_INF if size is None else size - 1)
+        clamp = None if inside == every else every
+        self.runtime.append(RuntimeVariable(inside, clamp=clamp, collective=collective))
+        return Runtime(len(self.runtime) - 1)
+
+    def member(self, collective: Instruction, size: int | None) -> Expr:
+        """Add a variable over all positions in the group of a collective."""
+        if size is not None:
+            return self.range(size)
+        every = Interval(0, POS_INF)
+        self.runtime.append(RuntimeVariable(every, collective=collective, is_every=True))
+        return Runtime(len(self.runtime) - 1)
+
+    def require(self, expr: Expr, lo: int, hi: int) -> None:
+        """Add the constraint `lo <= expr <= hi`."""
+        self.constraints.append((expr, Interval(lo, hi)))
+
+    def bound(self, k: int, lo: int, hi: int) -> None:
+        """Restrict the index of dimension `k` to `[lo, hi]`.
+
+        Cheaper than `require` on the variable.
+        """
+        self.dims[k] = Variable(self.dims[k].interval & Interval(lo, hi))
+
+    def quotient(self, value: Expr, step: int, size: int) -> Expr:
+        """Return the index `i` in `[0, size)` with `i * step == value`; require that it exists."""
+        self.require(value, 0, (size - 1) * step)
+        if step == 1:
+            return value
+        self.require(value % step, 0, 0)
+        return value // step
+
+    def map(self, results: Iterable[Expr | int]) -> IndexingMap:
+        """Return the map with these results."""
+        return IndexingMap(self.dims, self.ranges, self.runtime, tuple(results), self.constraints)
+
+    def simplified(self, results: Iterable[Expr | int]) -> IndexingMap:
+        """Return the simplified map, without range variables that it does not use."""
+        return self.map(results).simplify().remove_unused_symbols()
+
+
+def trailing(source: Dims, target: Dims) -> Dims:
+    """Return the last dimensions of the target, as many as the source has."""
+    return tuple(range(len(target) - len(source), len(target)))
+
+
+def exact(*maps: IndexingMap) -> Accesses:
+    """Return exact accesses by these maps."""
+    return tuple([Access(m) for m in maps])
+
+
+def over(reason: str, *maps: IndexingMap) -> Accesses:
+    """Return accesses by these maps, whose union may have more elements than are accessed."""
+    return tuple(Access(m, Precision.OVER, reason) for m in maps)
+
+
+def unknown(reason: str) -> Accesses:
+    """Return an access about which nothing is known."""
+    return (Access.unknown(reason),)
+
+
+def dims(count: int) -> list[Expr]:
+    """Return the first `count` dimension variables as a list."""
+    return [*first_dims(count)]
+
+
+def identity_map(shape: Dims) -> IndexingMap:
+    """Return the map from each index to itself.
+
+    >>> print(identity_map((4, 6)))
+    (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
+    """
+    return IndexingMap([below(size) for size in shape], results=first_dims(len(shape)))
+
+
+def identity(shape: Dims) -> Accesses:
+    """Return the exact access from each index to itself."""
+    return exact(identity_map(shape))
+
+
+def everything_map(shape: Dims, target: Dims) -> IndexingMap:
+    """Return the map from each index of `shape` to every element of `target`.
+
+    >>> print(everything_map((4,), (2, 3)))
+    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 3], s0 in [0, 1], s1 in [0, 2]
+    >>> print(everything_map((4,), ()))
+    (d0) -> (), domain: d0 in [0, 3]
+    """
+    at = MapBuilder(shape)
+    return at.map([at.range(size) for size in target])
+
+
+def everything(shape: Dims, target: Dims) -> Accesses:
+    """Return the exact access from each index of `shape` to every element of `target`."""
+    return exact(everything_map(shape, target))
+
+
+def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last number of each run of consecutive numbers in an ascending list.
+
+    >>> runs([0, 1, 4])
+    [(0, 1), (4, 4)]
+    """
+    found: list[tuple[int, int]] = []
+    for n in numbers:
+        if found and found[-1][1] == n - 1:
+            found[-1] = found[-1][0], n
+        else:
+            found.append((n, n))
+    return found
+
+
+def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
+    """Return accesses by which every output element reads all of the operands from `first` on."""
+    shape = sizes(ins.type)
+    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
+
+
+def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
+    """Return accesses by which every element of the operand influences every output element."""
+    source = sizes(ins.operands[operand].type)
+    return tuple(everything(source, target) for target in all_output_sizes(ins))

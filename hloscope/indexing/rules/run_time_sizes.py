@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hloscope.indexing.rules.build import dynamic_dimensions, first_leaf, leaves
+from hloscope.indexing.rules.registry import dynamic_dimensions, first_leaf, leaves
 from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from hloscope.affine import Dim, Expr, from_terms
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
+from hloscope.indexing.rules.registry import (
     NEVER,
     MapBuilder,
     dims,
     exact,
     identity,
+    input_to_output,
+    output_to_input,
     sizes,
     trailing,
     unknown,
 )
-from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, TensorType, of_last
-from hloscope.lazy import lazy
 from hloscope.ops import (
     Bitcast,
     BitcastConvert,
@@ -35,13 +35,14 @@ from hloscope.ops import (
     Reverse,
     Transpose,
 )
+from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.indexing.layout as layout
-    import hloscope.indexing.reshape as reshape
+    import hloscope.indexing.layout as reshape
 else:
     layout = lazy("hloscope.indexing.layout")
-    reshape = lazy("hloscope.indexing.reshape")
+    reshape = lazy("hloscope.indexing.layout")
 
 # Sources of values: no operands, nothing to read.
 

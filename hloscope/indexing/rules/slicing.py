@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import (
+from hloscope.indexing.rules.registry import (
     NEVER,
     MapBuilder,
     all_of_operands,
@@ -22,10 +22,11 @@ from hloscope.indexing.rules.build import (
     exact,
     has_dynamic_sizes,
     identity,
+    input_to_output,
+    output_to_input,
     runs,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 

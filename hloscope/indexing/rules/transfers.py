@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import NEVER, leaves
 from hloscope.indexing.rules.control import first_leaves, passed_from, passed_to
-from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.indexing.rules.registry import (
+    NEVER,
+    input_to_output,
+    leaves,
+    missing,
+    output_to_input,
+)
 from hloscope.ir import Instruction, Op
 from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 

@@ -15,17 +15,6 @@ from msgspec.structs import replace
 from hloscope.affine import ZERO, Const, Expr
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import (
-    MapBuilder,
-    all_output_sizes,
-    dims,
-    everything,
-    everywhere,
-    exact,
-    output_sizes,
-    over,
-    sizes,
-)
 from hloscope.indexing.rules.dependence import (
     Bodies,
     Fold,
@@ -39,16 +28,23 @@ from hloscope.indexing.rules.dependence import (
     uses_of,
 )
 from hloscope.indexing.rules.reduction import applications
-from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.ir import Dims, Instruction, TensorType
-from hloscope.ops import (
-    ELEMENTWISE,
-    Compare,
-    Parameter,
-    ReduceWindow,
-    SelectAndScatter,
-    Window,
+from hloscope.indexing.rules.registry import (
+    Instances,
+    MapBuilder,
+    all_output_sizes,
+    comes_from,
+    dims,
+    everything,
+    everywhere,
+    exact,
+    input_to_output,
+    output_sizes,
+    output_to_input,
+    over,
+    sizes,
 )
+from hloscope.ir import Dims, Instruction, TensorType
+from hloscope.ops import ELEMENTWISE, Compare, Parameter, ReduceWindow, SelectAndScatter, Window
 
 
 def base_index(

@@ -1,20 +1,24 @@
-"""Evaluation of custom calls: known targets, and Python functions of the user.
-
-A family of targets registers makers with `implements`, as ops do with `registry.evaluates`.
-"""
+"""Custom calls: known targets of XLA and JAX, and Python functions of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from hloscope.errors import UnsupportedError, did_you_mean
 from hloscope.interpreter.evaluation import as_value
-from hloscope.interpreter.registry import Kernel, Maker, Site, evaluates
-from hloscope.interpreter.values import EvaluationError, Value
-from hloscope.interpreter.world import UserFunction
-from hloscope.ir import TupleType
-from hloscope.ops import CustomCall
+from hloscope.interpreter.registry import Kernel, Maker, Site, evaluates, kernel
+from hloscope.interpreter.values import EvaluationError, UserFunction, Value, dtype_of
+from hloscope.ir import Instruction, TensorType, TupleType, Type, value_of
+from hloscope.ops import CustomCall, Parameter, Sort, TopK
+
+# --------------------------------------------------------------------------------------------------
+# Evaluation of custom calls: known targets, and Python functions of the user.
+#
+# A family of targets registers makers with `implements`, as ops do with `registry.evaluates`.
+
 
 TARGETS: Final[dict[str, Maker]] = {}
 """Makers by target name."""
@@ -98,3 +102,172 @@ def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
         return as_value(found, type_, f"what the function for `{target}` returns")
 
     return kernel
+
+
+# --------------------------------------------------------------------------------------------------
+# Custom calls that XLA and JAX make, such as `Sharding` and `TopK`.
+#
+# Calls that state where a value is placed, or how it is laid out, return the value unchanged.
+# Source: XLA's `TopK` kernel, JAX's `approx_top_k` and shape assertions.
+
+
+@implements(
+    "AllocateBuffer",
+    "CreateBuffer",
+)
+def _allocate(op: CustomCall, at: Site) -> Kernel:
+    """Zeros; the contents of a new buffer are not specified."""
+    type_ = at.result
+    return lambda: np.zeros(type_.shape, dtype_of(type_.element))
+
+
+@implements(
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "Pin",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "SetBound",
+    "Sharding",
+    "Unpin",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.PropagationBarrier",
+)
+def _same(op: CustomCall, at: Site) -> Kernel:
+    """The operand, if the result has its type.
+
+    Raises:
+        UnsupportedError: The call changes the type, such as to a part of an array on one device.
+    """
+    (given,), asked = at.operands, at.ins.type
+    if _may_stand_for(given, asked):
+        return lambda value: value
+    name = f"`{op.call_target_name}`"
+    match given, asked:
+        case TensorType(), TensorType() if given.sizes != asked.sizes:
+            raise UnsupportedError(f"{name} makes {asked} of {given}: this takes several devices")
+    raise UnsupportedError(f"{name} hands on {given}, and is declared as {asked}")
+
+
+def _may_stand_for(given: Type, asked: Type) -> bool:
+    """Is a value of type `given` one of type `asked`, float precision and layouts aside?"""
+    stack = [(given, asked)]
+    while stack:
+        match stack.pop():
+            case TupleType(some), TupleType(others) if len(some) == len(others):
+                stack += zip(some, others, strict=True)
+            case TensorType() as one, TensorType() as other if one.sizes == other.sizes:
+                floats = one.element.kind == other.element.kind == "float"
+                if one.element != other.element and not floats:
+                    return False
+            case one, other if one != other:
+                return False
+    return True
+
+
+@implements("stablehlo.shape_refinement_operand_wrapper")
+def _wrapped(op: CustomCall, at: Site) -> Kernel:
+    """The operand, whose sizes may be known where the result's are not."""
+    match at.operands[:1], at.ins.type:
+        case [TensorType() as given], TensorType() as asked:
+            pairs = zip(given.sizes, asked.sizes, strict=False)
+            fits = given.rank == asked.rank and given.element == asked.element
+            if fits and all(b is None or a in (None, b) for a, b in pairs):
+                return lambda value, *_: value
+    found = ", ".join(map(str, at.operands))
+    raise UnsupportedError(f"`{op.call_target_name}` hands on {found}, declared as {at.ins.type}")
+
+
+@implements("xla.sdy.ShardingGroup")
+def _nothing(op: CustomCall, at: Site) -> Kernel:
+    """A group of shardings constrains devices only: no results."""
+    return lambda *_: ()
+
+
+@implements("X64Combine")
+def _combine(op: CustomCall, at: Site) -> Kernel:
+    """The 64-bit integer of two 32-bit words; operands: low word, high word."""
+    dtype = dtype_of(at.result.element)
+
+    def combine(low: Any, high: Any) -> Value:
+        words = low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+        found: Value = np.asarray(words).view(dtype)
+        return found
+
+    return combine
+
+
+@implements("X64SplitLow", "X64SplitHigh")
+def _split(op: CustomCall, at: Site) -> Kernel:
+    """The low or high 32-bit word of a 64-bit integer."""
+    dtype, shift = dtype_of(at.result.element), np.uint64(32 * op.call_target_name.endswith("High"))
+    return lambda value: (np.asarray(value).view(np.uint64) >> shift).astype(dtype)
+
+
+@implements("TopK", "__gpu$TopK")
+def _top_k(op: CustomCall, at: Site) -> Kernel:
+    """The k largest or smallest elements in order; k is the last size of the result."""
+    values = at.results[0]
+    assert isinstance(values, TensorType)
+    size = values.sizes[-1]
+    assert size is not None
+    smallest = at.config.get("largest", True) is False
+    top = TopK(size, not smallest)
+    operands = (_stand_in(at.ins.operands[0], 0),)
+    inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
+    return lambda *given: inner(given[-1])  # regions, if any, come before the operand
+
+
+@implements("ApproxTopK", "PartialReduce")
+def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
+    """The first elements of sorted arrays; operands: the arrays, then their initial values.
+
+    The attribute `reduction_dim` names the dimension.  A result may hold more elements than k, for
+    a
+    later aggregation; it then holds the next ones in order.  An exact result is a valid
+    approximation.
+    """
+    count = len(at.results)
+    operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
+    result = at.results[0]
+    assert isinstance(result, TensorType)
+    dimension = at.config.get("reduction_dim", result.rank - 1) % result.rank
+    most = result.sizes[dimension]
+    types = tuple(o.type for o in operands)
+    whole = TupleType(types) if count > 1 else types[0]
+    sort = Instruction(at.ins.name, whole, Sort(dimension, True), operands, at.ins.calls)
+    inner = kernel(sort, at.world)
+    cut = (slice(None),) * dimension + (slice(most),)
+
+    def top(regions: Any, *given: Any) -> Value:
+        found: Any = inner(regions, *given[:count])
+        return tuple(part[cut] for part in found) if count > 1 else found[cut]
+
+    return top
+
+
+def _stand_in(operand: Instruction, number: int) -> Instruction:
+    """A parameter of an operand's name and type."""
+    return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
+
+
+@implements("shape_assertion")
+def _shape_assertion(op: CustomCall, at: Site) -> Kernel:
+    """Stop the program with a message if the first operand is false.
+
+    Other operands are integers that replace `{0}`, `{1}` … in the message.
+    """
+    said = value_of([*op.settings, *at.ins.extras], "error_message")
+    message = said if isinstance(said, str) else "the shapes are not as asserted"
+
+    def check(holds: Any, *numbers: Any) -> Value:
+        if not holds:
+            text = message
+            for i, number in enumerate(numbers):
+                text = text.replace(f"{{{i}}}", str(int(number)))
+            raise EvaluationError(text)
+        return ()
+
+    return check

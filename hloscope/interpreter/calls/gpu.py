@@ -18,11 +18,11 @@ from hloscope.interpreter.calls.lapack import (
     cholesky,
     each_matrix,
     eigenvectors,
+    lu,
     solver,
 )
-from hloscope.interpreter.numbers.products import product
-from hloscope.interpreter.numbers.substitution import lu
-from hloscope.interpreter.ops.folding import computing
+from hloscope.interpreter.ops.contraction import product
+from hloscope.interpreter.ops.reduction import computing
 from hloscope.interpreter.ops.windows import unpadded
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.interpreter.numbers.transcendental import TRANSCENDENTAL
+from hloscope.interpreter.numbers.floats import TRANSCENDENTAL
 
 Function = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hloscope.interpreter.ops.folding import computing
+from hloscope.interpreter.ops.reduction import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, Value
 from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining

@@ -1,28 +1,47 @@
-"""Tuples, branches, loops and barriers.  Calls are evaluated by `plan` itself."""
+"""Control flow, tuples and barriers; ops that run whole functions, also asynchronously."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates
-from hloscope.interpreter.values import TOKEN, Value
-from hloscope.ir import Op, TupleType
+from msgspec.structs import replace
+
+from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
+from hloscope.interpreter.ops.transfers import zeros
+from hloscope.interpreter.parallel import INFEED, run_grid
+from hloscope.interpreter.plan import Plans, run
+from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates, kernel
+from hloscope.interpreter.values import TOKEN, EvaluationError, Value, World
+from hloscope.ir import Computation, Instruction, Op, TupleType, Type
 from hloscope.ops import (
+    BARE_STARTS,
     ELEMENTWISE,
     AddDependency,
     AfterAll,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Call,
     Case,
+    Composite,
     CopyDone,
     CopyStart,
     CreateToken,
     Domain,
+    Fusion,
     GetTupleElement,
     OptimizationBarrier,
     Result,
+    RunParallel,
     Tuple,
     While,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Tuples, branches, loops and barriers.  Calls are evaluated by `plan` itself.
 
 
 @evaluates(Tuple)
@@ -107,3 +126,140 @@ def _while(op: While, at: Site) -> Kernel:
 def _is_several(at: Site) -> bool:
     """Is the value of the instruction a tuple?"""
     return isinstance(at.ins.type, TupleType)
+
+
+# --------------------------------------------------------------------------------------------------
+# Asynchronous ops, which are evaluated where they start.
+#
+# Source: StableHLO spec `async_start`, `async_done`; XLA docs "Async HLO instructions".
+
+
+@evaluates(AsyncStart)
+def _async_start(op: AsyncStart, at: Site) -> Kernel:
+    """StableHLO: the tuple of results.  HLO: (operands, result, contexts, which are zeros)."""
+    if op.region:
+        return lambda regions, *values: regions[0](*values)
+    type_, has_regions = at.ins.type, bool(at.ins.calls)
+    if op.wrapped is not None and op.wrapped.name in BARE_STARTS:
+        return _wrapped_kernel(op, at, type_)
+    if not isinstance(type_, TupleType):
+        return _wrapped_kernel(op, at, type_)
+    given, result, *contexts = type_.elements
+    if result == TupleType(()):
+        raise UnsupportedError(f"`{op.name}` whose result is there only when it is done")
+    if has_regions and len(at.operands) < len(at.ins.calls[0].parameters) and _is_call(op):
+        raise UnsupportedError(f"`{op.name}` to which an update brings operands")
+    rest = tuple(map(zeros, contexts))
+    packs = isinstance(given, TupleType)
+    inner = _call_kernel(result) if _is_call(op) else _wrapped_kernel(op, at, result)
+
+    def start(*values: Any) -> Value:
+        operands = values[1:] if has_regions else values
+        return (operands if packs else operands[0], inner(*values), *rest)
+
+    return start
+
+
+def _is_call(op: AsyncStart) -> bool:
+    """Is the asynchronous work a call of the computation, not an op that uses it?"""
+    return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
+
+
+def _call_kernel(result: Type) -> Kernel:
+    """Kernel that calls the computation; its value is one result or a tuple of several."""
+    several = isinstance(result, TupleType)
+
+    def inner(regions: tuple[Region, ...], *values: Value) -> Value:
+        results = regions[0](*values)
+        return results if several else results[0]
+
+    return inner
+
+
+def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
+    """Kernel of the wrapped op, evaluated synchronously."""
+    assert op.wrapped is not None
+    ins = at.ins
+    alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
+    return kernel(alone, at.world)
+
+
+@evaluates(AsyncUpdate)
+def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
+    first = int(bool(at.ins.calls))
+    return lambda *begun: begun[first]
+
+
+@evaluates(AsyncDone)
+def _async_done(op: AsyncDone, at: Site) -> Kernel:
+    if op.region:
+        several = isinstance(at.ins.type, TupleType)
+        return lambda begun: begun if several else begun[0]
+    if op.wrapped_name in BARE_STARTS:
+        return lambda *begun: begun[-1]  # a region comes first where the op repeats it
+    return lambda *begun: begun[-1][1]
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops that run whole functions: `interpreter.run_parallel` and `composite`.
+
+
+@evaluates(Composite)
+def _composite(op: Composite, at: Site) -> Kernel:
+    """The results of its decomposition."""
+    several = isinstance(at.ins.type, TupleType)
+
+    def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
+        results = regions[0](*values)
+        return results if several else results[0]
+
+    return kernel
+
+
+@evaluates(RunParallel)
+def _run_parallel(op: RunParallel, at: Site) -> Kernel:
+    """Run functions in a grid; operands and results are listed replica by replica."""
+    world = at.world
+    rows = [[_function(world, name) for name in row] for row in op.programs.value or ()]
+    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+        raise EvaluationError("`programs` should be rows of functions, all of one length")
+    feeds = [_function(world, name) for name in op.infeed.value or ()]
+    counts = [len(function.arguments) for row in rows for function in row]
+    if sum(counts) != len(at.ins.operands):
+        raise EvaluationError(
+            f"the programs take {sum(counts)} values, found {len(at.ins.operands)}"
+        )
+    several = isinstance(at.ins.type, TupleType)
+
+    def kernel(*values: Value) -> Value:
+        # A feeding function runs only when `infeed` takes its value.
+        queue = deque([_once(function, world) for function in feeds])
+        given = iter(values)
+        arguments = [[next(given) for _ in range(count)] for count in counts]
+        inner = replace(world, extra={**world.extra, INFEED: queue})
+        found = run_grid(rows, arguments, inner)
+        world.steps = inner.steps
+        results = tuple([value for own in found for value in own])
+        return results if several else results[0]
+
+    return kernel
+
+
+def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]]:
+    return lambda: run(Plans(world).of(function), ())
+
+
+def _function(world: World, text: str) -> Computation:
+    """Return the function of a name; in a nested module, its full name ends with `::name`.
+
+    Raises:
+        UnknownNameError: No function, or several functions, have the name.
+    """
+    found = world.functions.get(text)
+    if found is None:
+        inner = [f for full, f in world.functions.items() if full.endswith(f"::{text}")]
+        if len(inner) != 1:
+            hint = did_you_mean(text, world.functions)
+            raise UnknownNameError(f"no function `@{text}`{hint}")
+        (found,) = inner
+    return found

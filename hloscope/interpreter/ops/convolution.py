@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.interpreter.numbers.products import element_of_products, product
-from hloscope.interpreter.numbers.views import strided
+from hloscope.interpreter.ops.contraction import element_of_products, product
 from hloscope.interpreter.ops.windows import padded
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError
+from hloscope.interpreter.values import Array, EvaluationError, strided
 from hloscope.ops import Convolution, DynamicConv
 
 _MOST_BYTES: Final = 1 << 25

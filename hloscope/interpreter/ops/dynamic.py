@@ -1,22 +1,59 @@
-"""Ops that take sizes as operands, or return them."""
+"""Ops that take sizes as operands or return them, and arrays of bounded dynamic size."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.shape import broadcast, iota, pad, reshaped
-from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError, Value, claim, dtype_of
+from hloscope.interpreter.ops.slicing import window
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates, kernel
+from hloscope.interpreter.values import Array, EvaluationError, Value, claim, dtype_of, plain_value
+from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type, value_of
 from hloscope.ops import (
+    AddDependency,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Broadcast,
+    BroadcastInDim,
+    Case,
+    Composite,
+    CopyDone,
+    CopyStart,
+    CustomCall,
+    Domain,
     DynamicBroadcastInDim,
+    DynamicGather,
     DynamicIota,
     DynamicPad,
     DynamicReshape,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Elementwise,
+    Gather,
     GetDimensionSize,
+    GetTupleElement,
+    OptimizationBarrier,
+    RealDynamicSlice,
+    ReduceWindow,
+    RngBitGenerator,
+    Scatter,
+    SetDimensionSize,
+    Slice,
+    TopK,
+    Transpose,
+    Tuple,
+    While,
+    Window,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Ops that take sizes as operands, or return them.
 
 
 def run_time_sizes(given: Any, at: Site) -> list[int]:
@@ -104,3 +141,323 @@ def _dynamic_pad(op: DynamicPad, at: Site) -> Kernel:
 def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
     d = op.dimension
     return lambda x: np.asarray(x.shape[d], np.int32)[()]
+
+
+# --------------------------------------------------------------------------------------------------
+# Arrays of bounded dynamic size: run-time elements in front of memory up to the bound.
+#
+# A value of type `f32[<=8]` is an array of its run-time size, which is enough for most ops.  On a
+# device it lies in memory of the size of the bound, and some ops see that memory: start indices are
+# clamped to the bound, and a slice reads elements after the run-time size.  Elementwise ops write
+# that memory too.  After the results of other ops it is taken to be zero.
+#
+# Source: XLA `dynamic_padder.cc`, `dynamic_dimension_inference.cc`.
+
+
+class Bounded(np.ndarray[Any, Any]):
+    """The run-time elements of a bounded array, with the memory that holds them.
+
+    Attributes:
+        memory: Array of the bounds' size, of which this array is the start; `None` if unknown.
+    """
+
+    memory: Array | None = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Drop the memory: an array that numpy derives from this one does not share its layout."""
+        self.memory = None
+
+
+def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
+    """Return the first `sizes` elements of each dimension of a memory, as a bounded array."""
+    memory = np.asarray(memory)
+    found = memory[tuple(map(slice, sizes))].view(Bounded)
+    found.memory = memory
+    return found
+
+
+def is_bounded(type_: Type) -> bool:
+    """Is it an array type with dynamic sizes that all have a bound?"""
+    return isinstance(type_, TensorType) and type_.is_bounded
+
+
+def memory_of(value: Any, type_: Type) -> Any:
+    """Return the memory of a value up to its bounds; elements that were never written are zero."""
+    known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
+    if known is not None:
+        return known
+    if not is_bounded(type_):
+        return value
+    assert isinstance(type_, TensorType)
+    if value.shape == type_.shape:
+        return np.asarray(value)
+    memory = np.zeros(type_.shape, value.dtype)
+    memory[tuple(map(slice, value.shape))] = value
+    return memory
+
+
+_IN_PLACE: Final[tuple[type[Op], ...]] = Elementwise, Transpose, BroadcastInDim, Broadcast
+"""Ops that are computed on all of the memory."""
+_READS_MEMORY: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
+"""Ops that read elements of their first operand anywhere in its memory."""
+_PASSED_ON: Final[tuple[type[Op], ...]] = (
+    AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
+    CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
+)  # fmt: skip
+"""Ops that return values unchanged, memory included, and custom calls, which have own makers."""
+
+
+@adapts(Concern.UNKNOWN_SIZES)
+def with_memory(maker: Maker, ins: Instruction) -> Maker:
+    """Return the maker, wrapped to handle the memory if the instruction has bounded types."""
+    types = [ins.type, *[operand.type for operand in ins.operands]]
+    if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
+        return maker
+
+    def make(op: Any, at: Site) -> Kernel:
+        inner = maker(op, at)
+        if isinstance(op, _IN_PLACE):
+            return _in_place(inner, at)
+        if isinstance(op, _READS_MEMORY):
+            return _read_from_memory(inner, at)
+        match op:
+            case Slice():
+                return _slice(op, at)
+            case DynamicUpdateSlice():
+                return _update(inner, at)
+            case Scatter() if isinstance(at.ins.type, TensorType):
+                return _scatter(inner, at)
+            case _:
+                return lambda *values: inner(*map(plain_value, values))
+
+    return make
+
+
+def _in_place(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that computes on the run-time elements and on the memory."""
+
+    def kernel(*values: Any) -> Value:
+        existing = _expanded([np.asarray(v)[()] for v in values], at)
+        result: Any = inner(*existing)
+        memories = [memory_of(v, t) for v, t in zip(values, at.operands, strict=True)]
+        # An operand was broadcast at run time, so the memories do not correspond element by
+        # element.
+        if any(a.shape != np.shape(v) for a, v in zip(existing, values, strict=True)):
+            return result  # type: ignore[no-any-return]
+        memory: Any = inner(*memories)
+        if memory.ndim == 0 or memory.shape == result.shape:
+            return result  # type: ignore[no-any-return]
+        return in_memory(memory, result.shape)
+
+    return kernel
+
+
+def _expanded(values: list[Any], at: Site) -> list[Any]:
+    """Broadcast the operands of a binary op where a dynamic dimension has run-time size 1.
+
+    Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
+    """
+    if not isinstance(at.ins.op, Elementwise) or len(values) != 2:
+        return values
+    a, b = values
+    if a.shape == b.shape or a.ndim != b.ndim or not all(map(is_bounded, at.operands)):
+        return values
+    one, other = (t.sizes for t in at.operands if isinstance(t, TensorType))
+    for m, n, x, y in zip(a.shape, b.shape, one, other, strict=True):
+        if m != n and (1 not in (m, n) or x is not None or y is not None):
+            return values
+    return list(np.broadcast_arrays(a, b))
+
+
+def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that reads from the memory; result sizes follow the operand's run-time sizes."""
+    op, result, whole = at.ins.op, at.result, at.operands[0]
+
+    def kernel(value: Any, *others: Any) -> Value:
+        found: Any = inner(memory_of(value, whole), *map(plain_value, others))
+        sizes = list(found.shape)
+        for k, (declared, d) in enumerate(
+            zip(result.sizes, _sources_of_sizes(op, result), strict=True)
+        ):
+            if declared is None and d is not None:
+                sizes[k] = min(sizes[k], value.shape[d])
+        return found if tuple(sizes) == found.shape else in_memory(found, sizes)
+
+    return kernel
+
+
+def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
+    """Operand dimension that each result dimension takes its size from; `None` if from none."""
+    if not isinstance(op, Gather | DynamicGather):
+        return list(range(result.rank))
+    gone = {*op.collapsed_slice_dims, *op.operand_batching_dims}
+    rank = len(op.offset_dims) + len(gone)
+    left = iter([d for d in range(rank) if d not in gone])
+    return [next(left) if k in op.offset_dims else None for k in range(result.rank)]
+
+
+def _slice(op: Slice, at: Site) -> Kernel:
+    """Kernel that slices the memory; dynamic result sizes count the run-time elements only."""
+    index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
+    declared, whole = at.result.sizes, at.operands[0]
+
+    def kernel(value: Any) -> Value:
+        found = memory_of(value, whole)[index]
+        sizes = [
+            len(range(*part.indices(have))) if size is None else size
+            for part, have, size in zip(index, value.shape, declared, strict=True)
+        ]
+        return found if tuple(sizes) == found.shape else in_memory(found, sizes)
+
+    return kernel
+
+
+def _update(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that clamps the start as if the update's whole memory were written."""
+    whole, part = at.operands[:2]
+
+    def kernel(value: Any, update: Any, *starts: Any) -> Value:
+        memory, patch = memory_of(value, whole), memory_of(update, part)
+        given = starts
+        if len(starts) == 1 and starts[0].ndim == 1:
+            given = tuple(starts[0])
+        place = window(memory.shape, patch.shape, given)
+        there = [w.start for w in place]
+        # Only the run-time elements of the update are written.
+        first = [slice(s, s + n) for s, n in zip(there, update.shape, strict=True)]
+        result = np.array(memory, dtype=memory.dtype)
+        result[tuple(first)] = np.asarray(update)
+        return in_memory(result, value.shape) if value.shape != memory.shape else result
+
+    return kernel
+
+
+def _scatter(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that scatters into the memory, also after the run-time elements."""
+    whole = at.operands[0]
+
+    def kernel(regions: Any, value: Any, *others: Any) -> Value:
+        memory: Any = inner(regions, memory_of(value, whole), *map(plain_value, others))
+        return memory if memory.shape == value.shape else in_memory(memory, value.shape)
+
+    return kernel
+
+
+@evaluates(SetDimensionSize)
+def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
+    """The first elements of the memory, up to the new size.
+
+    If the result's type is static, the result is the whole memory.
+    """
+    d, (whole, _) = op.dimension, at.operands
+    is_static, known = at.result.is_static, at.result.sizes[d]
+
+    def kernel(value: Any, given: Any) -> Value:
+        memory = memory_of(value, whole)
+        if is_static:
+            return memory  # type: ignore[no-any-return]
+        sizes = [*value.shape]
+        sizes[d] = int(given) if known is None else known
+        checked_sizes(sizes, at)
+        return in_memory(_long_enough(memory, sizes), sizes)
+
+    return kernel
+
+
+def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
+    """The memory, extended with zeros if the sizes exceed it; that needs a type without bounds."""
+    longer = tuple(map(max, memory.shape, sizes))
+    if longer == memory.shape:
+        return memory
+    result = np.zeros(longer, memory.dtype)
+    result[tuple(map(slice, memory.shape))] = memory
+    return result
+
+
+@implements("SliceToDynamic")
+def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
+    """Operands: an array, then the run-time size of each dimension."""
+    declared = at.result.sizes
+
+    def kernel(value: Any, *given: Any) -> Value:
+        sizes = [int(n) if s is None else s for n, s in zip(given, declared, strict=True)]
+        return in_memory(value, checked_sizes(sizes, at))
+
+    return kernel
+
+
+@implements("PadToStatic")
+def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
+    """Results: the whole memory, then the run-time size of each dimension."""
+    whole = at.operands[0]
+
+    def kernel(value: Any) -> Value:
+        sizes = [np.asarray(n, np.int32)[()] for n in value.shape]
+        return (memory_of(value, whole), *sizes)
+
+    return kernel
+
+
+# --------------------------------------------------------------------------------------------------
+# Custom calls for ops whose parameters are operands.
+#
+# JAX exports them where sizes are unknown, such as `stablehlo.dynamic_reduce_window`. Source:
+# StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces them by those ops.
+
+
+def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
+    """Kernel of `op` in place of the call, on its first `operands` operands."""
+    ins = at.ins
+    stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
+    return kernel(stand_in, at.world)
+
+
+@implements("stablehlo.dynamic_reduce_window")
+def _reduce_window(op: CustomCall, at: Site) -> Kernel:
+    """Operands: inputs, initial values, sizes, strides, base and window dilations, padding."""
+    number = len(at.results)
+
+    def windowed(sizes: Dims, strides: Dims, base: Dims, dilations: Dims, padding: Dims) -> Kernel:
+        if min((*sizes, *strides, *base, *dilations), default=1) < 1:
+            raise EvaluationError(
+                f"`{op.call_target_name}` has no window of sizes {sizes} and strides {strides}"
+            )
+        pairs = tuple(zip(padding[::2], padding[1::2], strict=True))
+        window = Window(sizes, strides, pairs, base, dilations, (False,) * len(sizes))
+        return _kernel_of(ReduceWindow(window), at, at.ins.type, 2 * number)
+
+    def call(regions: Any, *values: Any) -> Value:
+        given = [tuple(np.ravel(v).tolist()) for v in values[2 * number :]]
+        return windowed(*given)(regions, *values[: 2 * number])
+
+    return call
+
+
+@implements("stablehlo.dynamic_top_k")
+def _top_k(op: CustomCall, at: Site) -> Kernel:
+    """Operands: an array, and the number of elements k."""
+
+    def call(value: Any, k: Any) -> Value:
+        if not 0 <= int(k) <= value.shape[-1]:
+            raise EvaluationError(
+                f"the top {int(k)} are asked for, there are {value.shape[-1]} elements"
+            )
+        return _kernel_of(TopK(int(k)), at, at.ins.type, 1)(value)
+
+    return call
+
+
+@implements("stablehlo.dynamic_rng_bit_generator")
+def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
+    """Operands: the state, and the sizes of the result."""
+    algorithm = value_of([*op.settings, *at.ins.extras], "rng_algorithm") or "DEFAULT"
+    bits = at.results[-1]
+    assert isinstance(bits, TensorType)
+    result = Site(Instruction(at.ins.name, bits, op), at.world)
+
+    def call(state: Any, given: Any) -> Value:
+        sized = TensorType(bits.element, tuple(run_time_sizes(given, result)))
+        types = TupleType((*at.results[:-1], sized))
+        return _kernel_of(RngBitGenerator(algorithm), at, types, 1)(state)
+
+    return call

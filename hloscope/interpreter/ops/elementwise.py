@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.interpreter.numbers.complex import complex_function, lexicographic
+from hloscope.interpreter.numbers.conversions import conversion, reduced_precision
 from hloscope.interpreter.numbers.floats import float_function, total_order
 from hloscope.interpreter.numbers.integers import integer_function
-from hloscope.interpreter.numbers.rounding import conversion, reduced_precision
-from hloscope.interpreter.registry import Kernel, Site, Writing, evaluates
+from hloscope.interpreter.ops.shape import spread
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, Writing, adapts, evaluates
 from hloscope.interpreter.values import EvaluationError, byte_size, dtype_of
 from hloscope.ir import (
     ELEMENT_TYPES,
     ElementType,
+    Instruction,
     QuantizedType,
     TensorType,
+    TupleType,
     Type,
     UnrankedTensorType,
+    value_of,
 )
 from hloscope.ops import (
     ELEMENTWISE,
+    IMPLICIT_BROADCAST,
     Compare,
+    ConstantLike,
     Convert,
     Elementwise,
+    ImplicitBroadcast,
     ReducePrecision,
     StochasticConvert,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Elementwise ops: the element types of an op select one function of whole arrays.
+
 
 Function = Callable[..., Any]
 
@@ -257,3 +270,119 @@ def _stochastic(target: ElementType) -> Function:
         return into(whole + np.copysign(up.astype(np.float64), x))
 
     return kernel
+
+
+# --------------------------------------------------------------------------------------------------
+# Conversion of results whose declared float type is not the type the op computes in.
+#
+# HLO does not compare float precisions: an op computes in the precision of its operands, and the
+# result is converted to the declared type. Source: XLA `ShapeUtil::CompatibleIgnoringFpPrecision`,
+# `float_normalization.cc`.
+
+
+@adapts(Concern.PRECISIONS)
+def as_declared(maker: Maker, ins: Instruction) -> Maker:
+    """Return a maker whose kernels convert the result to the declared float type."""
+
+    def make(op: Any, at: Site) -> Kernel:
+        inner, leave = (
+            maker(op, Site(_in_computed_precision(at.ins), at.world)),
+            _to_declared(at.ins.type),
+        )
+        return lambda *values: leave(inner(*values))
+
+    return make
+
+
+def _in_computed_precision(ins: Instruction) -> Instruction:
+    """The instruction with its inferred float types, if it calls a body that computes in these."""
+    if not ins.calls:
+        return ins
+    try:
+        inferred = ins.op.infer(tuple([o.type for o in ins.operands]), ins.calls)
+    except VerifyError:
+        return ins
+    type_ = _with_floats_of(inferred, ins.type)
+    return Instruction(ins.name, type_, ins.op, ins.operands, ins.calls, ins.extras, span=ins.span)
+
+
+def _with_floats_of(inferred: Type, declared: Type) -> Type:
+    """The declared type with the float element types of the inferred one."""
+    match inferred, declared:
+        case TensorType(), TensorType():
+            is_float = inferred.element.kind == declared.element.kind == "float"
+            return replace(declared, element=inferred.element) if is_float else declared
+        case TupleType(), TupleType() if len(inferred.elements) == len(declared.elements):
+            return TupleType(tuple(map(_with_floats_of, inferred.elements, declared.elements)))
+        case _:
+            return declared
+
+
+def _to_declared(type_: Type) -> Callable[[Any], Any]:
+    """Function that converts a value to the declared float types."""
+    if isinstance(type_, TupleType):
+        parts = [_to_declared(part) for part in type_.elements]
+
+        def convert_all(values: Any) -> Any:
+            if len(values) != len(parts):  # the value of an asynchronous start, used by its end
+                return values
+            return tuple([f(v) for f, v in zip(parts, values, strict=True)])
+
+        return convert_all
+    if not isinstance(type_, TensorType) or type_.element.kind != "float":
+        return lambda value: value
+    target, dtype = type_.element, dtype_of(type_.element)
+
+    def leave(value: Any) -> Any:
+        source = None if value.dtype == dtype else _float_of(value.dtype)
+        return value if source is None else conversion(source, target)(value)
+
+    return leave
+
+
+@cache
+def _float_of(dtype: Any) -> ElementType | None:
+    """Float type with this dtype; `None` if the dtype is not a float's."""
+    # Cached, as each run of a converting kernel asks, with very few different types.
+    known = {dtype_of(e): e for e in ELEMENT_TYPES.values() if e.kind == "float"}
+    return known.get(dtype)
+
+
+# --------------------------------------------------------------------------------------------------
+# CHLO ops with implicit broadcasting, and constants shaped like an operand.
+#
+# Source: StableHLO `ChloOps.td`.
+
+
+@evaluates(*IMPLICIT_BROADCAST.values())
+def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
+    """Elementwise op on operands that are broadcast to a common shape first."""
+    cls = ELEMENTWISE[op.applies]
+    shared = [name for name in cls.__struct_fields__ if name in op.__struct_fields__]
+    applied = cls(**{name: getattr(op, name) for name in shared})
+    function = function_of(applied, [element_of(t) for t in at.operands], element_of(at.ins.type))
+    dims = op.broadcast_dimensions
+
+    def kernel(*operands: Any) -> Any:
+        if dims is not None and len(operands) == 2:
+            operands = _broadcast_smaller(op, *operands)
+        shape = np.broadcast_shapes(*[x.shape for x in operands])
+        return function(*[np.broadcast_to(x, shape) if x.shape != shape else x for x in operands])
+
+    return kernel
+
+
+def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
+    """Put the dimensions of the array of lower rank along those of the other."""
+    if a.ndim <= b.ndim:
+        return spread(np.asarray(a), op.places(a.ndim, b.ndim), b.ndim), b
+    return a, spread(np.asarray(b), op.places(b.ndim, a.ndim), a.ndim)
+
+
+@evaluates(ConstantLike, lifted=True)
+def _constant_like(op: ConstantLike, at: Site) -> Kernel:
+    number, element = value_of(op.settings, "value"), element_of(at.ins.type)
+    if not isinstance(number, int | float | complex):
+        raise UnsupportedError(f"`{op.name}` has a value that is not a number")
+    value = np.asarray(number).astype(dtype_of(element))[()]
+    return lambda x: np.full(x.shape, value) if x.ndim else value

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.interpreter.ops.folding import computing
+from hloscope.interpreter.ops.reduction import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, dtype_of
 from hloscope.ops import Cholesky, Fft, TriangularSolve

@@ -1,13 +1,8 @@
-"""Values divided among the devices of a mesh: Shardy's ops and custom calls.
-
-A manual computation runs as one process for each device of its mesh.  Each gets its part of the
-operands along the manual axes, and the parts of the results are joined.
-Source: Shardy's `manual_computation` and sharding attributes.
-"""
+"""Values divided among the devices of a mesh: Shardy's ops and custom calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -16,20 +11,27 @@ import numpy as np
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
-from hloscope.interpreter.ops.mesh_axes import check_axes, defined_mesh, meshes
 from hloscope.interpreter.parallel import Process, run_grid
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import PROCESS, World
-from hloscope.ir import TupleType, frontend_attributes
+from hloscope.interpreter.values import PROCESS, Array, EvaluationError, Value, World
+from hloscope.ir import Dims, TupleType, frontend_attributes, value_of
 from hloscope.ops import (
+    MOST_DEVICES,
     AxisRef,
     CustomCall,
     ManualComputation,
     Mesh,
+    MeshGroups,
     NamedSharding,
     ShardingConstraint,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Values divided among the devices of a mesh: Shardy's ops and custom calls.
+#
+# A manual computation runs as one process for each device of its mesh.  Each gets its part of the
+# operands along the manual axes, and the parts of the results are joined. Source: Shardy's
+# `manual_computation` and sharding attributes.
 
 
 class Division(NamedTuple):
@@ -256,3 +258,65 @@ def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Proces
             f"custom call `{op.call_target_name}` needs {len(mesh.devices)} partitions"
         )
     return process
+
+
+# --------------------------------------------------------------------------------------------------
+# Device meshes that a program defines, and groups along their axes.
+#
+# Source: StableHLO's `ReplicaGroupMeshAxesAttr`; Shardy's meshes.
+
+
+def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
+    """Return the meshes that attributes of a module define, by name."""
+    given = list(attributes)
+    said = [value_of([pair], "sdy.mesh") for pair in given]
+    said.append(frontend_attributes(given).get("xla.sdy.meshes"))
+    return {name: mesh for each in said if isinstance(each, Mapping) for name, mesh in each.items()}
+
+
+def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
+    """Return the mesh, or the mesh of that name.
+
+    Raises:
+        EvaluationError: The name is not defined, or devices and axis sizes do not match.
+    """
+    if isinstance(given, str):
+        if given not in known:
+            raise EvaluationError(f"there is no mesh @{given}")
+        given = known[given]
+    count = prod(size for _, size in given.axes)
+    ids = given.device_ids
+    wrong = isinstance(ids, tuple) and (len(ids) != count or len(set(ids)) != count)
+    if wrong or not 0 < count <= MOST_DEVICES or any(size < 1 for _, size in given.axes):
+        raise EvaluationError(f"a mesh of {count} devices cannot be right")
+    return given
+
+
+def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
+    """Check that the mesh has these axes, or parts of axes.
+
+    Raises:
+        EvaluationError: An axis or part does not exist.
+    """
+    sizes = dict(mesh.axes)
+    for axis in axes:
+        if axis.name not in sizes:
+            known = ", ".join(sizes) or "none"
+            raise EvaluationError(f"the mesh has no axis `{axis.name}`; its axes are {known}")
+        part = axis.before * mesh.size(axis)
+        if axis.size is not None and (part < 1 or sizes[axis.name] % part):
+            raise EvaluationError(
+                f"axis `{axis.name}` of size {sizes[axis.name]} has no part"
+                f" ({axis.before}){axis.size}"
+            )
+
+
+def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
+    """Return the groups of `#stablehlo.replica_group_mesh_axes<mesh = …, axes = […]>`.
+
+    Raises:
+        EvaluationError: The mesh or one of its axes does not exist.
+    """
+    mesh = defined_mesh(groups.mesh, meshes(world.attributes))
+    check_axes(mesh, groups.axes)
+    return mesh.groups(groups.axes)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.numbers.rounding import promoted
-from hloscope.interpreter.ops.folding import (
+from hloscope.interpreter.numbers.conversions import promoted
+from hloscope.interpreter.ops.reduction import (
     MONOIDS,
     Arrays,
     Lifted,

@@ -16,15 +16,7 @@ from hloscope.affine import Expr, Interval, Range, mod
 from hloscope.indexing import IndexingMap, Variable, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice, written_by
-from hloscope.memory.kernel import (
-    THREAD,
-    Kernel,
-    Launch,
-    Reading,
-    Stores,
-    loop_variable,
-    split,
-)
+from hloscope.memory.kernel import THREAD, Kernel, Launch, Reading, Stores, loop_variable, split
 from hloscope.memory.storage import array_of, element_count, index_in
 from hloscope.ops import Parameter, Scatter
 

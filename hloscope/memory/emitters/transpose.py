@@ -14,9 +14,8 @@ from msgspec import Struct
 from hloscope.affine import Const, Expr
 from hloscope.indexing import IndexingMap
 from hloscope.ir import TensorType
-from hloscope.memory.choice import Choice, in_memory_of
+from hloscope.memory.choice import Choice, in_memory_of, is_tiled_transpose
 from hloscope.memory.fused import behind_tuples
-from hloscope.memory.heroes import is_tiled_transpose
 from hloscope.memory.kernel import (
     THREAD,
     Kernel,
@@ -28,8 +27,7 @@ from hloscope.memory.kernel import (
     loop_variable,
     split,
 )
-from hloscope.memory.storage import index_in
-from hloscope.memory.transposes import PackedTile, TransposeShape
+from hloscope.memory.storage import PackedTile, TransposeShape, index_in
 
 BASE: Final = 32
 """Side of a tile without vectors."""

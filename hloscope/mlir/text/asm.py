@@ -13,8 +13,7 @@ from msgspec import Struct, field
 
 from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import Attribute, SymbolAttr
-from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.ir import Attribute, Block, Operation, Region, SymbolAttr, Value
 from hloscope.mlir.locations import Location
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from hloscope.ir import FORMATS, ElementType, Type, format_float
-from hloscope.mlir.attributes import (
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
     BoolAttr,

@@ -12,9 +12,9 @@ from math import prod
 from typing import Final
 
 from hloscope.ir import ElementType, TensorType, VectorType
-from hloscope.lazy import pattern
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.types import I1, INDEX, element_text, type_text
+from hloscope.support.lazy import pattern
 
 _BRACKETS: Final = str.maketrans("", "", "0123456789eE.+- \t\r\n")
 _INTEGERS: Final = pattern(r"[\[\s]*+-?\d++[\]\s]*+(?:,[\[\s]*+-?\d++[\]\s]*+)*+")

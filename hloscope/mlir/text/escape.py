@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 _PLAIN: Final = pattern(r"[ !#-\[\]-~]*")
 _BARE: Final = pattern(r"[A-Za-z_][A-Za-z0-9_$.]*")

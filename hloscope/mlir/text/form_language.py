@@ -24,17 +24,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hloscope.ir import Type
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import (
+from hloscope.mlir.ir import (
     Attribute,
     DenseArrayAttr,
     EnumAttr,
     FloatAttr,
     IntegerAttr,
+    Operation,
     StructAttr,
 )
-from hloscope.mlir.ir import Operation
 from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
+from hloscope.support.lazy import pattern
 
 
 class Reading(Struct):

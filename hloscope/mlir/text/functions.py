@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import (
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
+    Block,
     DictAttr,
+    Region,
     StringAttr,
     SymbolAttr,
     TypeAttr,
 )
-from hloscope.mlir.ir import Block, Region
 from hloscope.mlir.text.asm import Argument, AsmParser, Read, State, Use
 
 _EMPTY: Final = DictAttr(())

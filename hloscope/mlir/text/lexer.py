@@ -6,9 +6,9 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.lazy import pattern
 from hloscope.mlir.text.sniff import BLANK
-from hloscope.source import Source, Span
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source, Span
 
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"

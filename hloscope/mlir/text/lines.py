@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.lazy import pattern
-from hloscope.locks import shared_lock
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN
+from hloscope.support.lazy import pattern
+from hloscope.support.system import shared_lock
 
 NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from hloscope.lazy import pattern
-from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.text.printer_functions import SUGGESTIONS
+from hloscope.support.lazy import pattern
 
 _NAME: Final = pattern(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _ODD: Final = pattern(r"[^A-Za-z0-9$._-]")

@@ -14,15 +14,14 @@ from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.ir import Type
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_long_numbers
-from hloscope.mlir.attributes import Attribute
-from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import Block, Operation, Region, SourceModule
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import Attribute, Block, Operation, Region, SourceModule
 from hloscope.mlir.text.lexer import NAME, STRING, TextError
 from hloscope.mlir.text.parser_lines import LineParser
 from hloscope.mlir.text.parser_ops import OperationParser
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import refuse_long_numbers
+from hloscope.support.source import Source
 
 MOST_ERRORS: Final = 100
 """Maximum number of errors, after which parsing stops."""

@@ -11,27 +11,27 @@ from typing import Final, NoReturn, cast
 
 from hloscope.errors import ParseError
 from hloscope.ir import TensorType, Type, VectorType
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_ALIASED, MOST_NESTING
-from hloscope.mlir.attributes import (
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
     BoolAttr,
     DictAttr,
+    ResourceTable,
     StringAttr,
     SymbolAttr,
     TypeAttr,
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.locations import LazyLoc, LocationTable, check_location, location_names
-from hloscope.mlir.resources import ResourceTable
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_elements import ElementParser
 from hloscope.mlir.types import type_text
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_ALIASED, MOST_NESTING
+from hloscope.support.source import Source
 
 UNIT: Final = UnitAttr()
 TRUE: Final = BoolAttr(True)

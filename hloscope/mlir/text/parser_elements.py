@@ -8,19 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.ir import FORMATS, ElementType, TensorType, Type, VectorType, encode
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import (
-    Attribute,
-    BoolAttr,
-    DenseArrayAttr,
-    DenseAttr,
-    FloatAttr,
-    IntegerAttr,
-)
+from hloscope.mlir.ir import Attribute, BoolAttr, DenseArrayAttr, DenseAttr, FloatAttr, IntegerAttr
 from hloscope.mlir.text.dense import LiteralError, check_brackets, check_dense, limits
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_types import TypeParser
 from hloscope.mlir.types import F64, I1, I64, type_text
+from hloscope.support.lazy import pattern
 
 _COMMENT: Final = pattern(rf"({STRING})|//[^\n]*")
 _IN_DENSE: Final = pattern(rf"{STRING}|//[^\n]*|[<>]|\Z")

@@ -6,16 +6,16 @@ import re
 from typing import Final
 
 from hloscope.ir import Type
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr, SymbolAttr
-from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import Attribute, DictAttr, StringAttr, SymbolAttr
 from hloscope.mlir.text.asm import Argument, State, Use
 from hloscope.mlir.text.functions import CORE_OPS
 from hloscope.mlir.text.lexer import NAME
 from hloscope.mlir.text.parser_attributes import TOLD
 from hloscope.mlir.text.parser_types import KNOWN_TYPES, PLAIN_TYPE
 from hloscope.mlir.text.parser_values import ValueParser
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source
 
 _LISTED: Final = pattern(rf" ?%({NAME}): ({PLAIN_TYPE}),(?= %)", re.ASCII)
 _RESULT: Final = pattern(rf" ?({PLAIN_TYPE})(?: {TOLD})?,(?= \S)", re.ASCII)

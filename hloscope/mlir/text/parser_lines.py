@@ -14,10 +14,8 @@ from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from hloscope.ir import Type
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import Attribute
-from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import Attribute, Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.text.lines import (
     HOLE,
@@ -32,7 +30,8 @@ from hloscope.mlir.text.lines import (
 )
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.mlir.text.parser_types import KNOWN_TYPES
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source
 
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII

@@ -13,10 +13,18 @@ from typing import Final, NoReturn
 
 from hloscope.errors import did_you_mean
 from hloscope.ir import FunctionType, Type
-from hloscope.lazy import pattern
-from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr
-from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import KEPT_TEXT, NO_ATTRIBUTES, Block, Operation, Region, Value
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import (
+    KEPT_TEXT,
+    NO_ATTRIBUTES,
+    Attribute,
+    Block,
+    DictAttr,
+    Operation,
+    Region,
+    StringAttr,
+    Value,
+)
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.asm import Argument, State
 from hloscope.mlir.text.attribute_text import attribute_text
@@ -24,7 +32,8 @@ from hloscope.mlir.text.fresh_stack import FreshStack
 from hloscope.mlir.text.functions import CORE
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_forms import FormParser
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source
 
 NAME_SCOPES: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions cannot use values from outside."""

@@ -16,14 +16,14 @@ from hloscope.ir import (
     UnrankedTensorType,
     VectorType,
 )
-from hloscope.lazy import pattern
-from hloscope.limits import MOST_NESTING
-from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.text.lexer import STRING, Lexer
 from hloscope.mlir.text.sniff import BLANK
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.limits import MOST_NESTING
+from hloscope.support.source import Source
 
 PLAIN_TYPE: Final = r'(?:tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b)'
 _PLAIN: Final = pattern(PLAIN_TYPE, re.ASCII)

@@ -10,14 +10,14 @@ from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import Type
-from hloscope.lazy import pattern
-from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.text.asm import Use
 from hloscope.mlir.text.lexer import NAME, TextError
 from hloscope.mlir.text.parser_attributes import AttributeParser
 from hloscope.mlir.types import type_text
-from hloscope.source import Source, Span
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source, Span
 
 _LISTED: Final = pattern(rf" ?%({NAME})(?:#(\d{{1,9}}))?,(?= %)", re.ASCII)
 

@@ -9,9 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
-from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr, VerbatimAttr
-from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import KEPT_TEXT, Block, Operation, Region, SourceModule, Value, likeness
+from hloscope.mlir.definitions import Dialects
+from hloscope.mlir.ir import (
+    KEPT_TEXT,
+    Attribute,
+    Block,
+    DictAttr,
+    Operation,
+    Region,
+    SourceModule,
+    StringAttr,
+    Value,
+    VerbatimAttr,
+    likeness,
+)
 from hloscope.mlir.text.asm import UnfitError, Write
 from hloscope.mlir.text.attribute_text import entry, write
 from hloscope.mlir.text.escape import quoted, symbol

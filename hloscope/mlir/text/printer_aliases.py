@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from hloscope.lazy import pattern
 from hloscope.mlir.locations import (
     CallSiteLoc,
     FileLoc,
@@ -23,6 +22,7 @@ from hloscope.mlir.locations import (
     resolve_location,
 )
 from hloscope.mlir.text.escape import quoted
+from hloscope.support.lazy import pattern
 
 _MARK: Final = pattern("\ud800(\\d+)\ud801")
 """Marks are between characters that text from files cannot have."""

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import (
+from hloscope.mlir.definitions import Suggestion
+from hloscope.mlir.ir import (
     ArrayAttr,
     Attribute,
     DictAttr,
+    Operation,
     StringAttr,
     SymbolAttr,
     TypeAttr,
+    Value,
 )
-from hloscope.mlir.dialects import Suggestion
-from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.text.asm import AsmPrinter, UnfitError, Write
 
 INSIDE: Final = {"builtin.module": "builtin", "func.func": "func"}

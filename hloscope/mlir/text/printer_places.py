@@ -9,10 +9,10 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from hloscope.lazy import pattern
 from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.locations import UNKNOWN, FileLoc, Location, resolve_location
-from hloscope.source import Source
+from hloscope.support.lazy import pattern
+from hloscope.support.source import Source
 
 _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 

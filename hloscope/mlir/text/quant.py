@@ -6,7 +6,6 @@ import re
 from typing import Final
 
 from hloscope.ir import FORMATS, DialectType, ElementType, Type, decode
-from hloscope.lazy import pattern
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.types import (
     ELEMENTS,
@@ -17,6 +16,7 @@ from hloscope.mlir.types import (
     quantized,
     storage_range,
 )
+from hloscope.support.lazy import pattern
 
 _WIDEST: Final = 32
 _MOST: Final = (1 << 31) - 1

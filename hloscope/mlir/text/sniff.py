@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.lazy import pattern
+from hloscope.support.lazy import pattern
 
 BLANK: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _MLIR: Final = pattern(

@@ -1,9 +1,4 @@
-"""Dimension variables of programs that `jax.export` wrote: names, and sizes that use them.
-
-Shape assertions contain the sizes of arguments as text: `args[0].shape = (b, 2*h, 3)`.
-
-Source: JAX `export/shape_poly.py`.
-"""
+"""Dimension variables of programs that `jax.export` wrote, and assertions about sizes."""
 
 from __future__ import annotations
 
@@ -14,11 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, did_you_mean
-from hloscope.ir import ElementType, TensorType, Type
-from hloscope.lazy import pattern
+from hloscope.ir import ELEMENT_TYPES, ElementType, TensorType, Type
 from hloscope.mlir import ArrayAttr, DictAttr, IntegerAttr, Operation, StringAttr, Value
-from hloscope.passes.dynamism.assertions import is_assertion
-from hloscope.passes.dynamism.values import sized
+from hloscope.passes.dynamism.values import integer, sized
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# Dimension variables of programs that `jax.export` wrote: names, and sizes that use them.
+#
+# Shape assertions contain the sizes of arguments as text: `args[0].shape = (b, 2*h, 3)`.
+#
+# Source: JAX `export/shape_poly.py`.
 
 
 class DimensionError(HloscopeError):
@@ -291,3 +293,224 @@ def arguments_of(tree: Operation) -> Sequence[Value]:
 
 def _functions(tree: Operation) -> list[Operation]:
     return [op for op in tree.inside if op.name == "func.func"]
+
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-check-shape-assertions`: checks assertions about sizes, and erases them.
+#
+# Source: StableHLO `StablehloCheckShapeAssertions.cpp`.
+
+
+TARGET: Final = "shape_assertion"
+_ALLOWED: Final = frozenset(
+    ["api_version", "backend_config", "call_target_name", "error_message", "has_side_effect"]
+)
+_MOST_INPUTS: Final = 32
+_INPUTS: Final = (ELEMENT_TYPES["s32"], ELEMENT_TYPES["s64"])
+_INDEX: Final = pattern(r"\{([^,:}]*)")
+
+
+def is_assertion(op: Operation) -> bool:
+    """Is the op a custom call that asserts a condition on sizes?"""
+    if op.name != "stablehlo.custom_call":
+        return False
+    target = op.get("call_target_name")
+    return isinstance(target, StringAttr) and target.value == TARGET.encode()
+
+
+def _problem(op: Operation) -> str:
+    """Return the violated constraint of an assertion's form; empty if it is well-formed."""
+    if not 1 <= len(op.operands) <= _MOST_INPUTS + 1:
+        return f"expects 1 <= size(operands) <= {_MOST_INPUTS + 1}"
+    if op.results:
+        return "expects size(results) = 0"
+    for name in sorted({*op.properties, *op.attributes}):
+        if name not in _ALLOWED and not _is_default(op, name):
+            return f'"{name}" is not a supported attribute'
+    config = op.get("backend_config")
+    if config not in (None, StringAttr(b""), DictAttr(())):
+        return "expects an empty backend_config"
+    if not _is_scalar(op.operands[0], (ELEMENT_TYPES["pred"],)):
+        return "expects assert_what (operand #0) to be a constant of type tensor<i1>"
+    for number, value in enumerate(op.operands[1:], 1):
+        if not _is_scalar(value, _INPUTS):
+            return (
+                f"expects error_message_input (operand #{number}) to be a constant of type"
+                " tensor<i32> or tensor<i64>"
+            )
+    message = op.get("error_message")
+    if not isinstance(message, StringAttr):
+        return "expects an error_message attribute"
+    return _wrong_specifier(message.text, len(op.operands) - 1)
+
+
+def _is_default(op: Operation, name: str) -> bool:
+    """Is it the empty `called_computations`, which every custom call may have?"""
+    return name == "called_computations" and getattr(op.get(name), "elements", None) == ()
+
+
+def _is_scalar(value: Value, elements: Sequence[object]) -> bool:
+    type = value.type
+    return isinstance(type, TensorType) and type.rank == 0 and type.element in elements
+
+
+def _wrong_specifier(message: str, count: int) -> str:
+    for found in _INDEX.finditer(message):
+        text = found[1]
+        if re.fullmatch(r"[-+]?\d+", text) and not 0 <= int(text[:20]) < count:
+            return (
+                "expects error_message to contain format specifiers with error_message_input"
+                f" index less than {count}. Found specifier {{{text}}}"
+            )
+    return ""
+
+
+def check_assertion(run: Run, op: Operation) -> None:
+    """Erase an assertion that holds; report an error for any other."""
+    problem = _problem(op)
+    if not problem:
+        condition = integer(op.operands[0])
+        if condition is None:
+            problem = "expects static assert_what (operand #0)"
+        elif condition:
+            run.rewriter.erase(op)
+            return
+        else:
+            problem = _failure_message(op)
+    run.plain_error(op, problem)
+
+
+def _failure_message(op: Operation) -> str:
+    """Return the message of an assertion that does not hold."""
+    inputs: list[int] = []
+    for number, value in enumerate(op.operands[1:], 1):
+        found = integer(value)
+        if found is None:
+            return f"expects static error_message_input (operand #{number})"
+        inputs.append(found)
+    message = op.get("error_message")
+    assert isinstance(message, StringAttr)
+    return formatted(message.text, inputs) if inputs else message.text
+
+
+def check_assertions(run: Run) -> None:
+    """Check all assertions, or erase them unchecked if the option is off."""
+    for function in run.functions():
+        for op in run.rewriter.walk(function):
+            if is_assertion(op):
+                if run.options["enable-shape-assertions"]:
+                    check_assertion(run, op)
+                elif not run.rewriter.is_used(op):
+                    run.rewriter.erase(op)
+
+
+CHECK_SHAPE_ASSERTIONS: Final = Pass(
+    "stablehlo-check-shape-assertions",
+    check_assertions,
+    "Checks assertions about sizes, and erases them.",
+    {
+        "enable-shape-assertions": Option(
+            default=True, help="Check the assertions; otherwise they are erased unchecked."
+        )
+    },
+    on_functions=True,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Message templates with numbers, in the format of LLVM's `formatv`.
+#
+# Source: LLVM's `FormatVariadic.cpp`, `FormatProviders.h`.
+
+
+_MOST_WIDTH: Final = 1 << 16
+_SPECIFIER: Final = pattern(r"\s*(\d*)\s*(?:,\s*(.??[-=+])??(\d+)\s*)?(?::(.*))?", re.DOTALL)
+_UNTERMINATED: Final = "Unterminated brace sequence. Escape with {{ for a literal brace."
+
+
+class _Piece(NamedTuple):
+    """Literal text, or the content of a pair of braces."""
+
+    text: str
+    is_specifier: bool
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Split a template into literal text and specifiers; `{{` is a literal brace."""
+    while text:
+        if not text.startswith("{"):
+            plain, brace, rest = text.partition("{")
+            yield _Piece(plain, is_specifier=False)
+            text = brace + rest
+            continue
+        count = len(text) - len(text.lstrip("{"))
+        if count > 1:
+            yield _Piece("{" * (count // 2), is_specifier=False)
+            text = text[count // 2 * 2 :]
+            continue
+        close, again = text.find("}"), text.find("{", 1)
+        if close < 0:
+            yield _Piece(_UNTERMINATED, is_specifier=False)
+            return
+        if 0 < again < close:  # an opening brace without a closing one is literal text
+            yield _Piece(text[:again], is_specifier=False)
+            text = text[again:]
+            continue
+        yield _Piece(text[1:close], is_specifier=True)
+        text = text[close + 1 :]
+
+
+def formatted(template: str, numbers: Sequence[int]) -> str:
+    """Replace `{0}`, `{1,8}`, `{0:x}` in a template by numbers; a missing number is -1.
+
+    >>> formatted("{0} and {1,4} of {} {{", [7, -2])
+    '7 and   -2 of 7 {'
+    """
+    automatic = 0
+    parts: list[str] = []
+    for text, is_specifier in _pieces(template):
+        if not is_specifier:
+            parts.append(text)
+            continue
+        found = _SPECIFIER.fullmatch(text)
+        if found is None:
+            continue
+        index, where, width, style = found.groups()
+        if index:
+            number = int(index[:9])
+        else:
+            number, automatic = automatic, automatic + 1
+        value = numbers[number] if number < len(numbers) else -1
+        parts.append(_padded(_number(value, (style or "").strip()), where or "", width))
+    return "".join(parts)
+
+
+def _padded(text: str, where: str, width: str | None) -> str:
+    size = min(int(width[:9]), _MOST_WIDTH) if width else 0
+    fill, alignment = (where[0], where[1]) if len(where) == 2 else (" ", where)
+    missing = max(size - len(text), 0)
+    if alignment == "-":
+        return text + fill * missing
+    if alignment == "=":
+        return fill * (missing // 2) + text + fill * (missing - missing // 2)
+    return fill * missing + text
+
+
+_STYLE: Final = pattern(r"(?:([xX])([-+]?)|([NnDd]?))(\d*)")
+
+
+def _number(value: int, style: str) -> str:
+    found = _STYLE.fullmatch(style)
+    if found is None:
+        return str(value)
+    kind, prefix, decimal, digits = found.groups()
+    least = min(int(digits[:9] or 0), _MOST_WIDTH)
+    if kind is None:
+        sign, magnitude = "-" * (value < 0), abs(value)
+        text = f"{magnitude:,}" if decimal in ("N", "n") and decimal else str(magnitude)
+        return sign + text.rjust(least, "0") if decimal not in ("N", "n") else sign + text
+    text = f"{value & (1 << 64) - 1:x}"
+    text = text.upper() if kind == "X" else text
+    if prefix == "-":
+        return text.rjust(least, "0")
+    return "0x" + text.rjust(least, "0")

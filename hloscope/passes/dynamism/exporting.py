@@ -1,22 +1,52 @@
-"""Passes that XLA runs on a program that `jax.export` wrote with symbolic sizes.
-
-Source: XLA `pjrt/mlir_to_hlo.cc`, `python/refine_polymorphic_shapes.cc`,
-`stablehlo_ext/transforms/ChloRecomposeOps.cpp`.
-"""
+"""Passes that XLA runs on a program that `jax.export` wrote with symbolic sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from hloscope.ir import TensorType, TupleType, Type, UnrankedTensorType
-from hloscope.mlir import ArrayAttr, DictAttr, Operation, StringAttr, UnitAttr
-from hloscope.passes.dynamism.assertions import is_assertion
-from hloscope.passes.dynamism.canonicalize import canonicalize
-from hloscope.passes.dynamism.extension import CANONICALIZE, REFINE, SIZE_READERS
-from hloscope.passes.dynamism.refining import refine
-from hloscope.passes.dynamism.values import READY_MARK, flattened
+from hloscope.errors import HloscopeError
+from hloscope.ir import Dims, TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir import (
+    I64,
+    ArrayAttr,
+    Attribute,
+    Block,
+    BoolAttr,
+    DictAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    StringAttr,
+    SymbolAttr,
+    UnitAttr,
+    Value,
+)
+from hloscope.passes.dynamism.dimensions import is_assertion
+from hloscope.passes.dynamism.refining import UNKNOWN_SIZE, WRAPPER, refine
+from hloscope.passes.dynamism.shapes import canonicalize
+from hloscope.passes.dynamism.values import (
+    READY_MARK,
+    Sizes,
+    flattened,
+    i64_array,
+    i64_tensor,
+    integer,
+    ints,
+    refine_results,
+    refine_shapes,
+)
+from hloscope.passes.folding import fold_integers
 from hloscope.passes.framework import Pass, Run
+from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.stablehlo import clone, made
+
+# --------------------------------------------------------------------------------------------------
+# Passes that XLA runs on a program that `jax.export` wrote with symbolic sizes.
+#
+# Source: XLA `pjrt/mlir_to_hlo.cc`, `python/refine_polymorphic_shapes.cc`,
+# `stablehlo_ext/transforms/ChloRecomposeOps.cpp`.
+
 
 # --------------------------------------------------------------------------------- chlo-recompose
 
@@ -155,3 +185,284 @@ VALIDATE: Final = Pass(
     validate,
     "Fails if a size is unknown, or an assertion about sizes remains.",
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# XLA's custom calls for dynamic ops that StableHLO does not have.
+#
+# Source: XLA `stablehlo_ext/IR/stablehlo_ops.cpp`, `transforms/StablehloRefineShapes.cpp`,
+# `transforms/StablehloCanonicalizeDynamism.cpp`.
+
+
+_CALL: Final = "stablehlo.custom_call"
+_REDUCE_WINDOW: Final = "stablehlo.dynamic_reduce_window"
+_RANDOM: Final = "stablehlo.dynamic_rng_bit_generator"
+_TOP_K: Final = "stablehlo.dynamic_top_k"
+_APPROX_TOP_K: Final = "stablehlo.dynamic_approx_top_k"
+
+REFINE: Final = Patterns()
+"""Patterns of `refine-shapes`."""
+CANONICALIZE: Final = Patterns()
+"""Patterns of `canonicalize-dynamism`."""
+
+
+def _is(op: Operation, target: str, *more: str) -> bool:
+    """Is it a call of `target` with only default attributes and those named in `more`?"""
+    if op.get("call_target_name") != StringAttr(target.encode()):
+        return False
+    if op.get("backend_config") not in (None, StringAttr(b""), DictAttr(())):
+        return False
+    if op.get("has_side_effect") not in (None, BoolAttr(False)):
+        return False
+    allowed = {"api_version", "backend_config", "call_target_name", "has_side_effect", *more}
+    given = {*op.properties, *op.attributes} - allowed
+    return all(op.get(name) == ArrayAttr(()) for name in given)
+
+
+def _callee(op: Operation) -> str:
+    """Return the only function that a custom call names; empty if not exactly one."""
+    given = op.get("called_computations")
+    if isinstance(given, ArrayAttr) and len(given.elements) == 1:
+        symbol = given.elements[0]
+        if isinstance(symbol, SymbolAttr) and not symbol.nested:
+            return symbol.root
+    return ""
+
+
+@REFINE.on(_CALL)
+def unwrap(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace a wrapper whose argument still has unknown sizes by the argument.
+
+    Upstream refuses unknown sizes: it refines arguments to known sizes only.
+    """
+    if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
+        return False
+    if UNKNOWN_SIZE not in (ints(op.operands[1]) or ()) or len(op.results) != 1:
+        return False
+    operand, result = op.operands[0], op.results[0]
+    refine_results(rewriter, op, [operand.type])
+    if operand.type != result.type or not rewriter.is_used(op):
+        return False
+    rewriter.replace_uses(result, operand)
+    return True
+
+
+SIZE_READERS: Final = frozenset(
+    ["shape.dim", "shape.shape_of", "tensor.cast", "tensor.dim", "tensor.extract", "tensor.rank"]
+)
+"""Ops of other dialects that read tensors of any type, most of them for their sizes."""
+
+
+@REFINE.on("tensor.cast")
+def refine_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """Give a cast the sizes of its operand.  Upstream supports only StableHLO ops here."""
+    return refine_results(rewriter, op, [op.operands[0].type])
+
+
+@REFINE.on("shape.shape_of")
+def known_shape(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by a constant if all sizes are known."""
+    type = op.operands[0].type
+    if not isinstance(type, TensorType) or not type.is_static or not type.rank:
+        return False
+    return fold_integers(rewriter, op, type.shape)
+
+
+# --------------------------------------------------------------------------------- reduce_window
+
+
+class _Windows(NamedTuple):
+    """Operands and static attributes of a dynamic `reduce_window` with constant numbers."""
+
+    operands: tuple[Value, ...]
+    properties: dict[str, Attribute]
+
+
+_VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+
+
+def _windows(op: Operation) -> _Windows | None:
+    """Return the static form of a dynamic `reduce_window`; `None` unless all is constant."""
+    count = len(op.results)
+    if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
+        return None
+    if not count or len(op.operands) != 2 * count + 5:
+        return None
+    values, numbers = op.operands[: 2 * count], op.operands[2 * count :]
+    found = [ints(value) for value in numbers]
+    rank = getattr(values[0].type, "rank", -1)
+    vectors, padding = [v for v in found[:4] if v is not None], found[4]
+    if len(vectors) < 4 or padding is None or len(padding) != 2 * rank:
+        return None
+    if any(len(vector) != rank for vector in vectors):
+        return None
+    properties: dict[str, Attribute] = {
+        name: i64_array(vector) for name, vector in zip(_VECTORS, vectors, strict=True)
+    }
+    properties["padding"] = i64_tensor(padding, (rank, 2))
+    return _Windows(values, properties)
+
+
+@REFINE.on(_CALL)
+def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
+    """Refine to the sizes of a `reduce_window` with these constants."""
+    found = _windows(op)
+    if found is None:
+        return False
+    try:
+        draft = made("stablehlo.reduce_window", found.operands, found.properties)
+    except HloscopeError:
+        return False
+    return refine_shapes(rewriter, op, [_sizes(value) for value in draft.results])
+
+
+def _sizes(value: Value) -> Sizes:
+    return value.type.sizes if isinstance(value.type, TensorType) else ()
+
+
+@CANONICALIZE.on(_CALL)
+def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by `reduce_window`, with the function's body as its region."""
+    found = _windows(op)
+    function = None if found is None else _function(rewriter, _callee(op))
+    if found is None or function is None:
+        return False
+    body = _region_of(function)
+    if body is None or len(body.block.arguments) != len(found.operands):
+        return False
+    new = rewriter.create(
+        "stablehlo.reduce_window",
+        found.operands,
+        found.properties,
+        regions=(body,),
+        types=[value.type for value in op.results],
+        before=op,
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _function(rewriter: Rewriter, name: str) -> Operation | None:
+    for op in rewriter.module.inside:
+        if op.name == "func.func" and op.get("sym_name") == StringAttr(name.encode()):
+            return op
+    return None
+
+
+def _region_of(function: Operation) -> Region | None:
+    """Return a copy of a function's body as the region of an op; `None` if it has many blocks."""
+    if len(function.regions) != 1 or len(function.regions[0].blocks) != 1:
+        return None
+    region = clone(function, {}).regions[0]
+    *inside, last = region.block.operations
+    end = Operation("stablehlo.return", last.operands, location=last.location)
+    end.source, end.start, end.end = last.source, last.start, last.end
+    block = Block(region.block.arguments, (*inside, end))
+    for argument in block.arguments:
+        argument.owner = block
+    return Region((block,))
+
+
+# ---------------------------------------------------------------------------------- random, top_k
+
+
+def _random_sizes(op: Operation) -> Dims | None:
+    if not _is(op, _RANDOM, "rng_algorithm"):
+        return None
+    if len(op.operands) != 2 or len(op.results) != 2 or op.get("rng_algorithm") is None:
+        return None
+    return ints(op.operands[1])
+
+
+@REFINE.on(_CALL)
+def refine_random(rewriter: Rewriter, op: Operation) -> bool:
+    """Refine to the state's sizes and the sizes in the operand."""
+    sizes = _random_sizes(op)
+    if sizes is None:
+        return False
+    return refine_shapes(rewriter, op, [_sizes(op.operands[0]), sizes])
+
+
+@CANONICALIZE.on(_CALL)
+def static_random(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by `rng_bit_generator`."""
+    algorithm = op.get("rng_algorithm")
+    if algorithm is None or _random_sizes(op) is None:
+        return False
+    given = {"rng_algorithm": algorithm}
+    return _replace_by(rewriter, op, "stablehlo.rng_bit_generator", op.operands[:1], given)
+
+
+def _top_k(op: Operation) -> int | None:
+    if not _is(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
+        return None
+    return integer(op.operands[1])
+
+
+@REFINE.on(_CALL)
+def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """Refine to the sizes of the operand, with `k` as the last."""
+    k = _top_k(op)
+    if k is None or not isinstance(op.operands[0].type, TensorType):
+        return False
+    sizes = (*_sizes(op.operands[0])[:-1], k)
+    return refine_shapes(rewriter, op, [sizes, sizes])
+
+
+@CANONICALIZE.on(_CALL)
+def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by `chlo.top_k`, unless `k` exceeds the last size."""
+    k = _top_k(op)
+    sizes = _sizes(op.operands[0]) if k is not None else ()
+    if k is None or not sizes or (sizes[-1] is not None and k > sizes[-1]) or k < 0:
+        return False
+    return _replace_by(rewriter, op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
+
+
+@CANONICALIZE.on(_CALL)
+def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by `ApproxTopK` with `k` in its configuration."""
+    config = op.get("mhlo.backend_config")
+    more = ("called_computations", "mhlo.backend_config")
+    if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
+        return False
+    entries, count = dict(config.entries), len(op.results)
+    dim = entries.get("reduction_dim")
+    # A `top_k` in the configuration would contradict the operand that holds `k`.
+    is_right = (
+        bool(_callee(op))
+        and len(op.operands) == 2 * count + 1
+        and isinstance(dim, IntegerAttr)
+        and dim.type == I64
+        and "top_k" not in entries
+    )
+    k = integer(op.operands[-1]) if is_right else None
+    if k is None:
+        return False
+    entries["top_k"] = IntegerAttr(k, I64)
+    # Dictionary attributes are sorted by name, so that equal ones print and compare equal.
+    attributes = {**op.attributes, "mhlo.backend_config": DictAttr(tuple(sorted(entries.items())))}
+    properties = {**op.properties, "call_target_name": StringAttr(b"ApproxTopK")}
+    new = rewriter.create(
+        op.name,
+        op.operands[:-1],
+        properties,
+        attributes=attributes,
+        types=[value.type for value in op.results],
+        before=op,
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _replace_by(
+    rewriter: Rewriter,
+    op: Operation,
+    name: str,
+    operands: Sequence[Value],
+    properties: Mapping[str, Attribute],
+) -> bool:
+    types = [value.type for value in op.results]
+    new = rewriter.create(name, operands, properties, types=types, before=op)
+    rewriter.replace(op, new.results)
+    return True

@@ -1,37 +1,61 @@
-"""`stablehlo-refine-shapes`: propagates sizes from the arguments through a program.
-
-A function is refined once, for its first call.  A called function is refined when the pattern
-reaches the call.  Functions wait on an explicit stack, so that call depth is not limited.
-
-Source: StableHLO `StablehloRefineShapes.cpp`.
-"""
+"""Refinement: types of arguments, and sizes propagated from the arguments through a program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from hloscope.ir import TensorType, Type
-from hloscope.mlir import ArrayAttr, Block, DenseAttr, Operation, StringAttr, Value
-from hloscope.passes.dynamism.arguments import WRAPPER, refine_arguments
-from hloscope.passes.dynamism.constants import is_integers, literal_of, number_literal
-from hloscope.passes.dynamism.keys import Key, callee_name, functions_with_effects, key_of
-from hloscope.passes.dynamism.shape_operands import shapes_of
+from msgspec import Struct
+
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.ir import DialectType, TensorType, TokenType, Type, UnrankedTensorType
+from hloscope.mlir import (
+    ArrayAttr,
+    Block,
+    DenseAttr,
+    Operation,
+    StringAttr,
+    SymbolAttr,
+    Value,
+    parse_type,
+    type_text,
+)
+from hloscope.mlir.dialects import DEFINITIONS, DIALECTS
 from hloscope.passes.dynamism.shapes import INFERRED, SHAPES, refine_inferred
-from hloscope.passes.dynamism.targets import (
+from hloscope.passes.dynamism.values import (
+    S64,
+    SHAPE_OPERANDS,
     body_of,
     has_one_block,
+    i64_tensor,
+    integer,
+    is_integers,
+    literal_of,
     name_of,
+    number_literal,
+    refine_results,
+    refine_shapes,
     set_signature,
+    shapes_of,
     signature_of,
     target_of,
 )
-from hloscope.passes.dynamism.values import refine_results, refine_shapes
 from hloscope.passes.folding import INDEX_FOLDS, SHAPE_FOLDS
-from hloscope.passes.framework import Pass, Run
-from hloscope.passes.greedy import GreedyDriver, PostponedError
-from hloscope.passes.patterns import Chooser, Pattern
-from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.framework import GreedyDriver, Option, Pass, PostponedError, Run
+from hloscope.passes.pipeline import cut
+from hloscope.passes.regions import is_quiet, is_terminator
+from hloscope.passes.rewriting import Chooser, Pattern, Rewriter
+from hloscope.support.walks import reached
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-refine-shapes`: propagates sizes from the arguments through a program.
+#
+# A function is refined once, for its first call.  A called function is refined when the pattern
+# reaches the call.  Functions wait on an explicit stack, so that call depth is not limited.
+#
+# Source: StableHLO `StablehloRefineShapes.cpp`.
+
 
 ITERATIONS: Final = 2
 
@@ -275,3 +299,265 @@ REFINE_SHAPES: Final = Pass(
     refine,
     "Propagates the sizes of arguments through the program.",
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-refine-arguments`: gives the arguments of a program more specific types.
+#
+# Users of an argument still read a value of the old type, the result of a custom call on the
+# argument.  Shape refinement removes that call.
+#
+# Source: StableHLO `StablehloRefineArguments.cpp`.
+
+
+UNKNOWN_SIZE: Final = -(1 << 63)
+"""Value of an unknown size in a list of sizes."""
+WRAPPER: Final = "stablehlo.shape_refinement_operand_wrapper"
+
+_DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
+
+
+def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
+    """Return the sizes as a literal of `i64`, with `UNKNOWN_SIZE` for `None`."""
+    return i64_tensor([UNKNOWN_SIZE if size is None else size for size in sizes], [len(sizes)])
+
+
+def why_not(old: Type, new: Type) -> str:
+    """Return the reason why `new` is not a refinement of `old`; empty if it is.
+
+    >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
+    'rank must match operand rank'
+    """
+    if old == new:
+        return ""
+    tensors = TensorType | UnrankedTensorType
+    if not isinstance(old, tensors) or not isinstance(new, tensors):
+        return "must be a tensor"
+    if old.element != new.element:
+        return "element types must match"
+    if isinstance(new, UnrankedTensorType):
+        return "must be ranked"
+    if isinstance(old, UnrankedTensorType):
+        return ""
+    if old.rank != new.rank:
+        return "rank must match operand rank"
+    if any(a is not None and a != b for a, b in zip(old.sizes, new.sizes, strict=True)):
+        return "dimension sizes must match for static dimensions"
+    return ""
+
+
+def refine_arguments(
+    run: Run, function: Operation, types: Sequence[Type], *, fails: bool = True
+) -> bool:
+    """Set the types of a function's arguments; report an error and return false on a mismatch."""
+    arguments = body_of(function).arguments
+    if len(arguments) != len(types):
+        counts = f"{len(types)} vs {len(arguments)}"
+        message = f"number of refinements must match number of op operands {counts}"
+        run.error(function, message, fails=fails)
+        return False
+    for number, (argument, type) in enumerate(zip(arguments, types, strict=True)):
+        why = why_not(argument.type, type)
+        if why:
+            change = f"{type_text(argument.type)} -> {type_text(type)}"
+            message = f"invalid refinement for argument {number}, refinement {why} in {change}"
+            run.error(function, message, fails=fails)
+            return False
+    # All types are checked before the first change, so that a failure changes nothing.
+    front = next(iter(body_of(function)))
+    for argument, type in zip(arguments, types, strict=True):
+        if argument.type != type:
+            _wrap(run.rewriter, argument, type, front)
+    set_signature(run.rewriter, function, inputs=types)
+    return True
+
+
+def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
+    """Set the type of an argument; its users read a wrapper call of the old type."""
+    assert isinstance(type, TensorType)
+    sizes = sizes_attribute(type.sizes)
+    shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
+    properties = {"call_target_name": StringAttr(WRAPPER.encode())}
+    which = {SHAPE_OPERANDS: sizes_attribute([1])}
+    call = rewriter.create(
+        "stablehlo.custom_call",
+        (argument, shape),
+        properties,
+        attributes=which,
+        types=(argument.type,),
+        before=front,
+    )
+    assert isinstance(shape.owner, Operation)
+    shape.owner.location = call.location = argument.location
+    rewriter.replace_uses(argument, call.result, unless=lambda user: user is call)
+    rewriter.set_type(argument, type)
+
+
+def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
+    """Parse the texts of types; the run fails, and `None` is returned, if one is invalid."""
+    types: list[Type] = []
+    for text in texts:
+        if not isinstance(text, str):
+            types.append(text)
+            continue
+        try:
+            type = parse_type(text, dialects=DIALECTS)
+        except ParseError as error:
+            run.diagnostics.append(Diagnostic(error.message, error.span))
+            type = None
+        if isinstance(type, DialectType) and _is_unknown(type.text):
+            run.diagnostics.append(Diagnostic(f"`{type.text}` {_UNREGISTERED}"))
+            type = None
+        if type is None:
+            found = Diagnostic(f"'builtin.module' op Invalid type string: {text}")
+            run.diagnostics.append(found)
+            run.failed = True
+            return None
+        types.append(type)
+    return types
+
+
+_UNREGISTERED: Final = (
+    "type created with unregistered dialect. If this is intended, please call"
+    " allowUnregisteredDialects() on the MLIRContext, or use -allow-unregistered-dialect with"
+    " the MLIR opt tool used"
+)
+
+
+def _is_unknown(text: str) -> bool:
+    return text.startswith("!") and text[1:].partition(".")[0].strip('"') not in _DIALECTS
+
+
+def split_types(text: str) -> tuple[str, ...]:
+    """Split a list of types at the commas between them.
+
+    >>> split_types("tensor<2xf32>, tensor<?xf32, #stablehlo.bounds<4>>")
+    ('tensor<2xf32>', 'tensor<?xf32, #stablehlo.bounds<4>>')
+    """
+    if not text.strip():
+        return ()
+    return tuple([piece.strip() for piece in cut(text, partial(str.__eq__, ","))])
+
+
+def _run(run: Run) -> None:
+    types = read_types(run, run.options["types"])
+    if types is None:
+        return
+    function = target_of(run)
+    if function is not None:
+        refine_arguments(run, function, types)
+
+
+REFINE_ARGUMENTS: Final = Pass(
+    "stablehlo-refine-arguments",
+    _run,
+    "Gives the arguments of the program more specific types.",
+    {
+        "types": Option(
+            default=(),
+            help="The new types of all arguments, separated by commas.",
+            read=split_types,
+        )
+    },
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Refinement keys: argument types and constant sizes for which a function is refined.
+#
+# Source: StableHLO `StablehloRefineShapes.cpp` (`RefinementKey`, `RefineShapeState`).
+
+
+class Key(Struct, frozen=True):
+    """Arguments for which a function is refined.
+
+    Attributes:
+        function: The function.
+        tokens: Number of leading arguments that are tokens.
+        sizes: Integers of the constant arguments after the tokens.
+        types: Types of all other arguments.
+        token_types: Types of the tokens.
+    """
+
+    function: Operation
+    tokens: int
+    sizes: tuple[int, ...]
+    types: tuple[Type, ...]
+    token_types: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes))
+        types = ", ".join(map(type_text, self.types))
+        return (
+            f"RefinementKey({name_of(self.function)}, toks={self.tokens},"
+            f" dim_args=[{sizes}], fn_args=[{types}])"
+        )
+
+
+def key_of(call: Operation, function: Operation) -> Key:
+    """Return the key that a call requests: leading tokens, then constants, then the rest."""
+    values = call.operands
+    tokens = next(
+        (k for k, v in enumerate(values) if not isinstance(v.type, TokenType)), len(values)
+    )
+    sizes: list[int] = []
+    for value in values[tokens:]:
+        is_scalar = isinstance(value.type, TensorType) and value.type.rank == 0
+        size = integer(value) if is_scalar and is_integers(value.type) else None
+        if size is None:
+            break
+        sizes.append(size)
+    rest = values[tokens + len(sizes) :]
+    return Key(
+        function,
+        tokens,
+        tuple(sizes),
+        tuple([value.type for value in rest]),
+        tuple([value.type for value in values[:tokens]]),
+    )
+
+
+def callee_name(call: Operation) -> str:
+    """Return the name of the called function; empty if it is not a plain symbol."""
+    callee = call.get("callee")
+    return callee.root if isinstance(callee, SymbolAttr) and not callee.nested else ""
+
+
+def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
+    """Return the names of the functions with effects, by themselves or through calls.
+
+    Declarations, and functions that call an undefined one, count as having effects.
+    """
+    callers: dict[str, set[str]] = {}
+    work: list[str] = []
+    known: set[str] = set()
+    for function in functions:
+        name = name_of(function)
+        known.add(name)
+        quiet, callees = _own_effects(function)
+        if not quiet:
+            work.append(name)
+        for callee in callees:
+            callers.setdefault(callee, set()).add(name)
+    work += [name for name in callers if name not in known]
+    # Effects propagate from callees to callers, so that one traversal finds all of them.
+    return frozenset(reached(work, lambda name: callers.get(name, ())))
+
+
+_CALL: Final = "func.call"
+
+
+def _own_effects(function: Operation) -> tuple[bool, set[str]]:
+    """Return whether a function has no effects except in calls, and the functions it calls."""
+    callees: set[str] = set()
+    quiet = any(region.blocks for region in function.regions)
+    work = [function]
+    for each in work:
+        for op in each.inside:
+            if op.name == _CALL:
+                callees.add(callee_name(op))
+            elif not (is_quiet(op) or is_terminator(op)):
+                quiet = False
+            if op.regions:
+                work.append(op)
+    return quiet, callees

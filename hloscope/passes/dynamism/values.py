@@ -1,18 +1,46 @@
-"""Refinement of a value: its type becomes the most specific one of declared and inferred types.
-
-Source: StableHLO `TypeInference.cpp` (`inferMostSpecificType`), `StablehloRefineShapes.cpp`
-(`refineValues`, `refineReturnTypes`).
-"""
+"""Refinement of a value: its type becomes the most specific one of declared and inferred types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from hloscope.ir import ElementType, TensorType, TupleType, Type, UnrankedTensorType, compatible
-from hloscope.mlir import Operation, Value
+from hloscope.errors import HloscopeError
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    Dims,
+    ElementType,
+    FunctionType,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+    compatible,
+)
+from hloscope.mlir import (
+    INDEX,
+    Block,
+    DenseArrayAttr,
+    DenseAttr,
+    Operation,
+    TypeAttr,
+    Value,
+    expanded,
+    function_type,
+    string_of,
+    type_text,
+)
+from hloscope.passes.framework import Run
 from hloscope.passes.rewriting import OpenBlock, Rewriter
-from hloscope.walks import nested
+from hloscope.stablehlo import integers_in
+from hloscope.support.walks import nested
+
+# --------------------------------------------------------------------------------------------------
+# Refinement of a value: its type becomes the most specific one of declared and inferred types.
+#
+# Source: StableHLO `TypeInference.cpp` (`inferMostSpecificType`), `StablehloRefineShapes.cpp`
+# (`refineValues`, `refineReturnTypes`).
+
 
 Sizes: TypeAlias = Sequence[int | None]
 """Sizes of a tensor; `None` for an unknown size."""
@@ -23,7 +51,7 @@ _READY: Final = frozenset(["func.return", "func.call"])
 READY_MARK: Final = "hloscope.ready"
 """Attribute of ops of other dialects whose operands may be refined."""
 _NO_SIZE: Final = -(1 << 63)
-_MOST: Final = (1 << 63) - 1
+_LARGEST_SIZE: Final = (1 << 63) - 1
 
 
 def most_specific(a: Type, b: Type) -> Type | None:
@@ -112,7 +140,7 @@ def refine_values(
 
 def _is_too_large(type: Type) -> bool:
     """Has the type a size of more than 63 bits?"""
-    return isinstance(type, TensorType) and any(size > _MOST for size in type.sizes if size)
+    return isinstance(type, TensorType) and any(size > _LARGEST_SIZE for size in type.sizes if size)
 
 
 def _is_ready(user: Operation) -> bool:
@@ -192,3 +220,259 @@ def _like(type: Type, parts: Iterator[Type]) -> Type:
     if not isinstance(type, TupleType):
         return next(parts)
     return TupleType(tuple([_like(element, parts) for element in type.elements]))
+
+
+# --------------------------------------------------------------------------------------------------
+# Integers of constants, as shape refinement reads them.
+#
+# Source: StableHLO `Base.cpp` (`matchInts`).
+
+
+S64: Final = ELEMENT_TYPES["s64"]
+_CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
+_MOST_ELEMENTS: Final = 1 << 12
+"""Largest number of elements that is read: a tensor of sizes is not longer."""
+
+
+def literal_of(value: Value) -> DenseAttr | None:
+    """Return the literal of a constant; `None` for another value."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
+        return None
+    literal = owner.get("value")
+    return literal if isinstance(literal, DenseAttr) else None
+
+
+def is_integers(type: object) -> bool:
+    """Is it a static tensor of integers, booleans or `index`?"""
+    return (
+        isinstance(type, TensorType)
+        and type.is_static
+        and (type.element.kind in ("signed", "unsigned", "pred") or type.element == INDEX)
+    )
+
+
+def ints(value: Value) -> Dims | None:
+    """Return the integers of a constant in row-major order; their bits are read as signed.
+
+    >>> from hloscope.mlir import parse_mlir
+    >>> tree = parse_mlir('%0 = "arith.constant"() {value = dense<[1, 255]> : tensor<2xui8>}'
+    ...     ' : () -> tensor<2xui8>')
+    >>> ints(tree.regions[0].block.operations[0].result)
+    (1, -1)
+    """
+    literal = literal_of(value)
+    if literal is None or not is_integers(literal.type):
+        return None
+    type = literal.type
+    assert isinstance(type, TensorType)
+    if type.num_elements > _MOST_ELEMENTS:
+        return None
+    found = integers_in(literal)
+    if found is None:
+        return None
+    # Upstream sign-extends whatever the element type is, as the example shows.
+    bits = 1 if type.element.kind == "pred" else type.element.bits or 64
+    top, whole = 1 << (bits - 1), 1 << bits
+    return tuple([n - whole if n >= top else n for n in found])
+
+
+def integer(value: Value) -> int | None:
+    """Return the integer of a constant of rank 0; `None` for another value."""
+    found = ints(value)
+    type = value.type
+    is_scalar = isinstance(type, TensorType) and type.rank == 0
+    return found[0] if found and is_scalar else None
+
+
+def i64_array(values: Sequence[int]) -> DenseArrayAttr:
+    """Return `array<i64: …>` of these values."""
+    return DenseArrayAttr(S64, tuple(values))
+
+
+def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
+    """Return `dense<…>` of type `i64` with this shape; equal values become a splat.
+
+    >>> from hloscope.mlir import dense_text
+    >>> dense_text(i64_tensor([1, 2, 3, 4], [2, 2]))
+    'dense<[[1, 2], [3, 4]]>'
+    """
+    if len(values) > 1 and len(set(values)) == 1:
+        values = values[:1]
+    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+    return DenseAttr(raw, TensorType(S64, tuple(shape)))
+
+
+def number_literal(number: int, type: TensorType) -> DenseAttr:
+    """Return a splat of an integer, truncated to the bits of the element type.
+
+    >>> from hloscope.mlir import dense_text, parse_type
+    >>> dense_text(number_literal(-1, parse_type("tensor<ui8>")))
+    'dense<255>'
+    """
+    bits = 1 if type.element.kind == "pred" else type.element.bits or 64
+    width = (bits + 7) // 8
+    return DenseAttr((number & (1 << bits) - 1).to_bytes(width, "little"), type)
+
+
+# --------------------------------------------------------------------------------------------------
+# Custom calls with an attribute that names the operands with the sizes of their results.
+#
+# Source: StableHLO `Base.cpp` (`getShapeRefinements`).
+
+
+SHAPE_OPERANDS = "indices_of_shape_operands"
+
+
+def shape_operands(op: Operation, run: Run) -> list[Value] | None:
+    """Return the operands with the sizes of the results, one for each tensor of the results.
+
+    `None` if the attribute is missing, or if it is invalid, which is reported as an error.
+    """
+    given = op.get(SHAPE_OPERANDS)
+    if given is None:
+        return None
+
+    def report(message: str) -> None:
+        run.plain_error(op, f"{SHAPE_OPERANDS}: {message}", fails=False)
+
+    type = given.type if isinstance(given, DenseAttr) else None
+    if not isinstance(given, DenseAttr) or not isinstance(type, TensorType):
+        return None
+    results = flattened([value.type for value in op.results])
+    has_tuples = any(isinstance(value.type, TupleType) for value in op.results)
+    count = type.num_elements if type.is_static else 0
+    if count != len(results):
+        also = ", with tuples flattened" if has_tuples else ""
+        report(
+            f"number of elements ({count}) must be equal to the number of operation results"
+            f" ({len(results)}){also}"
+        )
+        return None
+    if type.rank != 1:
+        report("must have rank = 1")
+        return None
+    if type.element != S64:
+        report("must have i64 element type")
+        return None
+    found: list[Value] = []
+    for number, index in enumerate(_numbers(given)):
+        if not 0 <= index < len(op.operands):
+            report(
+                f"index #{number} ({index}) must be within bounds for operation operands"
+                f" (from 0 to {len(op.operands)})"
+            )
+            return None
+        found.append(op.operands[index])
+    return found
+
+
+def _numbers(given: DenseAttr) -> Dims:
+    try:
+        return tuple(expanded(given))
+    except (ValueError, HloscopeError):
+        return ()
+
+
+def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
+    """Return the sizes of the results; `None` unless the operands are constants that fit."""
+    operands = shape_operands(op, run)
+    if operands is None:
+        return None
+    results = flattened([value.type for value in op.results])
+    found: list[Dims] = []
+    for number, (operand, type) in enumerate(zip(operands, results, strict=True)):
+        sizes = ints(operand)
+        if sizes is None:
+            return None
+        if not _fit(sizes, type):
+            message = (
+                f"{SHAPE_OPERANDS}: refinement #{number} ([{', '.join(map(str, sizes))}]) must be"
+                f" compatible with operation result #{number} ('{type_text(type)}')"
+            )
+            run.plain_error(op, message, fails=False)
+            return None
+        found.append(sizes)
+    return found
+
+
+def _fit(sizes: Sequence[int], type: Type) -> bool:
+    if any(size < 0 for size in sizes):
+        return False
+    if isinstance(type, UnrankedTensorType):
+        return True
+    return isinstance(type, TensorType) and compatible(type, TensorType(type.element, tuple(sizes)))
+
+
+# --------------------------------------------------------------------------------------------------
+# The function that shape passes start with, and changes of its signature.
+#
+# Source: StableHLO `StablehloRefineShapes.cpp` (`getStablehloRefineShapeTarget`).
+
+
+def name_of(function: Operation) -> str:
+    """Return the name of a function.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> tree = parse_stablehlo("func.func @f() { return }").tree
+    >>> name_of(tree.regions[0].block.operations[0])
+    'f'
+    """
+    return string_of(function.get("sym_name"))
+
+
+def target_of(run: Run) -> Operation | None:
+    """Return the only function, or `main`; `None` if there is none, and the run fails."""
+    functions = [*run.functions()]
+    if not functions:
+        run.failed = True
+        return None
+    named = (function for function in functions if name_of(function) == "main")
+    found = functions[0] if len(functions) == 1 else next(named, None)
+    if found is None:
+        run.error(run.rewriter.module, _TOO_MANY)
+        return None
+    return found if has_one_block(run, found) else None
+
+
+_TOO_MANY: Final = (
+    "must have no more than one function or a `main` function to clearly identify which"
+    " function will be refined"
+)
+
+
+def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
+    """Has the function exactly one block?  If not, report an error."""
+    blocks = function.blocks
+    if len(function.regions) == 1 and len(blocks) == 1 and blocks[0].operations:
+        return True
+    run.error(function, "must have exactly one block", fails=fails)
+    return False
+
+
+def body_of(function: Operation) -> Block:
+    """Return the only block of a function."""
+    return function.regions[0].block
+
+
+def set_signature(
+    rewriter: Rewriter,
+    function: Operation,
+    *,
+    inputs: Sequence[Type] | None = None,
+    results: Sequence[Type] | None = None,
+) -> None:
+    """Set the argument or result types of a function."""
+    old = signature_of(function)
+    new = FunctionType(
+        old.inputs if inputs is None else tuple(inputs),
+        old.results if results is None else tuple(results),
+    )
+    if new != old:
+        properties = {**function.properties, "function_type": TypeAttr(new)}
+        rewriter.set_properties(function, properties)
+
+
+def signature_of(function: Operation) -> FunctionType:
+    """Return the declared type of a function."""
+    return function_type(function) or FunctionType((), ())

@@ -1,26 +1,24 @@
 """Constant folding of StableHLO by patterns, in one file per op family."""
 
-from hloscope.passes.folding.control import PURE_LOOPS as PURE_LOOPS
 from hloscope.passes.folding.elementwise import fold_select as fold_select
 from hloscope.passes.folding.folder import (
     AGGRESSIVE_FOLDER as AGGRESSIVE_FOLDER,
     FOLDS as FOLDS,
     OPTIONS as FOLDER_OPTIONS,
+    PURE_LOOPS as PURE_LOOPS,
     SHAPE_FOLDS as SHAPE_FOLDS,
-    fold_patterns as fold_patterns,
-)
-from hloscope.passes.folding.index import (
-    INDEX_FOLDS as INDEX_FOLDS,
-    fold_integers as fold_integers,
-    known_integers as known_integers,
-)
-from hloscope.passes.folding.reduction import (
     body_of as body_of,
+    fold_patterns as fold_patterns,
     fold_reduce_of_no_dimensions as fold_reduce_of_no_dimensions,
     fold_reduce_to_outer_values as fold_reduce_to_outer_values,
 )
-from hloscope.passes.folding.sizes import fold_get_dimension_size as fold_get_dimension_size
-from hloscope.passes.limits import FOLD_ELEMENTS as FOLD_ELEMENTS, Limits as Limits
+from hloscope.passes.folding.index import (
+    INDEX_FOLDS as INDEX_FOLDS,
+    fold_get_dimension_size as fold_get_dimension_size,
+    fold_integers as fold_integers,
+    known_integers as known_integers,
+)
+from hloscope.passes.reading import FOLD_ELEMENTS as FOLD_ELEMENTS, Limits as Limits
 
 __all__ = [
     "AGGRESSIVE_FOLDER",

@@ -1,20 +1,34 @@
-"""Folds of element-wise ops by the interpreter, for the ops and types that upstream folds.
-
-Each row contains an op, the kinds of its elements, and a condition on its operands.
-"""
+"""Folds that the interpreter computes: element-wise ops, and data movement."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from hloscope.arrays import np
-from hloscope.ir import ELEMENT_TYPES, TensorType
-from hloscope.mlir import EnumAttr, Operation
-from hloscope.passes.folding.computing import computed, computed_elementwise, constants, replace
-from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
-from hloscope.passes.reading import static_result
+from hloscope.errors import HloscopeError
+from hloscope.interpreter import World, kernel
+from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, Op, TensorType
+from hloscope.mlir import DenseAttr, EnumAttr, Operation, from_array
+from hloscope.ops import Parameter
+from hloscope.passes.reading import (
+    Known,
+    LimitedRewrite,
+    LimitedRewrites,
+    Limits,
+    integer_of,
+    integers_of,
+    static_result,
+    work_of,
+)
 from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import make_op
+from hloscope.support.arrays import np
+
+# --------------------------------------------------------------------------------------------------
+# Folds of element-wise ops by the interpreter, for the ops and types that upstream folds.
+#
+# Each row contains an op, the kinds of its elements, and a condition on its operands.
+
 
 Guard = Callable[[Sequence[Any], TensorType], bool]
 """Condition on operand arrays and result type."""
@@ -191,4 +205,268 @@ def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
     return literal is not None and replace(rewriter, operation, literal)
 
 
-__all__ = ["ELEMENTWISE", "SHAPE_ELEMENTWISE"]
+# --------------------------------------------------------------------------------------------------
+# Folds of data movement: a splat gets another type, other constants are rearranged.
+
+
+SHAPE_ARRANGING: Final = LimitedRewrites()
+"""Folds of ops that compute sizes."""
+ARRANGING: Final = LimitedRewrites()
+"""Folds that only the folder has."""
+
+
+def _is_folded_type(element: ElementType, limits: Limits) -> bool:
+    """Is an element type folded in data movement?  Complex types are, in addition."""
+    return limits.folds(element) or element.kind == "complex"
+
+
+def _fold_by_type(
+    rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
+) -> bool:
+    """Replace the op by its operand's constant with the result's type.
+
+    With `splat_only`, only if all elements are equal.
+    """
+    type = static_result(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or known.type.element != type.element:
+        return False
+    if splat_only and not known.is_splat:
+        return False
+    return replace(rewriter, operation, known.as_type(type))
+
+
+def _fold_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    type = static_result(operation)
+    return (
+        type is not None
+        and _is_folded_type(type.element, limits)
+        and _fold_by_type(rewriter, operation, limits)
+    )
+
+
+@SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
+def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold the broadcast of a splat."""
+    return _fold_splat(rewriter, operation, limits)
+
+
+@SHAPE_ARRANGING.on("stablehlo.reshape")
+def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold the reshape of a constant."""
+    type = static_result(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or not _is_folded_type(type.element, limits):
+        return False
+    is_same = known.type.element == type.element and _count(known.type) == _count(type)
+    return is_same and replace(rewriter, operation, known.as_type(type))
+
+
+def _count(type: TensorType) -> int | None:
+    return type.num_elements if type.is_static else None
+
+
+@SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
+def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold a dynamic slice of a splat, with any start."""
+    return _fold_splat(rewriter, operation, limits)
+
+
+@SHAPE_ARRANGING.on("stablehlo.slice")
+def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold a slice of a constant."""
+    type = static_result(operation)
+    if type is None or not limits.folds(type.element):
+        return False
+    return _fold_movement(rewriter, operation, type, limits)
+
+
+@SHAPE_ARRANGING.on("stablehlo.concatenate")
+def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold a concatenation of constants."""
+    type = static_result(operation)
+    if type is None or not limits.folds(type.element) or not limits.allows(type):
+        return False
+    given = constants(operation, limits)
+    if given is None:
+        return False
+    if all(known.is_splat and known.raw == given[0].raw for known in given):
+        return replace(rewriter, operation, given[0].as_type(type))
+    literal = computed(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+@SHAPE_ARRANGING.on("stablehlo.concatenate")
+def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Join adjacent operands that are the same splat into one longer splat."""
+    type = static_result(operation)
+    if type is None or not limits.folds(type.element):
+        return False
+    number = integer_of(operation, "dimension")
+    if number is None or not 0 <= number < type.rank:
+        return False
+    # Runs of operands that are equal splats, as lists of their numbers.
+    runs: list[list[int]] = []
+    known = [limits.known(value) for value in operation.operands]
+    for k, found in enumerate(known):
+        if runs and _is_same_splat(known[runs[-1][-1]], found):
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    if len(runs) == len(known):
+        return False
+    operands = []
+    for run in runs:
+        first = known[run[0]]
+        if len(run) == 1 or first is None:
+            operands.append(operation.operands[run[0]])
+            continue
+        length = sum(_size(found, number) for k in run if (found := known[k]) is not None)
+        sizes = (*first.type.sizes[:number], length, *first.type.sizes[number + 1 :])
+        longer = TensorType(first.type.element, sizes)
+        operands.append(rewriter.constant(first.as_type(longer), longer, before=operation))
+    rewriter.set_operands(operation, operands)
+    return True
+
+
+def _is_same_splat(one: Known | None, other: Known | None) -> bool:
+    if one is None or other is None or not (one.is_splat and other.is_splat):
+        return False
+    same_type = one.type.element == other.type.element and one.type.rank == other.type.rank
+    return same_type and one.type.rank > 0 and one.raw == other.raw
+
+
+def _size(known: Known, dimension: int) -> int:
+    size = known.type.sizes[dimension]
+    assert size is not None, "a literal has a static type"
+    return size
+
+
+@ARRANGING.on("stablehlo.transpose")
+def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold the transpose of a constant."""
+    type = static_result(operation)
+    if type is None or not _is_folded_type(type.element, limits):
+        return False
+    if type.element.kind == "complex":
+        return _fold_by_type(rewriter, operation, limits)
+    return _fold_movement(rewriter, operation, type, limits)
+
+
+@ARRANGING.on("stablehlo.reverse")
+def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold the reverse of a constant, if that moves an element."""
+    type = static_result(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or not limits.folds(type.element):
+        return False
+    dimensions = integers_of(operation, "dimensions") or ()
+    if known.is_splat or not limits.allows(type) or not _reverses_something(type, dimensions):
+        return False
+    return _fold_movement(rewriter, operation, type, limits)
+
+
+def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
+    """Does reversing these dimensions move an element?"""
+    return type.num_elements > 0 and any(
+        0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
+    )
+
+
+@ARRANGING.on("stablehlo.iota")
+def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold an integer `iota` of at most one element."""
+    type = static_result(operation)
+    if type is None or type.element.kind not in ("signed", "unsigned") or not type.element.numpy:
+        return False
+    if type.num_elements > 1 or not limits.folds(type.element) or not limits.allows(type):
+        return False
+    width = -(-type.element.bits // 8)
+    return replace(rewriter, operation, DenseAttr(bytes(width * type.num_elements), type))
+
+
+def _fold_movement(
+    rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits
+) -> bool:
+    given = constants(operation, limits)
+    if given is None or len(given) != 1 or given[0].type.element != type.element:
+        return False
+    if given[0].is_splat:
+        return replace(rewriter, operation, given[0].as_type(type))
+    literal = computed(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+# --------------------------------------------------------------------------------------------------
+# Evaluation of operations of constants by the interpreter's kernels, within limits.
+
+
+def constants(operation: Operation, limits: Limits) -> list[Known] | None:
+    """Return the elements of all operands; `None` unless all are constants."""
+    found = []
+    for value in operation.operands:
+        known = limits.known(value)
+        if known is None:
+            return None
+        found.append(known)
+    return found or None
+
+
+def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> bool:
+    """Replace an operation by a constant; return true."""
+    type = operation.result.type
+    assert isinstance(type, TensorType)
+    rewriter.replace(operation, [rewriter.constant(literal, type, before=operation)])
+    return True
+
+
+def computed(
+    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+) -> DenseAttr | None:
+    """Return the value of an operation of constants; `None` if a limit is exceeded.
+
+    Args:
+        operation: The operation, without regions.
+        given: Elements of its operands.
+        type: Type of its result.
+        limits: Budget, from which the bytes read and written are spent.
+    """
+    # The bytes are spent before any array is made.
+    if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):
+        return None
+    op, types = _op(operation), [known.type for known in given]
+    return None if op is None else _evaluated(op, types, [k.array for k in given], type)
+
+
+def computed_elementwise(
+    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+) -> DenseAttr | None:
+    """Return the value of an element-wise operation; of splats, one element is computed."""
+    if not all(known.is_splat for known in given):
+        return computed(operation, given, type, limits)
+    op, types = _op(operation), [TensorType(known.type.element, ()) for known in given]
+    if op is None or not limits.spend(1):
+        return None
+    element = TensorType(type.element, ())
+    found = _evaluated(op, types, [known.element for known in given], element)
+    return None if found is None else DenseAttr(found.literal, type)
+
+
+def _op(operation: Operation) -> Op | None:
+    try:
+        return make_op(operation)
+    except HloscopeError:  # an attribute is missing, which the verifier reports
+        return None
+
+
+def _evaluated(
+    op: Op, types: Sequence[TensorType], arrays: Sequence[np.ndarray], type: TensorType
+) -> DenseAttr | None:
+    operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
+    try:
+        compute = kernel(Instruction("folded", type, op, operands), World())
+        # NumPy warns of overflow and invalid operands; the results are IEEE values either way.
+        with np.errstate(all="ignore"):
+            return from_array(np.asarray(compute(*arrays)), type)
+    except (HloscopeError, ValueError, TypeError, IndexError):  # operands do not fit, or no kernel
+        return None

@@ -1,19 +1,259 @@
-"""The pass `stablehlo-aggressive-folder`."""
+"""The pass `stablehlo-aggressive-folder`, and its folds of control flow and reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.passes.folding.control import CONTROL, PURE_LOOPS
-from hloscope.passes.folding.elementwise import ELEMENTWISE, SHAPE_ELEMENTWISE
-from hloscope.passes.folding.index import INDEX_FOLDS
-from hloscope.passes.folding.reduction import REDUCTION
-from hloscope.passes.folding.shape import ARRANGING, SHAPE_ARRANGING
-from hloscope.passes.folding.sizes import SIZES
+from hloscope.ir import TensorType, TokenType, Type
+from hloscope.mlir import Block, DenseAttr, Operation, Value
+from hloscope.mlir.dialects import DEFINITIONS
+from hloscope.passes.folding.elementwise import (
+    ARRANGING,
+    ELEMENTWISE,
+    SHAPE_ARRANGING,
+    SHAPE_ELEMENTWISE,
+)
+from hloscope.passes.folding.index import INDEX_FOLDS, SIZES
 from hloscope.passes.framework import Option, Pass, Run
-from hloscope.passes.limits import FOLD_ELEMENTS, LimitedRewrites, Limits
-from hloscope.passes.patterns import Patterns
+from hloscope.passes.reading import FOLD_ELEMENTS, LimitedRewrites, Limits, integers_of, tensor_of
+from hloscope.passes.regions import is_quiet
+from hloscope.passes.rewriting import Patterns, Rewriter
+
+# --------------------------------------------------------------------------------------------------
+# Folds of branches and loops with constant conditions.
+
+
+CONTROL: Final = LimitedRewrites()
+"""Folds that only the folder has."""
+PURE_LOOPS: Final = LimitedRewrites()
+"""Folds that are right if calls and unknown ops have no undeclared effects."""
+
+
+@CONTROL.on("stablehlo.case")
+def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Inline the known branch before the op; the op then returns zeros.
+
+    The op stays if other branches have effects.  An op in the known branch of another one waits
+    until that branch has been inlined, so that no operation moves once per nesting level.
+    """
+    found = _known_branch(rewriter, operation, limits)
+    if found is None or _is_in_known_branch(rewriter, operation, limits):
+        return False
+    block, end = found
+    values, types = end.operands, [result.type for result in operation.results]
+    for inner in block.operations[:-1]:
+        rewriter.move(inner, before=operation)
+    for result, value in zip(operation.results, values, strict=True):
+        rewriter.replace_uses(result, value)
+    # Without uses of its results the op is erased by the driver, if its regions allow that.
+    rewriter.set_operands(end, [_zero(rewriter, type, end) for type in types])
+    rewriter.watcher.changed(operation)
+    return True
+
+
+def _known_branch(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> tuple[Block, Operation] | None:
+    """Return block and terminator of the branch with a known number; `None` if not inlinable."""
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if known is None or not known.is_splat or not rewriter.is_used(operation):
+        return None
+    number, last = int(known.element), len(operation.regions) - 1
+    # An index that is out of range selects the last branch, by the specification.
+    found = body_of(operation, number if 0 <= number <= last else last)
+    types = [result.type for result in operation.results]
+    if found is None or found[0].arguments or not all(map(_has_zero, types)):
+        return None
+    return found if [value.type for value in found[1].operands] == types else None
+
+
+def _is_in_known_branch(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Is the op in the known branch of another `case`?"""
+    region = operation.parent.parent if operation.parent is not None else None
+    outer = region.parent if region is not None else None
+    if outer is None or outer.name != operation.name:
+        return False
+    found = _known_branch(rewriter, outer, limits)
+    return found is not None and found[0] is operation.parent
+
+
+def _has_zero(type: Type) -> bool:
+    if isinstance(type, TensorType):
+        return type.is_static and bool(type.element.numpy)
+    return isinstance(type, TokenType)
+
+
+def _zero(rewriter: Rewriter, type: Type, before: Operation) -> Value:
+    if not isinstance(type, TensorType):
+        return rewriter.create("stablehlo.after_all", (), before=before, types=[type]).result
+    width = -(-type.element.bits // 8) if type.num_elements else 0
+    return rewriter.constant(DenseAttr(bytes(width), type), type, before=before)
+
+
+@CONTROL.on("stablehlo.while")
+def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the results by the operands; the driver erases the op if it has no effects."""
+    if not _never_runs(operation, limits) or not rewriter.is_used(operation):
+        return False
+    for result, value in zip(operation.results, operation.operands, strict=True):
+        rewriter.replace_uses(result, value)
+    rewriter.watcher.changed(operation)
+    return True
+
+
+@PURE_LOOPS.on("stablehlo.while")
+def erase_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Erase a loop that never runs, if it has no used results and no declared effects."""
+    if rewriter.is_used(operation) or not _never_runs(operation, limits):
+        return False
+    if any(map(_declares_effects, rewriter.walk(operation))):
+        return False
+    rewriter.erase(operation)
+    return True
+
+
+def _never_runs(operation: Operation, limits: Limits) -> bool:
+    found = body_of(operation)
+    if found is None or len(found[1].operands) != 1:
+        return False
+    if [v.type for v in operation.operands] != [v.type for v in operation.results]:
+        return False
+    known = limits.known(found[1].operands[0])
+    return known is not None and known.is_splat and not known.element.any()
+
+
+def _declares_effects(operation: Operation) -> bool:
+    """Does the definition of the op declare effects?  Calls and unknown ops declare none."""
+    name = operation.name
+    if not name.startswith("stablehlo.") or name not in DEFINITIONS:
+        return False
+    return "terminator" not in DEFINITIONS[name].traits and not is_quiet(operation)
+
+
+# --------------------------------------------------------------------------------------------------
+# Folds of reductions whose result does not depend on the reduced elements.
+#
+# The specification does not define how often initial values are used.  So a reduction of at least
+# one element has the value that its body returns.  A reduction without elements has its initial
+# values and is not folded here.
+
+
+REDUCTION: Final = LimitedRewrites()
+"""Folds that only the folder has."""
+
+
+def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | None:
+    """Return the only block of a region and its `return`; `None` for another form of region."""
+    if len(operation.regions) <= region or len(operation.regions[region].blocks) != 1:
+        return None
+    block = operation.regions[region].blocks[0]
+    last = block.operations[-1] if block.operations else None
+    return None if last is None or last.name != "stablehlo.return" else (block, last)
+
+
+def _reduces_something(operation: Operation) -> bool:
+    """Does each result reduce at least one element?"""
+    half, dimensions = len(operation.results), integers_of(operation, "dimensions")
+    if dimensions is None or not half or len(operation.operands) != 2 * half:
+        return False
+    type = tensor_of(operation.operands[0])
+    return type is not None and all(
+        0 <= d < type.rank and type.sizes[d] is not None and type.sizes[d] != 0 for d in dimensions
+    )
+
+
+@REDUCTION.on("stablehlo.reduce")
+def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reduction over no dimensions by its operands."""
+    half = len(operation.results)
+    given = operation.operands[:half]
+    if integers_of(operation, "dimensions") != () or len(given) != half:
+        return False
+    if any(
+        value.type != result.type for value, result in zip(given, operation.results, strict=True)
+    ):
+        return False
+    rewriter.replace(operation, given)
+    return True
+
+
+@REDUCTION.on("stablehlo.reduce")
+def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold a reduction whose body only returns constants."""
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    if len(block.operations) != 1 or len(end.operands) != len(operation.results):
+        return False
+    literals: list[tuple[DenseAttr, TensorType]] = []
+    for value, result in zip(end.operands, operation.results, strict=True):
+        known, type = limits.known(value), tensor_of(result)
+        if known is None or not known.is_splat or type is None or not type.is_static:
+            return False
+        if known.type.element != type.element:
+            return False
+        literals.append((known.as_type(type), type))
+    rewriter.replace(
+        operation, [rewriter.constant(*literal, before=operation) for literal in literals]
+    )
+    return True
+
+
+@REDUCTION.on("stablehlo.reduce")
+def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the results by outer values that the body returns, if the types are equal."""
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    if len(end.operands) != len(operation.results):
+        return False
+    for value, result in zip(end.operands, operation.results, strict=True):
+        owner = value.owner
+        place = owner.parent if isinstance(owner, Operation) else owner
+        if place is block or value.type != result.type:
+            return False
+    rewriter.replace(operation, end.operands)
+    return True
+
+
+@REDUCTION.on("stablehlo.reduce")
+def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the body's arguments by constants, for `and` or `or` of splats.
+
+    Both ops are idempotent, so that the number of uses of an element does not matter.
+    """
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    first = block.operations[0]
+    # The body must be the op and a `return` of its result; anything else may depend on order.
+    if len(block.operations) != 2 or first.name not in ("stablehlo.and", "stablehlo.or"):
+        return False
+    if end.operands != first.results or len(block.arguments) != len(operation.operands):
+        return False
+    # With constants in place already, the pattern would apply again without an end.
+    if not any(rewriter.uses(argument) for argument in block.arguments):
+        return False
+    literals = []
+    for value, argument in zip(operation.operands, block.arguments, strict=True):
+        known, type = limits.known(value), tensor_of(argument)
+        if known is None or not known.is_splat or type is None or not type.is_static:
+            return False
+        if known.type.element != type.element:
+            return False
+        literals.append((known.as_type(type), type))
+    for argument, (literal, type) in zip(block.arguments, literals, strict=True):
+        rewriter.replace_uses(argument, rewriter.constant(literal, type, before=first))
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# The pass `stablehlo-aggressive-folder`.
+
 
 SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
 """Folds of ops that compute sizes; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""

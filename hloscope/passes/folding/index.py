@@ -1,10 +1,4 @@
-"""Folds of the ops of `arith`, `tensor` and `builtin` that compute sizes.
-
-MLIR's greedy driver folds every op before it tries the patterns of a pass, so that all its
-passes have these folds.  Constants are `arith.constant` and `stablehlo.constant`.
-
-Source: `fold` of the ops in MLIR's `ArithOps.cpp`, `TensorOps.cpp`, `BuiltinDialect.cpp`.
-"""
+"""Folds of sizes, by `arith`, `tensor` and `builtin`, and by ops that read or set them."""
 
 from __future__ import annotations
 
@@ -13,18 +7,20 @@ from math import prod
 from typing import Final
 
 from hloscope.ir import Dims, ElementType, TensorType, Type
-from hloscope.mlir import (
-    INDEX,
-    Attribute,
-    BoolAttr,
-    DenseAttr,
-    IntegerAttr,
-    Operation,
-    Value,
-)
-from hloscope.passes.patterns import Patterns
-from hloscope.passes.rewriting import Rewriter
+from hloscope.mlir import INDEX, Attribute, BoolAttr, DenseAttr, IntegerAttr, Operation, Value
+from hloscope.passes.folding.elementwise import replace
+from hloscope.passes.reading import LimitedRewrites, Limits, integer_of, static_result, tensor_of
+from hloscope.passes.rewriting import Patterns, Rewriter
 from hloscope.stablehlo import integers_in
+
+# --------------------------------------------------------------------------------------------------
+# Folds of the ops of `arith`, `tensor` and `builtin` that compute sizes.
+#
+# MLIR's greedy driver folds every op before it tries the patterns of a pass, so that all its passes
+# have these folds.  Constants are `arith.constant` and `stablehlo.constant`.
+#
+# Source: `fold` of the ops in MLIR's `ArithOps.cpp`, `TensorOps.cpp`, `BuiltinDialect.cpp`.
+
 
 INDEX_FOLDS: Final = Patterns()
 
@@ -344,3 +340,45 @@ def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
         return False
     rewriter.replace(op, inner.operands)
     return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Folds of ops that read or set sizes.
+
+
+SIZES: Final = LimitedRewrites()
+"""Folds of ops that compute sizes."""
+
+
+@SIZES.on("stablehlo.get_dimension_size")
+def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold a known size."""
+    type, size = static_result(operation), size_of_dimension(operation)
+    if type is None or size is None or type.rank or type.element.name != "s32":
+        return False
+    literal = DenseAttr(size.to_bytes(8, "little")[:4], type)
+    return size < 1 << 31 and replace(rewriter, operation, literal)
+
+
+@SIZES.on("stablehlo.set_dimension_size")
+def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace by the operand, if its dimension has that size already."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return False
+    operand, given = operation.operands
+    known, size = limits.known(given), size_of_dimension(operation)
+    if operand.type != operation.result.type or known is None or size is None:
+        return False
+    if not known.is_splat or int(known.element) != size:
+        return False
+    rewriter.replace(operation, [operand])
+    return True
+
+
+def size_of_dimension(operation: Operation) -> int | None:
+    """Return the size of the operand's dimension `dimension`; `None` if unknown."""
+    dimension = integer_of(operation, "dimension")
+    type = tensor_of(operation.operands[0]) if operation.operands else None
+    if type is None or dimension is None or not 0 <= dimension < type.rank:
+        return None
+    return type.sizes[dimension]

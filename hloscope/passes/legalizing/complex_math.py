@@ -24,8 +24,7 @@ from hloscope.mlir import (
     elements,
 )
 from hloscope.passes.framework import Pass, until_none_fits
-from hloscope.passes.legalizing.chlo.constants import like_constant
-from hloscope.passes.legalizing.chlo.terms import (
+from hloscope.passes.legalizing.terms import (
     Site,
     Term,
     atan2,
@@ -33,6 +32,7 @@ from hloscope.passes.legalizing.chlo.terms import (
     cosine,
     exp,
     imag,
+    like_constant,
     log,
     log1p,
     maximum,
@@ -42,8 +42,7 @@ from hloscope.passes.legalizing.chlo.terms import (
     sine,
     sqrt,
 )
-from hloscope.passes.patterns import Pattern
-from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Pattern, Rewriter
 
 
 def expand_exponential(z: Term) -> Term:

@@ -1,32 +1,60 @@
-"""`shape-legalize-to-stablehlo`: size computations as arithmetic on `i32` tensors.
-
-Casts connect `index`, which StableHLO does not have, with `tensor<i32>`.  If everything was
-converted, `reconcile-unrealized-casts` erases them.
-
-Source: StableHLO `ShapeLegalizeToStablehlo.cpp`.
-"""
+"""The `shape` dialect as arithmetic on `i32` tensors, and signless integer types."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.errors import VerifyError
-from hloscope.ir import TensorType, Type
-from hloscope.mlir import INDEX, DenseAttr, IntegerAttr, Operation, Value, dense_values
-from hloscope.passes.conversion import Conversion, cast
-from hloscope.passes.framework import Pass, Run
-from hloscope.passes.legalizing.making import (
-    I32,
+from hloscope.ir import (
+    BufferType,
+    DialectType,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+    VectorType,
+)
+from hloscope.mlir import (
+    INDEX,
+    Attribute,
+    DenseAttr,
+    IntegerAttr,
+    Operation,
+    Value,
+    dense_values,
+    elements,
+    integer_type,
+    is_signless,
+)
+from hloscope.passes.conversion import (
+    S32,
+    Conversion,
+    cast,
     concatenated,
     constant,
+    convert_signature,
     i64,
     reshaped,
     shaped,
     sliced,
     splat,
 )
-from hloscope.passes.patterns import Patterns
-from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# `shape-legalize-to-stablehlo`: size computations as arithmetic on `i32` tensors.
+#
+# Casts connect `index`, which StableHLO does not have, with `tensor<i32>`.  If everything was
+# converted, `reconcile-unrealized-casts` erases them.
+#
+# Source: StableHLO `ShapeLegalizeToStablehlo.cpp`.
+
 
 PATTERNS: Final = Patterns()
 
@@ -39,15 +67,15 @@ def _is_index(type: Type) -> bool:
 
 
 def _is_i32(type: Type) -> bool:
-    return isinstance(type, TensorType) and type.element == I32
+    return isinstance(type, TensorType) and type.element == S32
 
 
 def _as_i32(type: Type) -> Type | None:
     """Return `tensor<i32>` for `index`, and `i32` tensors for tensors of `index` or `i32`."""
     if type == INDEX:
-        return shaped(I32)
-    if isinstance(type, TensorType) and type.is_static and type.element in (I32, INDEX):
-        return shaped(I32, *type.sizes)
+        return shaped(S32)
+    if isinstance(type, TensorType) and type.is_static and type.element in (S32, INDEX):
+        return shaped(S32, *type.sizes)
     return None
 
 
@@ -91,7 +119,7 @@ def const_shape(rewriter: Rewriter, op: Operation) -> bool:
         sizes *= count
     if len(sizes) != count:
         return False
-    made = constant(rewriter, sizes, I32, before=op)
+    made = constant(rewriter, sizes, S32, before=op)
     rewriter.replace(op, [_to_index(rewriter, made, op)])
     return True
 
@@ -108,7 +136,7 @@ def multiply(rewriter: Rewriter, op: Operation) -> bool:
         if known is None:
             operands.append(_to_i32(rewriter, value, op))
         else:
-            operands.append(constant(rewriter, _fits_i32(known), I32, before=op))
+            operands.append(constant(rewriter, _fits_i32(known), S32, before=op))
     product = rewriter.create("stablehlo.multiply", operands, before=op).result
     rewriter.replace(op, [_to_index(rewriter, product, op)])
     return True
@@ -120,7 +148,7 @@ def index_cast(rewriter: Rewriter, op: Operation) -> bool:
     value, wanted = op.operands[0], op.result.type
     if value.type == INDEX:
         new = _to_i32(rewriter, value, op)
-        if wanted != I32:
+        if wanted != S32:
             array = shaped(wanted)  # type: ignore[arg-type]
             new = rewriter.create("stablehlo.convert", (new,), before=op, types=(array,)).result
         rewriter.replace(op, [cast(rewriter, new, wanted, before=op)])
@@ -149,7 +177,7 @@ def num_elements(rewriter: Rewriter, op: Operation) -> bool:
     if as_i32.num_elements > _HIGHEST_RANK:
         return False
     sizes = _to_i32(rewriter, op.operands[0], op)
-    product = constant(rewriter, 1, I32, before=op)
+    product = constant(rewriter, 1, S32, before=op)
     for k in range(as_i32.num_elements):
         part = sliced(rewriter, sizes, [k], [k + 1], before=op)
         size = reshaped(rewriter, part, before=op)
@@ -171,7 +199,7 @@ def shape_of(rewriter: Rewriter, op: Operation) -> bool:
             sizes.append(reshaped(rewriter, size, 1, before=op))
         made = concatenated(rewriter, sizes, before=op)
     else:
-        made = constant(rewriter, [], I32, before=op)
+        made = constant(rewriter, [], S32, before=op)
     rewriter.replace(op, [_to_index(rewriter, made, op)])
     return True
 
@@ -179,7 +207,7 @@ def shape_of(rewriter: Rewriter, op: Operation) -> bool:
 def _size(rewriter: Rewriter, value: Value, dimension: int, before: Operation) -> Value:
     properties = {"dimension": i64(dimension)}
     made = rewriter.create(
-        "stablehlo.get_dimension_size", (value,), properties, before=before, types=(shaped(I32),)
+        "stablehlo.get_dimension_size", (value,), properties, before=before, types=(shaped(S32),)
     )
     return made.result
 
@@ -200,7 +228,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
     # upstream computes it.  (Sizes of 0 are not considered there either.)
     for k, count in enumerate(counts):
         if count < longest:
-            ones = splat(rewriter, "1", shaped(I32, longest - count), before=op)
+            ones = splat(rewriter, "1", shaped(S32, longest - count), before=op)
             shapes[k] = concatenated(rewriter, (ones, shapes[k]), before=op)
     larger = rewriter.create("stablehlo.maximum", shapes, before=op).result
     rewriter.replace(op, [_to_index(rewriter, larger, op)])
@@ -274,7 +302,7 @@ def from_elements(rewriter: Rewriter, op: Operation) -> bool:
         if known is None:
             parts.append(reshaped(rewriter, _to_i32(rewriter, value, op), 1, before=op))
         else:
-            parts.append(constant(rewriter, [_fits_i32(known)], I32, before=op))
+            parts.append(constant(rewriter, [_fits_i32(known)], S32, before=op))
     made = concatenated(rewriter, parts, before=op)
     rewriter.replace(op, [_to_index(rewriter, made, op)])
     return True
@@ -294,13 +322,99 @@ def _is_legal(operation: Operation) -> bool:
     return name not in _ILLEGAL
 
 
-def _run(run: Run) -> None:
+def _legalize_shapes(run: Run) -> None:
     Conversion(run, PATTERNS, _is_legal).convert_functions()
 
 
-PASS: Final = Pass(
+SHAPE_TO_STABLEHLO: Final = Pass(
     "shape-legalize-to-stablehlo",
-    _run,
+    _legalize_shapes,
     "Converts size computations (shape, tensor, index) to StableHLO on i32 tensors.",
     on_functions=True,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-convert-to-signless`: makes all integer types signless, with unchanged bits.
+#
+# Ops that depend on signedness (`divide`, `compare`, `convert`) treat all operands as signed
+# afterwards, as in upstream.
+#
+# Source: StableHLO `StablehloConvertToSignless.cpp`.
+
+
+_WIDTH: Final = pattern(r"(?<=[x<])[us]i(\d+)\b")
+
+
+def signless(type: Type) -> Type:
+    """Return the type with signless integers.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> signless(TensorType(ELEMENT_TYPES["u8"], (3,)))
+    TensorType('s8[3]')
+    """
+    match type:
+        case TensorType(element) | UnrankedTensorType(element) | VectorType(element):
+            new = _element(element)
+            return type if new is element else replace(type, element=new)
+        case ElementType():
+            return _element(type)
+        case TupleType(parts):
+            return _tuple(type, parts)
+        case BufferType(array):
+            inner = signless(array)
+            return BufferType(inner) if isinstance(inner, TensorType) else type
+        case DialectType() if type.text.startswith("memref<"):
+            # Other buffer types are not parsed, so that their text is changed.
+            return replace(type, text=_WIDTH.sub(r"i\1", type.text))
+        case _:
+            return type
+
+
+def _tuple(type: TupleType, parts: tuple[Type, ...]) -> TupleType:
+    """Convert one level of a tuple; nested tuples are not converted, as in upstream."""
+    new = tuple([part if isinstance(part, TupleType) else signless(part) for part in parts])
+    return TupleType(new) if new != parts else type
+
+
+def _element(element: ElementType) -> ElementType:
+    integer = element.kind in ("signed", "unsigned") and not isinstance(element, QuantizedType)
+    if not integer or is_signless(element) or element.name == "index":
+        return element
+    return integer_type(f"i{element.bits}") or element
+
+
+def _constant(value: Attribute) -> Attribute:
+    """Return a literal of the signless type with the same bits; other attributes unchanged."""
+    if not isinstance(value, DenseAttr):
+        return value
+    type = signless(value.type)
+    if type == value.type:
+        return value
+    try:
+        return DenseAttr(elements(value).raw, type)
+    except VerifyError:
+        return value
+
+
+def _make_signless(run: Run) -> None:
+    rewriter = run.rewriter
+    for operation in [*rewriter.walk()]:
+        arguments = [a for block in operation.blocks for a in block.arguments]
+        for value in (*operation.results, *arguments):
+            new = signless(value.type)
+            if new != value.type:
+                rewriter.set_type(value, new)
+                run.fired["signless"] += 1
+        if operation.name == "func.func":
+            convert_signature(rewriter, operation, signless)
+        given = operation.properties.get("value")
+        if given is not None and operation.name in ("stablehlo.constant", "arith.constant"):
+            rewriter.set_properties(operation, {**operation.properties, "value": _constant(given)})
+
+
+SIGNLESS: Final = Pass(
+    "stablehlo-convert-to-signless",
+    _make_signless,
+    "Makes all integer types signless.",
 )

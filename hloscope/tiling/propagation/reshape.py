@@ -17,19 +17,21 @@ from hloscope.indexing import delinearize, linearize, major_to_minor, output_siz
 from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.movement import MinimalReshape, ReshapeCategory, minimal_reshapes
 from hloscope.ops import Bitcast, Reshape
-from hloscope.tiling.propagation.edges import ends_inside, joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
     Fit,
+    ends_inside,
+    joined,
+    lost_start,
+    maybe_empty,
     parts,
     refused,
     to_operands,
     to_outputs,
 )
-from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import TilingSpace
-from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
+from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole
 
 Through = tuple[tuple[DimTile, ...], str]
 """The tiles of the target's dimensions, and a reason if they are not exact."""

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import Instruction, Module
-from hloscope.verifier.hlo.aliasing import check_operand_aliasing
-from hloscope.verifier.hlo.attributes import check_attributes
-from hloscope.verifier.hlo.calls import check_calls, check_recursion
-from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
-from hloscope.verifier.hlo.module import check_module
-from hloscope.verifier.hlo.pairs import check_pairs
-from hloscope.verifier.hlo.types import Kind, check_type, kind_of
+from hloscope.verifier.hlo.module import (
+    check_calls,
+    check_module,
+    check_operand_aliasing,
+    check_recursion,
+)
+from hloscope.verifier.hlo.pairs import check_channels, check_groups, check_pairs, module_devices
+from hloscope.verifier.hlo.types import Kind, check_attributes, check_type, kind_of
 
 
 def verify_hlo(module: Module) -> list[Diagnostic]:

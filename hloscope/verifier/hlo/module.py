@@ -1,16 +1,55 @@
-"""Checks of a module as a whole: header, entry computation, order, parameters, fusions."""
+"""Checks of a module as a whole: header, entry, called computations, shared memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from math import prod
 from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError, ParseError
-from hloscope.hlo_parser import parse_type, print_type, read_type
-from hloscope.ir import Instruction, Module, TupleType, Type
-from hloscope.ops import Fusion, Parameter, fused_twice
-from hloscope.verifier.hlo.aliasing import check_aliasing
-from hloscope.verifier.hlo.likeness import same
+from hloscope.hlo_parser import (
+    BUFFER_DONOR,
+    INPUT_OUTPUT_ALIAS,
+    OPERAND_ALIASING,
+    Aliasing,
+    ShapeIndex,
+    index_text,
+    parse_type,
+    print_type,
+    read_aliasing,
+    read_type,
+)
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    Computation,
+    Instruction,
+    Module,
+    Op,
+    TensorType,
+    TupleType,
+    Type,
+    storage_bits,
+)
+from hloscope.ops import (
+    AsyncStart,
+    Bitcast,
+    Call,
+    Case,
+    Fusion,
+    Parameter,
+    Recv,
+    Send,
+    Tuple,
+    While,
+    fused_twice,
+)
+from hloscope.support.source import Span
+from hloscope.verifier.hlo.rules import placed, same
+from hloscope.verifier.hlo.types import begun, opcode
+
+# --------------------------------------------------------------------------------------------------
+# Checks of a module as a whole: header, entry computation, order, parameters, fusions.
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
@@ -127,3 +166,279 @@ def _check_fusions(module: Module) -> Iterator[Diagnostic]:
                 if first is not ins:
                     message = fused_twice(ins.calls[0].name, first.name, ins.name)
                     yield Diagnostic(message, ins.span)
+
+
+# --------------------------------------------------------------------------------------------------
+# Called computations: number and types of their parameters and results.
+
+
+def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
+    """Yield errors of called computations: types of their parameters and results."""
+    inner = begun(ins)
+    if inner is not None:
+        yield from _begun(inner)
+        return
+    rule = _RULES.get(type(ins.op))
+    if rule is not None and ins.calls:
+        yield from rule(ins)
+
+
+def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> Iterator[Diagnostic]:
+    taken = callee.arguments
+    if len(taken) != len(given):
+        message = (
+            f"`{opcode(ins)}` gives {callee.name} {len(given)} operands, it takes {len(taken)}"
+        )
+        yield Diagnostic(message, ins.span)
+        return
+    for i, (have, want) in enumerate(zip(given, taken, strict=True)):
+        if not same(placed(have), placed(want)):
+            yield Diagnostic(
+                f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
+                f" {_text(want)}",
+                ins.span,
+            )
+
+
+def _returns(ins: Instruction, callee: Computation, needed: Type) -> Iterator[Diagnostic]:
+    (returned,) = callee.results
+    if not same(returned, needed):
+        yield Diagnostic(
+            f"{callee.name} returns {_text(returned)}, `{opcode(ins)}` needs {_text(needed)}",
+            ins.span,
+        )
+
+
+def _text(type_: Type) -> str:
+    return print_type(type_, layout=False)
+
+
+def _call(ins: Instruction) -> Iterator[Diagnostic]:
+    callee = ins.calls[0]
+    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    yield from _returns(ins, callee, ins.type)
+
+
+def _begun(ins: Instruction) -> Iterator[Diagnostic]:
+    """Check the computation that `<op>-start` calls; updates may add operands that are missing."""
+    if not isinstance(ins.op, Call | Fusion) or not ins.calls:
+        return
+    callee = ins.calls[0]
+    given = tuple([o.type for o in ins.operands])
+    yield from _takes(ins, callee, (*given, *callee.arguments[len(given) :]))
+    if ins.type != TupleType(()):  # else the type leaves the result out until it is done
+        yield from _returns(ins, callee, ins.type)
+
+
+def _while(ins: Instruction) -> Iterator[Diagnostic]:
+    if len(ins.operands) != 1:
+        return
+    condition, body = ins.calls
+    state = ins.operands[0].type
+    yield from _takes(ins, condition, (state,))
+    yield from _returns(ins, condition, TensorType(ELEMENT_TYPES["pred"], ()))
+    yield from _takes(ins, body, (state,))
+    yield from _returns(ins, body, state)
+    if not same(ins.type, state):
+        message = f"`while` is declared {_text(ins.type)}, its operand is {_text(state)}"
+        yield Diagnostic(message, ins.span, "while_c3")
+
+
+def _case(ins: Instruction) -> Iterator[Diagnostic]:
+    if not ins.operands:
+        return
+    given = ins.operands[1:]
+    if len(given) != len(ins.calls):
+        message = f"`conditional` has {len(ins.calls)} branches and {len(given)} operands for them"
+        yield Diagnostic(message, ins.span)
+        return
+    for branch, operand in zip(ins.calls, given, strict=True):
+        yield from _takes(ins, branch, (operand.type,))
+        yield from _returns(ins, branch, ins.type)
+
+
+def _async(ins: Instruction) -> Iterator[Diagnostic]:
+    """Yield errors of `async-start`: the called computation, its operands and the declared type."""
+    op = ins.op
+    if not isinstance(op, AsyncStart) or op.wrapped is not None:
+        return
+    callee = ins.calls[0]
+    others = [i for i in callee if i is not callee.root and not isinstance(i.op, Parameter)]
+    if others and not all(isinstance(i.op, _GROUPED) for i in callee):
+        message = (
+            f"`async-start` calls {callee.name}, which needs to be one op and its parameters;"
+            f" `{others[0].name}` is another"
+        )
+        yield Diagnostic(message, ins.span)
+    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    match ins.type:
+        case TupleType((taken, result, *_)):
+            given = TupleType(tuple([o.type for o in ins.operands]))
+            if not same(taken, given):
+                message = (
+                    f"the first part of the type is {_text(taken)}, the operands {_text(given)}"
+                )
+                yield Diagnostic(message, ins.span)
+            if result == TupleType(()):
+                return  # the type leaves the result out until it is done
+            yield from _returns(ins, callee, result)
+        case _:
+            message = f"`async-start` is declared {_text(ins.type)}, needs (operands, result, …)"
+            yield Diagnostic(message, ins.span)
+
+
+_GROUPED: Final = (Send, Recv, Bitcast, Parameter, Tuple)
+"""Ops that an asynchronous computation may have any number of, if it has no others.
+
+Source: XLA `hlo_verifier.cc` (`VerifyAsyncComputation`), `hlo_computation.h`
+(`OnlyContainsSendRecv`).
+"""
+
+_RULES: Final[dict[type[Op], Callable[[Instruction], Iterator[Diagnostic]]]] = {
+    Fusion: _call,
+    Call: _call,
+    While: _while,
+    Case: _case,
+    AsyncStart: _async,
+}
+
+
+def check_recursion(module: Module) -> list[Diagnostic]:
+    """Return an error if computations call themselves, directly or through others."""
+    graph = {c.name: {callee.name for ins in c for callee in ins.calls} for c in module}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        names = error.args[1]
+        first = module.computations.get(names[0])
+        message = f"computations call each other: {' → '.join(names[::-1])}"
+        return [Diagnostic(message, first.span if first else None)]
+    return []
+
+
+# --------------------------------------------------------------------------------------------------
+# Results that share memory with parameters or operands, as a header or an attribute declares.
+#
+# Source: XLA `HloInputOutputAliasConfig::Verify`, `HloBufferDonorConfig::Verify`, `hlo_verifier.cc`
+# (`HandleCustomCall`, `HandleFusion`).
+
+
+def check_aliasing(module: Module) -> Iterator[Diagnostic]:
+    """Check `input_output_alias` and `buffer_donor`: grammar, indices, sizes, one use of each."""
+    extras = dict(module.extras)
+    span, arguments, result = module.entry.span, module.entry.arguments, module.entry.root.type
+    aliased: set[tuple[int, ShapeIndex]] = set()
+    for name in (INPUT_OUTPUT_ALIAS, BUFFER_DONOR):
+        for entry in _entries(name, extras.get(name), span):
+            if isinstance(entry, Diagnostic):
+                yield entry
+                continue
+            wrong = _wrong_entry(entry, "parameter", arguments, result, aliased)
+            if wrong is None and entry.output is not None:
+                aliased.add((entry.taken, entry.inside))
+            if wrong is not None:
+                yield Diagnostic(f"{name}: {wrong}", span)
+
+
+def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
+    """Check `output_to_operand_aliasing`: grammar, indices, and that both types are equal."""
+    text = dict(getattr(ins.op, "settings", ())).get(OPERAND_ALIASING)
+    if text is None or isinstance(ins.op, AsyncStart):
+        return  # XLA checks the started op, not its start
+    operands = tuple([operand.type for operand in ins.operands])
+    for entry in _entries(OPERAND_ALIASING, text, ins.span):
+        if isinstance(entry, Diagnostic):
+            yield entry
+            continue
+        wrong = _wrong_place(entry, "operand", operands, ins.type)
+        if wrong is None and entry.output is not None:
+            taken, made = _part(operands[entry.taken], entry.inside), _part(ins.type, entry.output)
+            if taken is not None and made is not None and not same(taken, made):
+                wrong = (
+                    f"{_place('operand', entry)} is {_or_none(taken)}, part"
+                    f" {index_text(entry.output)} of the result {_or_none(made)}; they need the"
+                    " same type"
+                )
+        if wrong is not None:
+            yield Diagnostic(f"{OPERAND_ALIASING}: {wrong}", ins.span)
+
+
+def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
+    """Yield the entries of an aliasing text; an error in place of an entry that does not parse."""
+    try:
+        yield from read_aliasing(name, text, span)
+    except ParseError as error:
+        yield Diagnostic(error.message, span)
+
+
+def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
+    """Return a message about an index that does not exist; `None` if all exist."""
+    if entry.taken >= len(taken):
+        owner = "the entry" if what == "parameter" else "the instruction"
+        return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
+    type_ = taken[entry.taken]
+    if _part(type_, entry.inside) is None:
+        return f"{what} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
+    if entry.output is not None and _part(result, entry.output) is None:
+        return f"the result, {_or_none(result)}, has no part {index_text(entry.output)}"
+    return None
+
+
+def _wrong_entry(
+    entry: Aliasing,
+    what: str,
+    taken: tuple[Type, ...],
+    result: Type,
+    aliased: set[tuple[int, ShapeIndex]],
+) -> str | None:
+    """Return a message about an entry of a header; `None` if it is valid."""
+    wrong = _wrong_place(entry, what, taken, result)
+    if wrong is not None:
+        return wrong
+    own, place = _part(taken[entry.taken], entry.inside), _place(what, entry)
+    # XLA aliases buffers, and a tuple is not in one buffer.
+    if isinstance(own, TupleType):
+        return f"{place} is {_or_none(own)}, needs an array"
+    if (entry.taken, entry.inside) in aliased:
+        return f"{place} is the memory of another part of the result already"
+    if entry.output is None:
+        return None
+    made, where = _part(result, entry.output), f"part {index_text(entry.output)} of the result"
+    if isinstance(made, TupleType):
+        return f"{where} is {_or_none(made)}, needs an array"
+    # XLA compares the sizes of the buffers only: types may differ.
+    sizes = [_bytes(own), _bytes(made)]
+    if None not in sizes and sizes[0] != sizes[1]:
+        return (
+            f"{place} is {_or_none(own)} of {sizes[0]} bytes, {where} {_or_none(made)} of"
+            f" {sizes[1]}; they need the same size"
+        )
+    return None
+
+
+def _bytes(type_: Type | None) -> int | None:
+    """Bytes of an array without padding, with bounds as sizes; `None` if a size is unknown."""
+    if type_ is None:
+        return None
+    whole = placed(type_)
+    if not isinstance(whole, TensorType) or not whole.is_static:
+        return None
+    return (prod(whole.shape) * storage_bits(whole) + 7) // 8
+
+
+def _part(type_: Type, index: ShapeIndex) -> Type | None:
+    """Return the part of a type at a shape index; `None` if the index does not exist."""
+    for number in index:
+        if not isinstance(type_, TupleType) or number >= len(type_.elements):
+            return None
+        type_ = type_.elements[number]
+    return type_
+
+
+def _place(what: str, entry: Aliasing) -> str:
+    part = f"part {index_text(entry.inside)} of " if entry.inside else ""
+    return f"{part}{what} {entry.taken}"
+
+
+def _or_none(type_: Type | None) -> str:
+    return "nothing" if type_ is None else print_type(type_, layout=False)

@@ -1,7 +1,4 @@
-"""Ops whose declared types HLO checks differently from StableHLO.
-
-Number and kinds of operands, and the kind of the result, follow from the op's signature.
-"""
+"""Ops whose declared types HLO checks differently from StableHLO."""
 
 from __future__ import annotations
 
@@ -10,25 +7,34 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_type, print_type
 from hloscope.ir import (
     ELEMENT_TYPES,
+    BufferType,
     Instruction,
     Op,
     TensorType,
     TokenType,
     TupleType,
     Type,
+    compatible,
     storage_bits,
 )
 from hloscope.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
     AsyncDone,
     AsyncUpdate,
     Bitcast,
     BitcastConvert,
     BroadcastInDim,
     Case,
+    Collective,
+    CollectivePermute,
     Constant,
     Convolution,
     CustomCall,
@@ -38,13 +44,187 @@ from hloscope.ops import (
     Iota,
     Outfeed,
     Recv,
+    ReduceScatter,
     Rng,
     RngBitGenerator,
     TopK,
     check_declared_sizes,
+    exchanged,
+    is_in_place,
+    leaves,
 )
-from hloscope.verifier.hlo.collectives import COLLECTIVES, array_of
-from hloscope.verifier.hlo.likeness import same
+
+# --------------------------------------------------------------------------------------------------
+# Declared types of collectives against operands and the size of a device group.
+
+
+def _members(op: Collective) -> int | None:
+    """Return the number of members of each group; `None` if groups are unknown or unequal.
+
+    With a channel and without global ids, groups list replicas, and all partitions of a replica
+    take part.  Groups of an all-to-all list partitions then.
+    """
+    if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
+        return None
+    try:
+        sizes = {len(group) for group in op.replica_groups.rows}
+    except HloscopeError:
+        return None
+    return sizes.pop() if len(sizes) == 1 and 0 not in sizes else None
+
+
+def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
+    """Return pairs of operand and result arrays; their element types must match."""
+    results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    if len(results) != len(ins.operands):
+        raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
+    pairs = []
+    for given, made in zip((o.type for o in ins.operands), results, strict=True):
+        operand, result = array_of(given), array_of(made)
+        if not like(operand, TensorType(result.element, operand.sizes, None, operand.bounds)):
+            raise VerifyError(
+                f"the operand is of {operand.element}, the result of {result.element}"
+            )
+        pairs.append((operand, result))
+    return pairs
+
+
+def array_of(type_: Type) -> TensorType:
+    """Return the type of an array, or of the array in a buffer."""
+    array = type_.element if isinstance(type_, BufferType) else type_
+    assert isinstance(array, TensorType)
+    return array
+
+
+def _check_body(ins: Instruction) -> None:
+    """Check the computation of a reduction: two scalars to one, complex like the operands."""
+    for callee in ins.calls:
+        types = (*callee.arguments, *callee.results)
+        if len(types) != 3 or not all(isinstance(t, TensorType) and not t.rank for t in types):
+            texts = [print_type(t, layout=False) for t in types]
+            raise VerifyError(
+                f"{callee.name} is ({', '.join(texts[:-1])}) -> {texts[-1]}, needs to make one"
+                " scalar of two"
+            )
+        for operand in ins.operands:
+            kinds = [array_of(t).element.kind == "complex" for t in (operand.type, *types)]
+            if len(set(kinds)) > 1:
+                raise VerifyError(f"{callee.name} and the operands: only some are complex")
+
+
+def _all_reduce(ins: Instruction) -> None:
+    _check_body(ins)
+    for operand, result in _pairwise(ins):
+        _check_same(operand, result)
+
+
+def _all_gather(ins: Instruction) -> None:
+    assert isinstance(ins.op, AllGather)
+    for operand, result in _pairwise(ins):
+        _check_scaled(operand, result, ins.op.all_gather_dim, _members(ins.op), "all_gather_c1")
+
+
+def _reduce_scatter(ins: Instruction) -> None:
+    assert isinstance(ins.op, ReduceScatter)
+    _check_body(ins)
+    for operand, result in _pairwise(ins):
+        d = ins.op.scatter_dimension
+        _check_scaled(result, operand, d, _members(ins.op), "reduce_scatter_c2")
+
+
+def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
+    """Check that `big` is `small` with dimension `d` multiplied by `times`, or by any integer."""
+    if not 0 <= d < big.rank:
+        raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
+    fits = small.rank == big.rank
+    if fits:
+        others = [t.sizes[:d] + t.sizes[d + 1 :] for t in (small, big)]
+        part, whole = small.sizes[d], big.sizes[d]
+        known = part is not None and whole is not None
+        fits = others[0] == others[1] and (not known or _is_multiple(part, whole, times))
+    if not fits:
+        texts = [print_type(t, layout=False) for t in (small, big)]
+        among = "" if times is None else f" among {times} members"
+        message = f"{texts[0]} and {texts[1]} do not fit along dimension {d}{among}"
+        raise VerifyError(message, rule=rule)
+
+
+def _is_multiple(part: Any, whole: Any, times: int | None) -> bool:
+    if times is not None:
+        return bool(whole == part * times)
+    return bool(whole % part == 0 if part else whole == 0)
+
+
+def _all_to_all(ins: Instruction) -> None:
+    """Check an all-to-all: one operand per member, or one operand split and concatenated."""
+    op = ins.op
+    assert isinstance(op, AllToAll)
+    pairs, times = _pairwise(ins), _members(op)
+    if op.split_dimension is None:
+        if times is not None and times != len(pairs):
+            raise VerifyError(f"{len(pairs)} operands, needs one for each of {times} members")
+        for operand, result in pairs:
+            _check_same(operand, result)
+            if not same(pairs[0][0], operand):
+                texts = [print_type(t, layout=False) for t in (pairs[0][0], operand)]
+                raise VerifyError(f"operands are {texts[0]} and {texts[1]}, need to be alike")
+        return
+    split = op.split_dimension
+    concat = split if op.concat_dimension is None else op.concat_dimension
+    for operand, result in pairs:
+        # With unknown groups, only the number of elements can be compared.
+        if times is not None:
+            _check_same(exchanged(operand, split, concat, times), result)
+            continue
+        exchanged(operand, split, concat, 1)
+        if operand.is_static and result.is_static and prod(operand.shape) != prod(result.shape):
+            raise VerifyError("operand and result have different numbers of elements")
+
+
+def _check_same(made: TensorType, result: TensorType) -> None:
+    """Check the declared result against the type that the exchange gives."""
+    if not like(made, result):
+        have, want = (print_type(t, layout=False) for t in (result, made))
+        raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
+
+
+def _collective_permute(ins: Instruction) -> None:
+    """Check `collective-permute`: results like operands, or one array written into another."""
+    types = tuple([o.type for o in ins.operands])
+    results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    if not is_in_place(types):
+        ins.op.verify(types, results)
+        return
+    if not all(map(_is_part, leaves(types[0]), leaves(types[1]))):
+        parts = [print_type(t, layout=False) for t in types[:2]]
+        raise VerifyError(f"{parts[0]} is not a part of {parts[1]}")
+    if not like(types[1], ins.type):
+        have, want = (print_type(t, layout=False) for t in (ins.type, types[1]))
+        raise VerifyError(f"it is declared {have}, writes into {want}")
+
+
+def _is_part(sent: Type, into: Type) -> bool:
+    """Can `sent` be written into `into`: same element type and rank?"""
+    if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
+        return False
+    return sent.element == into.element and sent.rank == into.rank
+
+
+COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
+    AllGather: _all_gather,
+    AllReduce: _all_reduce,
+    AllToAll: _all_to_all,
+    CollectivePermute: _collective_permute,
+    ReduceScatter: _reduce_scatter,
+}
+"""Type checks of collectives, by op."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops whose declared types HLO checks differently from StableHLO.
+#
+# Number and kinds of operands, and the kind of the result, follow from the op's signature.
+
 
 _MOST_LITERAL: Final = 1 << 16
 """Longest literal, in characters, that is read for verification."""
@@ -287,3 +467,94 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     AsyncDone: _accept,
 }
 """Updates and dones of asynchronous ops are checked in `pairs`."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Equality of types in HLO: layouts do not matter, the precision of floats sometimes does.
+#
+# Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
+
+
+def placed(type_: Type) -> Type:
+    """Return the type with each unknown size replaced by its bound: the memory HLO allocates.
+
+    >>> from hloscope.hlo_parser.types import parse_type, print_type
+    >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
+    '(f32[4,3], s32[])'
+    >>> print_type(placed(parse_type("f32[<=4,?]")))
+    'f32[4,?]'
+    """
+    match type_:
+        case TensorType() if type_.bounds:
+            pairs = zip(type_.sizes, type_.bounds, strict=True)
+            sizes = tuple([bound if size is None else size for size, bound in pairs])
+            open_ones = (None,) * type_.rank if None in sizes else ()
+            return TensorType(type_.element, sizes, type_.layout, open_ones)
+        case TupleType():
+            return TupleType(tuple(map(placed, type_.elements)))
+        case _:
+            return type_
+
+
+def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
+    """Return the bounds of all arrays in a type, in order; `()` for an array without bounds."""
+    if isinstance(type_, TupleType):
+        return [bounds for part in type_.elements for bounds in bounds_of(part)]
+    return [type_.bounds if isinstance(type_, TensorType) else ()]
+
+
+def is_placed(type_: Type) -> bool:
+    """True if no array in the type has bounds."""
+    if isinstance(type_, TensorType):
+        return not type_.bounds
+    return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
+
+
+def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
+    """Are both sequences of types equal but for layouts and precision, as in XLA's inference?
+
+    With `wider`, element types may differ in any way.
+    """
+    return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
+
+
+def _same(a: Type, b: Type, wider: bool) -> bool:
+    match a, b:
+        case TensorType(), TensorType():
+            x, y = a.element, b.element
+            if x != y and (wider or x.kind == y.kind == "float"):
+                a = replace(a, element=y)
+            return compatible(a, b)
+        case TupleType(), TupleType():
+            return alike(a.elements, b.elements, wider=wider)
+        case BufferType(), _:
+            return _same(a.element, b, wider)
+        case _, BufferType():
+            return _same(a, b.element, wider)
+        case _:
+            return compatible(a, b)
+
+
+def like(a: Type, b: Type) -> bool:
+    """Are both types equal but for layouts and the precision of floats?"""
+    return _same(a, b, wider=False)
+
+
+def same(a: Type, b: Type) -> bool:
+    """Are both types equal but for layouts?  The precision of floats must match.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(
+    ...     parse_type("f32[2]"), parse_type("bf16[2]"))
+    (True, False)
+    """
+    match a, b:
+        case TupleType(), TupleType():
+            alike_parts = len(a.elements) == len(b.elements)
+            return alike_parts and all(map(same, a.elements, b.elements))
+        case BufferType(), _:
+            return same(a.element, b)
+        case _, BufferType():
+            return same(a, b.element)
+        case _:
+            return compatible(a, b)

@@ -1,20 +1,33 @@
-"""Collectives of Shardy: the sharding of the result against operand and axes.
-
-Source: Shardy `verifiers.cc` (`verifyCollectiveOp`, `verifyCollectiveWithAxesPerDim` and the
-`verify` of each op).
-"""
+"""Collectives and manual computations of Shardy: results against operands and axes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from hloscope.dialects import axes_of
 from hloscope.errors import VerifyError
-from hloscope.mlir import StructAttr
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import Operation, StringAttr, StructAttr, type_text
+from hloscope.mlir.dialects import axes_of
 from hloscope.ops import AxisRef
-from hloscope.verifier.shardy.axes import Axes, Axis, Grid, SeenAxes, ways
-from hloscope.verifier.shardy.shardings import Sharding, cut
+from hloscope.verifier.shardy.shardings import (
+    Axes,
+    Axis,
+    Grid,
+    SeenAxes,
+    Sharding,
+    cut,
+    struct_of,
+    ways,
+)
+from hloscope.verifier.stablehlo.traits import refuse
+
+# --------------------------------------------------------------------------------------------------
+# Collectives of Shardy: the sharding of the result against operand and axes.
+#
+# Source: Shardy `verifiers.cc` (`verifyCollectiveOp`, `verifyCollectiveWithAxesPerDim` and the
+# `verify` of each op).
+
 
 Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
 
@@ -249,3 +262,96 @@ _CHECKS: Final[dict[str, Callable[[StructAttr, Sharding, Sharding, Grid], None]]
     "sdy.sharded_to_unreduced": _check_to_unreduced,
     "sdy.replicated_to_unreduced": _check_replicated,
 }
+
+
+# --------------------------------------------------------------------------------------------------
+# Manual computations of Shardy: local types, and axes bound by the ops around.
+
+
+MANUAL: Final = "sdy.manual_computation"
+
+
+def check_local(
+    operation: Operation,
+    what: str,
+    index: int,
+    sharding: Sharding,
+    grid: Grid,
+    whole: Type,
+    local: Type,
+    names: Sequence[str],
+) -> None:
+    """Check the type that a value has inside a manual computation.
+
+    Source: `verifyManualComputationValue`.
+    """
+    dimensions = cut(sharding, grid)
+    for d, axes in enumerate(dimensions):
+        free: Axis | None = None
+        # Manual axes are the outer ones: the free axes divide the local tensor.
+        for axis in axes:
+            if axis.name not in names:
+                free = axis
+            elif free is not None:
+                raise refuse(
+                    operation,
+                    f"{what} sharding at index {index} must have all manual axes come before free"
+                    f" axes in its dimension sharding at index {d}. Saw manual axis {axis} after"
+                    f" free axis {free}",
+                )
+    if not isinstance(whole, TensorType) or len(dimensions) != whole.rank:
+        return
+    sizes: list[int | None] = []
+    for size, axes in zip(whole.sizes, dimensions, strict=True):
+        pieces = ways(axis for axis in axes if axis.name in names)
+        if size is not None and size % pieces:
+            raise refuse(
+                operation,
+                f"{what} dimension size {size} is not divisible by the manual axes size {pieces}",
+            )
+        sizes.append(None if size is None else size // pieces)
+    # The local size is the global one over the number of pieces along manual axes.
+    expected = TensorType(whole.element, tuple(sizes))
+    is_same = (
+        isinstance(local, TensorType)
+        and local.sizes == expected.sizes
+        and local.element == expected.element
+    )
+    if not is_same:
+        raise refuse(
+            operation,
+            f"{what} shape, corresponding sharding, and region {what} shape at index {index} must"
+            f" match. Expected local shape '{type_text(expected)}', actual local shape"
+            f" '{type_text(local)}'",
+        )
+
+
+def bound_axis(name: str) -> VerifyError:
+    """Return the error for an axis that a manual computation around the op has bound."""
+    return VerifyError(
+        f'operates on axis "{name}" which is already bound by a parent sdy.manual_computation op'
+    )
+
+
+def manual_axes(operation: Operation) -> set[str]:
+    """Return the names of the axes that manual computations around an op bind."""
+    found: set[str] = set()
+    block = operation.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        around = block.parent.parent
+        if around.name == MANUAL:
+            found.update(own_axes(around))
+        block = around.parent
+    return found
+
+
+def own_axes(operation: Operation) -> tuple[str, ...]:
+    """Return the names of the axes that a manual computation binds."""
+    try:
+        axes = struct_of(operation.get("manual_axes"), "manual_axes")
+    except VerifyError:
+        return ()
+    listed: Any = None if axes is None else axes.get("axes")
+    if not isinstance(listed, tuple):
+        return ()
+    return tuple([name.text for name in listed if isinstance(name, StringAttr)])

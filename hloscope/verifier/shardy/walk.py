@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from hloscope.dialects import mesh_of
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import TensorType, Type
 from hloscope.mlir import (
@@ -27,14 +26,24 @@ from hloscope.mlir import (
     Value,
     type_text,
 )
+from hloscope.mlir.dialects import mesh_of
 from hloscope.ops import Mesh
-from hloscope.verifier.shardy.axes import Grid, check_mesh
-from hloscope.verifier.shardy.collectives import AXES, WITHOUT_SHARDING, check_collective
-from hloscope.verifier.shardy.manual import MANUAL, bound_axis, check_local, manual_axes, own_axes
+from hloscope.verifier.shardy.collectives import (
+    AXES,
+    MANUAL,
+    WITHOUT_SHARDING,
+    bound_axis,
+    check_collective,
+    check_local,
+    manual_axes,
+    own_axes,
+)
 from hloscope.verifier.shardy.shardings import (
     PER_VALUE,
     SHARDING,
+    Grid,
     Sharding,
+    check_mesh,
     check_rule,
     check_sharding,
     is_one_of,
@@ -42,8 +51,7 @@ from hloscope.verifier.shardy.shardings import (
     shardings_of,
     struct_of,
 )
-from hloscope.verifier.stablehlo.programs import check_isolation
-from hloscope.verifier.stablehlo.symbols import Symbols
+from hloscope.verifier.stablehlo.symbols import Symbols, check_isolation
 from hloscope.verifier.stablehlo.traits import refuse
 
 Refused: TypeAlias = tuple[Operation, VerifyError]

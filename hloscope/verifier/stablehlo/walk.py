@@ -1,47 +1,42 @@
-"""Traversal of MLIR's verifier: each op is checked before, and again after, its regions.
-
-An op is checked against its definition and its own rules first; then its regions; then what needs
-them to be sound: terminators, symbols, inferred types.  An op isolated from above (a function, a
-module) is checked on its own, and in the end the uses of values in it.
-
-Source: MLIR's `Verifier.cpp`.
-"""
+"""Traversal of MLIR's verifier: each op is checked before, and again after, its regions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
-from hloscope.dialects import DEFINITIONS, is_isolated
-from hloscope.errors import Diagnostic, VerifyError
-from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
+from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
+from hloscope.ir import IncompatibleTypesError, InferenceError, Op, Signature, Type
+from hloscope.mlir import NAME_SCOPES, Block, Operation, Region, Value, likeness, spell, types_text
+from hloscope.mlir.dialects import DEFINITIONS, is_isolated
+from hloscope.stablehlo import OpMaker, operand_types, signature
 from hloscope.verifier.shardy import check_shardy
-from hloscope.verifier.stablehlo.branches import wrong_branch
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
-from hloscope.verifier.stablehlo.dominance import undominated
 from hloscope.verifier.stablehlo.invariants import check_definition
-from hloscope.verifier.stablehlo.likeness import (
-    Likeness,
-    closed_likeness,
-    full_likeness,
-    quick_likeness,
-)
-from hloscope.verifier.stablehlo.programs import (
-    check_async_start,
-    check_constant,
-    check_isolation,
-    check_run_parallel,
-)
 from hloscope.verifier.stablehlo.symbols import (
     RedefinitionError,
     Symbols,
+    check_async_start,
+    check_constant,
     check_function,
     check_indirect_call,
+    check_isolation,
     check_return,
+    check_run_parallel,
     check_table,
 )
-from hloscope.verifier.stablehlo.traits import refuse
-from hloscope.verifier.stablehlo.typing import TYPED, Typing, infers, is_inference, message_of
+from hloscope.verifier.stablehlo.traits import refuse, undominated, wrong_branch
+
+# --------------------------------------------------------------------------------------------------
+# Traversal of MLIR's verifier: each op is checked before, and again after, its regions.
+#
+# An op is checked against its definition and its own rules first; then its regions; then what needs
+# them to be sound: terminators, symbols, inferred types.  An op isolated from above (a function, a
+# module) is checked on its own, and in the end the uses of values in it.
+#
+# Source: MLIR's `Verifier.cpp`.
+
 
 ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
 """Ops whose regions read no value defined outside them.
@@ -403,3 +398,167 @@ def _may_lack_terminator(block: Block) -> bool:
 def _may_terminate(operation: Operation) -> bool:
     definition = DEFINITIONS.get(operation.name)
     return definition is None or "terminator" in definition.traits
+
+
+# --------------------------------------------------------------------------------------------------
+# Keys of ops: ops with equal keys get the same verdict, so that one of them is checked.
+#
+# Types, properties and attributes count by identity: the tree keeps them, and readers share them.
+
+
+Likeness = object
+
+_LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
+"""Ops without regions whose checks read their position or other ops."""
+_WITH_REGIONS: Final = frozenset(
+    f"stablehlo.{name}"
+    for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map")
+)
+"""Ops with regions whose checks read nothing outside the op and its regions."""
+_MOST: Final = 16
+"""Largest number of ops in a region for which a key is built."""
+_type_of: Final = attrgetter("type")
+
+
+def quick_likeness(operation: Operation) -> Likeness | None:
+    """Return a key of all that the checks of an op without regions read.
+
+    `None` if they also read its position or other ops.
+    """
+    if operation.successors or operation.name in _LOOKING_AROUND:
+        return None
+    return likeness(operation)
+
+
+def full_likeness(operation: Operation) -> Likeness | None:
+    """Return a key of an op without regions that compares its attributes one by one.
+
+    `quick_likeness` compares the attribute dictionaries by identity, so that it may separate ops
+    that have equal keys here.  `None` if the checks read the op's position or other ops.
+    """
+    if operation.successors or operation.name in _LOOKING_AROUND:
+        return None
+    return (
+        operation.name,
+        tuple([id(value.type) for value in operation.operands]),
+        tuple([id(value.type) for value in operation.results]),
+        tuple([(name, id(attribute)) for name, attribute in operation.properties.items()]),
+        tuple([(name, id(attribute)) for name, attribute in operation.attributes.items()]),
+    )
+
+
+def closed_likeness(operation: Operation) -> Likeness | None:
+    """Return a key of an op with regions and of all ops in its regions.
+
+    `None` if the checks may read more, or if the regions use a value that is not defined before the
+    use in the same block.
+    """
+    if operation.name not in _WITH_REGIONS or operation.successors:
+        return None
+    found = [likeness(operation)]
+    for region in operation.regions:
+        if len(region.blocks) != 1:
+            return None
+        (block,) = region.blocks
+        if not 0 < len(block.operations) <= _MOST or not _add_block(block, found):
+            return None
+    return tuple(found)
+
+
+def _add_block(block: Block, found: list[Likeness]) -> bool:
+    """Add the keys of a block's ops to `found`; false if the block is not closed or has regions."""
+    numbers: dict[Value, int] = {}
+    found.append(tuple(map(id, map(_type_of, block.arguments))))
+    _number(block.arguments, numbers)
+    for operation in block.operations:
+        if operation.regions or operation.successors:
+            return False
+        # Values count by their number in the block, so that renamed copies have equal keys.
+        uses = tuple(map(numbers.get, operation.operands))
+        if None in uses:
+            return False
+        found += (likeness(operation), uses)
+        _number(operation.results, numbers)
+    return True
+
+
+def _number(values: Iterable[Value], numbers: dict[Value, int]) -> None:
+    for value in values:
+        numbers[value] = len(numbers)
+
+
+# --------------------------------------------------------------------------------------------------
+# Type checks of operations, by the op class of each.
+
+
+TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
+"""Dialects whose ops have classes."""
+
+
+class Typing:
+    """Type checker of the operations of one module."""
+
+    def __init__(self) -> None:
+        self._make = OpMaker()
+
+    def check(self, operation: Operation) -> VerifyError | None:
+        """Return the error of the operation's types; `None` if they are valid."""
+        try:
+            op = self._make(operation)
+        except VerifyError as error:
+            return error
+        operands = tuple([value.type for value in operation.operands])
+        results = tuple([value.type for value in operation.results])
+        if operation.regions:
+            calls = tuple(map(signature, operation.regions))
+            return _verify(op, operands, results, calls)
+        if op.reads_values:
+            return _verify(op, operand_types(op, operation.operands), results, ())
+        return _verify(op, operands, results, ())
+
+    def depends_on_types_only(self, operation: Operation) -> bool:
+        """True if the type check does not read operand values.  The op must have passed `check`."""
+        if operation.name.partition(".")[0] not in TYPED:
+            return True
+        return not self._make(operation).reads_values
+
+
+def _verify(
+    op: Op,
+    operands: tuple[Type, ...],
+    results: tuple[Type, ...],
+    calls: tuple[Signature, ...],
+) -> VerifyError | None:
+    try:
+        op.verify(operands, results, calls)
+    except VerifyError as error:
+        error.spell = spell
+        return error
+    except UnsupportedError:
+        return None
+    return None
+
+
+def infers(name: str) -> bool:
+    """Does upstream infer the result types of this op?"""
+    traits = DEFINITIONS[name].traits
+    return "infer" in traits or "compatible" in traits
+
+
+def is_inference(error: VerifyError) -> bool:
+    """Is it an error of type inference, which runs after the checks of the op and its regions?"""
+    return isinstance(error, InferenceError | IncompatibleTypesError)
+
+
+def message_of(operation: Operation, error: VerifyError) -> str:
+    """Return the message of an error in upstream's words."""
+    if isinstance(error, IncompatibleTypesError):
+        return (
+            f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"
+            f" with return type(s) of operation {_quoted(error.declared)}"
+        )
+    return error.message
+
+
+def _quoted(types: tuple[Type, ...]) -> str:
+    return ", ".join(f"'{types_text((type_,))}'" for type_ in types)

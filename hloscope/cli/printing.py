@@ -1,0 +1,219 @@
+"""What all commands share: their class, JSON and tables that they print, amounts of bytes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from re import IGNORECASE
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from hloscope.cli.streams import (
+    colour_option,
+    is_terminal,
+    print_long,
+    print_styled,
+    styled_heading,
+    styled_name,
+    uses_colour,
+    width,
+)
+from hloscope.display import Table, columns, fitted, json_line, json_text
+from hloscope.support.lazy import lazy, pattern
+from hloscope.support.source import visible
+
+if TYPE_CHECKING:
+    from click import shell_completion
+else:
+    shell_completion = lazy("click.shell_completion")
+
+
+# --------------------------------------------------------------------------------------------------
+# Options, output of JSON and tables, and progress bars, shared by the commands.
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEBUG: Final = "hloscope.debug"
+"""Key of `click.Context.meta`: was `--debug` given, before or after the command's name?"""
+
+REFUSALS: Final = "hloscope.refusals"
+"""Key of `click.Context.meta`: functions that refuse the programs read, where these are wrong."""
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[DEBUG] = True
+
+
+def debug_option(function: F) -> F:
+    """Add `--debug`."""
+    return click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_debug,
+        help="Show a traceback when hloscope itself fails.",
+    )(function)
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        print_styled(ctx.get_help())
+        ctx.exit()
+
+
+HELP: Final = click.Option(
+    ["-h", "--help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help,
+    help="Show this message and exit.",
+)
+"""As click has it, which looks up its own texts in catalogs of the locale: that takes long."""
+
+
+class Formatter(click.HelpFormatter):
+    """Help with styled headings and names; `print_styled` removes styles where needed."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a heading of a section."""
+        super().write_heading(styled_heading(heading))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write names with their descriptions."""
+        super().write_dl([(styled_name(a), b) for a, b in rows], col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A context whose help is written by `Formatter`."""
+
+    formatter_class = Formatter
+
+
+class Command(click.Command):
+    """A command that takes `--help` and `--color` as all commands do."""
+
+    context_class = Context
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.append(colour_option(hidden=True))
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """`HELP`."""
+        return HELP
+
+
+command: Final = partial(click.command, cls=Command)
+"""`click.command` of a `Command`."""
+
+
+def json_option(function: F) -> F:
+    """Add `--json`, passed to the function as `as_json`."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON, with its schema's name and version."
+    )(function)
+
+
+def complete_files(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Let the shell complete the name of a file."""
+    return [shell_completion.CompletionItem(incomplete, type="file")]
+
+
+MOST_FINDINGS = 5
+"""Findings that are printed below a table."""
+
+
+def print_differences(findings: Sequence[str]) -> None:
+    """Print the differences between a dump folder and the model, on the standard error."""
+    for finding in findings[:MOST_FINDINGS]:
+        click.echo(f"finding: {visible(finding)}", err=True)
+    if len(findings) > MOST_FINDINGS:
+        click.echo(f"{len(findings) - MOST_FINDINGS:,} more findings: see --json", err=True)
+
+
+file_argument = click.argument("file", metavar="FILE", shell_complete=complete_files)
+
+
+def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool = False) -> None:
+    """Print an object; with `compact` on one line at once, as a part of a stream.
+
+    Args:
+        value: The object.
+        lines: On one line.
+        compact: On one line without spaces, written when enough has come together, where there
+            are tens of thousands.
+    """
+    if compact:
+        if sys.stdout is not None:  # else it was closed when the process started
+            sys.stdout.write(json_line(value) + "\n")
+    else:
+        click.echo(json_text(value, indent=None if lines else 1))
+
+
+def print_long_json(value: Mapping[str, Any]) -> None:
+    """Print an object on one line without spaces, piece by piece, as its lists are very long."""
+    if sys.stdout is not None:  # else it was closed when the process started
+        sys.stdout.writelines(_pieces(value))
+
+
+def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
+    mark = "{"
+    for key, part in value.items():
+        yield f"{mark}{json_line(key)}:"
+        mark = ","
+        if isinstance(part, list):
+            yield "["
+            yield from (f"{',' * bool(k)}{json_line(item)}" for k, item in enumerate(part))
+            yield "]"
+        else:
+            yield json_line(part)
+    yield "}\n" if value else "{}\n"
+
+
+WIDEST: Final = 48
+"""Columns of a pipe have room for no more; longer cells move the rest of their line only."""
+
+
+def print_table(table: Table) -> None:
+    """Print a table: ruled and fitted on a terminal, plain aligned columns to a pipe or file."""
+    if is_terminal():
+        text, is_styled = fitted(table, width()), uses_colour()
+        if is_styled:
+            header, line_end, below = visible(text).partition("\n")
+            text = f"{styled_heading(header)}{line_end}{below}"
+        print_long(text, is_styled=is_styled)
+    else:
+        rows = [table.header, *table.rows]
+        click.echo(columns(rows, right=table.right, widest=WIDEST))
+
+
+# --------------------------------------------------------------------------------------------------
+# Numbers of bytes as option values.
+
+
+_BYTES: Final = pattern(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
+
+
+class Bytes(click.ParamType[int]):
+    """A number of bytes, `4G` or `500 MiB`."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes."""
+        found = _BYTES.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"`{value}` is not a size such as 4G or 500M", param, ctx)
+        unit = 1 << 10 * " KMGT".index(found[2].upper() or " ")
+        whole, _, part = found[1].partition(".")
+        scale: int = 10 ** len(part)
+        return int(whole) * unit + int(part or 0) * unit // scale

@@ -1,0 +1,267 @@
+"""Comparisons of maps, instructions and programs, and differences between two programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hloscope.display.answer import opcode_of
+from hloscope.display.results import result_json, result_text
+from hloscope.display.text import headline
+from hloscope.ir import Computation, Instruction, TensorType
+from hloscope.proof import Aspect, Change, Compared, Differences, Part, ValueRuns
+from hloscope.simplifier import Proof, Verdict
+from hloscope.support.arrays import np
+from hloscope.support.source import visible
+
+# --------------------------------------------------------------------------------------------------
+# Comparisons of maps, instructions and programs, as text and JSON.
+
+
+_MOST_SHOWN: Final = 64
+"""Arguments of more elements are shown by their statistics."""
+SAME_ELEMENTS: Final = "same elements read; values not compared"
+"""Verdict on instructions and programs that read the same."""
+
+
+def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
+    """Yield the verdict, then the comparisons that are not proved; equal ones share a line.
+
+    Args:
+        found: The comparisons.
+        verdict: Of all of them.
+        equal: Words for what is proved.
+    """
+    word = {Verdict.PROVED: equal, Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
+    proved = sum(c.proof.is_proved for c in found)
+    many = f": {proved} of {len(found)} comparisons proved" if len(found) != 1 else ""
+    yield f"{word[verdict]}{many}"
+    alike: dict[str, list[str]] = {}
+    for c in found:
+        if not c.proof.is_proved:
+            alike.setdefault(f"{word[c.proof.verdict]}{_why(c.proof)}", []).append(c.what)
+    for said, (first, *others) in alike.items():
+        more = f" and {len(others)} more" if others else ""
+        yield f"  {first}{more}: {said}"
+
+
+def _why(proof: Proof) -> str:
+    """The counterexample with its devices, or the reason."""
+    example = proof.counter_example
+    if example is not None and proof.reason:
+        return f": {example}: {proof.reason}"
+    why = example or proof.reason
+    return f": {why}" if why else ""
+
+
+def compared_json(compared: Compared) -> dict[str, Any]:
+    """One comparison as JSON."""
+    proof = compared.proof
+    example = proof.counter_example
+    return {
+        "what": compared.what,
+        "verdict": str(proof.verdict),
+        "reason": proof.reason or None,
+        "counter_example": None
+        if example is None
+        else {
+            "index": list(example.dims),
+            "touched": list(example.results),
+            "only_in": ("A", "B")[example.only_in],
+        },
+    }
+
+
+def value_runs_text(found: ValueRuns) -> Iterator[str]:
+    """Runs of two programs: no difference found, or the first difference with its arguments."""
+    on = f" on {found.replicas} x {found.partitions} devices (replicas x partitions)"
+    where = on if found.replicas * found.partitions > 1 else ""
+    if found.divided:
+        where += f", {found.divided} partitioned"
+    if found.types:
+        yield f"different: {found.types}"
+        return
+    runs = f"{found.runs} run{'s' * (found.runs != 1)}"
+    shown = found.difference
+    if shown is None:
+        said = f"no difference found in {runs}{where}"
+        yield f"undecided: {found.reason} ({said})" if found.reason else said
+        return
+    yield f"different: values differ in run {shown.run}{where}"
+    device = f" of device {shown.device}" if shown.device is not None else ""
+    apart = shown.difference
+    yield (
+        f"  output {shown.output}{device} at {list(apart.index)}: {apart.found} in A,"
+        f" {apart.expected} in B; {apart.count:,} of {apart.size:,} elements differ"
+    )
+    for number, (name, type_, value) in enumerate(shown.inputs):
+        brief = not isinstance(type_, TensorType) or np.asarray(value).size > _MOST_SHOWN
+        yield f"  argument {number} `{name}`: {result_text(value, type_, brief=brief)}"
+
+
+def value_runs_json(found: ValueRuns) -> dict[str, Any]:
+    """Runs of two programs as JSON."""
+    shown = found.difference
+    verdict = "refuted" if shown is not None or found.types else "no difference found"
+    return {
+        "what": "values",
+        "verdict": "undecided" if found.reason else verdict,
+        "compared": [],
+        "runs": found.runs,
+        "replicas": found.replicas,
+        "partitions": found.partitions,
+        "partitioned": found.divided or None,
+        "reason": found.types or found.reason or None,
+        "difference": None
+        if shown is None
+        else {
+            "run": shown.run,
+            "output": shown.output,
+            "device": None if shown.device is None else list(shown.device),
+            "index": [int(n) for n in shown.difference.index],
+            "A": str(shown.difference.found),
+            "B": str(shown.difference.expected),
+            "elements": shown.difference.count,
+            "of": shown.difference.size,
+            "arguments": [
+                {"name": name, "value": result_json(value, type_)}
+                for name, type_, value in shown.inputs
+            ],
+        },
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Differences between two programs, as text and JSON.
+
+
+SIGNS: Final = {"removed": "-", "added": "+", "changed": "~"}
+_LONG: Final = 60
+_FEW: Final = 4
+
+
+def differences_text(found: Differences, *, most: int) -> Iterator[str]:
+    """Yield the counts, then one line for each change, grouped by computation."""
+    if found.none:
+        yield "the same"
+        yield from (f"note: {note}" for note in found.notes)
+        return
+    counts = [f"{count} {kind}" for kind in SIGNS if (count := found.count(kind))]
+    alone = [part for part in found.parts if part.before is None or part.after is None]
+    if alone:
+        counts.append(f"{len(alone)} computations in one only")
+    if found.header:
+        counts.append("the header differs")
+    yield ", ".join(counts)
+    for aspect in found.header:
+        yield f"  ~ {_aspect(aspect)}"
+    left = most
+    for part in found.parts:
+        if left <= 0:
+            break
+        yield f"{_title(part)}"
+        for change in part.changes[:left]:
+            yield from _lines(change)
+        left -= max(len(part.changes), 1)
+    yield from (f"note: {note}" for note in found.notes)
+    hidden = sum(len(part.changes) for part in found.parts) - most
+    if hidden > 0:
+        yield f"… and {hidden:,} more changes"
+
+
+def _title(part: Part) -> str:
+    before, after = part.before, part.after
+    if after is None:
+        assert before is not None
+        return f"- {visible(before.name)}: {len(before)} instructions"
+    if before is None:
+        return f"+ {visible(after.name)}: {len(after)} instructions"
+    names = dict.fromkeys((before.name, after.name))
+    return f"{' → '.join(map(visible, names))}: {part.pairs:,} instructions are in both"
+
+
+def _lines(change: Change) -> Iterator[str]:
+    ins = change.after or change.before
+    assert ins is not None
+    line = f"  {SIGNS[change.kind]} {headline(ins, opcode_of(ins))}"
+    if change.kind != "changed":
+        yield line + _around(change, ins)
+        return
+    assert change.before is not None
+    renamed = change.before.name != ins.name
+    yield (
+        line + (f"  (was {visible(change.before.name)})" if renamed else "") + _around(change, ins)
+    )
+    for aspect in change.aspects:
+        yield f"      {_aspect(aspect)}"
+
+
+def _around(change: Change, ins: Instruction) -> str:
+    """The users of an instruction, and its line."""
+    place = f"  line {ins.span.line_col[0]}" if ins.span is not None else ""
+    if not change.users:
+        return place
+    few = ", ".join(map(visible, change.users[:_FEW]))
+    more = f" and {len(change.users) - _FEW} more" if len(change.users) > _FEW else ""
+    return f"{place}  read by {few}{more}"
+
+
+def _aspect(aspect: Aspect) -> str:
+    before, after = map(_short, (aspect.before, aspect.after))
+    return f"{visible(aspect.what)}: {before} → {after}"
+
+
+def _short(text: str | None) -> str:
+    if text is None:
+        return "none"
+    text = visible(" ".join(text.split()))
+    return text if len(text) <= _LONG else f"{text[: _LONG - 2]} …"
+
+
+def differences_json(found: Differences) -> dict[str, Any]:
+    """Return all differences as JSON."""
+    return {
+        "same": found.none,
+        "counts": {kind: found.count(kind) for kind in SIGNS},
+        "header": list(map(_aspect_json, found.header)),
+        "computations": [_part_json(part) for part in found.parts],
+        "notes": list(found.notes),
+    }
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    def named(side: Computation | None) -> str | None:
+        return None if side is None else side.name
+
+    return {
+        "before": named(part.before),
+        "after": named(part.after),
+        "in_both": part.pairs,
+        "changes": [_change_json(change) for change in part.changes],
+    }
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "before": _instruction_json(change.before),
+        "after": _instruction_json(change.after),
+        "aspects": list(map(_aspect_json, change.aspects)),
+        "operands": list(change.operands),
+        "users": list(change.users),
+    }
+
+
+def _instruction_json(ins: Instruction | None) -> dict[str, Any] | None:
+    if ins is None:
+        return None
+    return {
+        "name": ins.name,
+        "opcode": opcode_of(ins),
+        "type": str(ins.type),
+        "line": None if ins.span is None else ins.span.line_col[0],
+    }
+
+
+def _aspect_json(aspect: Aspect) -> dict[str, str | None]:
+    return {"what": aspect.what, "before": aspect.before, "after": aspect.after}

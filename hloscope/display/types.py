@@ -1,0 +1,314 @@
+"""Types of a program: inferred ones, and sizes that are unknown before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
+
+from hloscope.display.table import Table
+from hloscope.errors import HloscopeError
+from hloscope.ir import TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir import Block, Operation, StringAttr, TypeAttr, Value, location_text, type_text
+from hloscope.passes import is_wrapper
+from hloscope.support.lazy import once_for_each
+from hloscope.support.source import Span
+
+if TYPE_CHECKING:
+    from hloscope.passes import Explanation
+
+
+# --------------------------------------------------------------------------------------------------
+# Sizes that are unknown before the run, with their origins, as text and JSON.
+
+
+MOST_STEPS: Final = 12
+"""Steps of a way that text shows; JSON has all."""
+
+
+def dynamic_text(found: Sequence[Explanation]) -> str:
+    r"""A paragraph for each origin: its values, the path to the first of them, and a remedy.
+
+    >>> dynamic_text([])
+    'static: every size is known\n'
+    """
+    if not found:
+        return "static: every size is known\n"
+    groups: dict[tuple[str, str, int], list[Explanation]] = {}
+    for each in found:
+        key = (each.origin.kind, each.origin.remedy, id(each.way[-1].value))
+        groups.setdefault(key, []).append(each)
+    count = len(found)
+    lines = [f"{count} value{'s' * (count > 1)} of unknown size"]
+    for (kind, remedy, _), group in groups.items():
+        last = group[0].way[-1].value
+        lines += ["", f"from {_KINDS.get(kind, kind)}: {described(last)}{place_of(last)}"]
+        longest = max(group, key=lambda e: len(e.way))
+        lines += _way(longest)
+        if len(group) > 1:
+            lines.append(f"  {len(group)} values have their sizes from there")
+        if remedy:
+            lines.append(f"  to make it known: {remedy}")
+    return "\n".join(lines) + "\n"
+
+
+_KINDS: Final = {
+    "argument": "an argument",
+    "data": "data",
+    "custom_call": "a custom call",
+    "call": "a call",
+    "declared": "a declaration",
+    "reader": "a reader",
+    "unknown": "an unknown op",
+    "loop": "a loop",
+}
+
+
+def _way(explanation: Explanation) -> list[str]:
+    links = explanation.way
+    lines = []
+    for k, link in enumerate(links[:MOST_STEPS]):
+        arrow = f"{link.why} " if link.why else ""
+        after = "" if k + 1 >= len(links) else f"  {arrow}".rstrip()
+        lines.append(f"    {described(link.value)}{place_of(link.value)}{after}")
+    if len(links) > MOST_STEPS:
+        lines.append(f"    … {len(links) - MOST_STEPS} more")
+    return lines
+
+
+def described(value: Value) -> str:
+    """A value: its name, type, and the op that computes it."""
+    name = value.name or "?"
+    owner = value.owner
+    if isinstance(owner, Operation) and is_wrapper(owner):  # refinement put it there
+        name = owner.operands[0].name or "?"
+        return f"%{name} as it was declared : {type_text(value.type)}"
+    if isinstance(owner, Operation):
+        number = f"#{value.index}" if len(owner.results) > 1 else ""
+        return f"%{name}{number} = {owner.name} : {type_text(value.type)}"
+    return f"%{name} : {type_text(value.type)}, argument {value.index} of {_block(owner)}"
+
+
+def _block(block: Block | None) -> str:
+    region = block.parent if block is not None else None
+    owner = region.parent if region is not None else None
+    if owner is None:
+        return "a block"
+    name = owner.get("sym_name")
+    if isinstance(name, StringAttr):
+        return f"@{name.text}"
+    return f"a region of {owner.name}"
+
+
+def place_of(value: Value) -> str:
+    """The position of a value's definition in the text, as ` (line 3)`."""
+    line = line_of(value)
+    return "" if line is None else f" (line {line})"
+
+
+def line_of(value: Value) -> int | None:
+    """The line of a value's definition."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        region = owner.parent
+        owner = region.parent if region is not None else None
+    if not isinstance(owner, Operation) or owner.span is None:
+        return None
+    return owner.span.line_col[0]
+
+
+def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """Each value of unknown size, with the path to its origin."""
+    return [
+        {
+            **value_json(each.value),
+            "chain": [{**value_json(link.value), "why": link.why or None} for link in each.way],
+            "source": {"kind": each.origin.kind, "remedy": each.origin.remedy or None},
+        }
+        for each in found
+    ]
+
+
+def value_json(value: Value) -> dict[str, Any]:
+    """A value as JSON."""
+    owner = value.owner
+    is_result = isinstance(owner, Operation)
+    return {
+        "name": value.name or None,
+        "op": owner.name if isinstance(owner, Operation) else None,
+        "index": value.index,
+        "of": None if is_result else _block(owner if isinstance(owner, Block) else None),
+        "type": type_text(value.type),
+        "dynamic": _dimensions(value),
+        "line": line_of(value),
+        "location": _location(value),
+    }
+
+
+def _dimensions(value: Value) -> list[int] | None:
+    """The dimensions of unknown size; `None` if even their number is unknown."""
+    type = value.type
+    if isinstance(type, UnrankedTensorType):
+        return None
+    if isinstance(type, TensorType):
+        return [d for d, size in enumerate(type.sizes) if size is None]
+    return []
+
+
+def _location(value: Value) -> str | None:
+    owner = value.owner
+    location = owner.location if isinstance(owner, Operation) else value.location
+    text = location_text(location)
+    return None if text in ("loc(unknown)", "unknown") else text
+
+
+def signature_text(tree: Operation) -> str | None:
+    """The types of the entry function, in MLIR's syntax."""
+    functions = [op for op in tree.inside if op.name == "func.func"]
+    main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
+    written = main[0].get("function_type") if main else None
+    return type_text(written.type) if isinstance(written, TypeAttr) else None
+
+
+class MapLike(Protocol):
+    """A map in terms of named sizes."""
+
+    @property
+    def operand(self) -> int:
+        """Number of the operand."""
+
+    @property
+    def text(self) -> str:
+        """The map; empty if it is unknown."""
+
+    @property
+    def precision(self) -> str:
+        """The precision of the map."""
+
+    @property
+    def why(self) -> str:
+        """Why the map is unknown; empty if it is known."""
+
+
+class InstructionLike(Protocol):
+    """An instruction with its maps, and the sizes at which they were compared."""
+
+    @property
+    def name(self) -> str:
+        """Name of the instruction in the refined program."""
+
+    @property
+    def maps(self) -> Sequence[MapLike]:
+        """Indexing maps of the instruction."""
+
+    @property
+    def checked(self) -> Sequence[Mapping[str, int]]:
+        """The sizes at which the maps were compared."""
+
+
+def parametric_text(found: Sequence[InstructionLike]) -> str:
+    """Maps in terms of named sizes, a paragraph for each instruction.
+
+    The maps are interpolated from some sizes and compared at others; they are not proved for all.
+    """
+    lines: list[str] = []
+    for each in found:
+        lines.append(each.name)
+        for one in each.maps:
+            known = f"{one.text}   {one.precision} where compared"
+            said = known if one.text else f"unknown: {one.why}"
+            lines.append(f"  operand {one.operand}  {said}")
+    checked = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in found[0].checked]
+    lines += ["", f"compared with the refined program at {'; '.join(checked)}"]
+    return "\n".join(lines) + "\n"
+
+
+def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
+    """Maps in terms of named sizes, as JSON."""
+    return [
+        {
+            "name": each.name,
+            "maps": [
+                {
+                    "operand": one.operand,
+                    "map": one.text or None,
+                    "precision": one.precision,
+                    "proof": "sampled" if one.text else None,
+                    "reason": one.why or None,
+                }
+                for one in each.maps
+            ],
+            "checked": [dict(sizes) for sizes in each.checked],
+        }
+        for each in found
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Inferred result types of ops beside the declared ones, as rows and JSON.
+
+
+class OpTypes(Struct, frozen=True):
+    """One op: its position, name, opcode and result types, or the reason why there are none."""
+
+    span: Span | None
+    name: str
+    op: str
+    inferred: tuple[Type, ...] | None
+    declared: tuple[Type, ...]
+    error: HloscopeError | None = None
+
+    @property
+    def refusal(self) -> HloscopeError | None:
+        """The error about the op, at the op's position if the error has none."""
+        error = self.error
+        if error is None or error.span is not None:
+            return error
+        return type(error)(error.message, span=self.span, rule=error.rule)
+
+
+def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
+    """A row for each op; types are in the program's language."""
+    table = []
+    spelled = once_for_each(spell)  # rows share their types
+    for row in rows:
+        line, column = row.span.line_col if row.span else (0, 0)
+        types = row.declared if row.inferred is None else row.inferred
+        said = ", ".join(map(spelled, types))
+        if row.error is not None:
+            said = f"refused; declared {said}"
+        elif row.inferred is None:
+            said = f"declared {said}"
+        table.append([f"{line}:{column}", row.name, row.op, said])
+    return Table(["line", "name", "op", "types"], table)
+
+
+def types_json(row: OpTypes) -> dict[str, Any]:
+    """One op as JSON."""
+    line, column = row.span.line_col if row.span else (None, None)
+    return {
+        "line": line,
+        "column": column,
+        "name": row.name,
+        "op": row.op,
+        "types": None if row.inferred is None else list(map(type_json, row.inferred)),
+        "declared": list(map(type_json, row.declared)),
+        "error": row.error and {"message": row.error.message, "rule": row.error.rule or None},
+    }
+
+
+def type_json(type: Type) -> dict[str, Any]:
+    """The type as JSON: its MLIR text, and for a tensor its element type and sizes.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> type_json(TensorType(ELEMENT_TYPES["f32"], (2, 3)))
+    {'type': 'tensor<2x3xf32>', 'element_type': 'f32', 'dims': [2, 3]}
+    """
+    if isinstance(type, TupleType):
+        return {"type": type_text(type), "elements": list(map(type_json, type.elements))}
+    if not isinstance(type, TensorType):
+        return {"type": type_text(type)}
+    sizes = {"element_type": type_text(type.element), "dims": list(type.sizes)}
+    bounds = {"bounds": list(type.bounds)} if any(b is not None for b in type.bounds) else {}
+    return {"type": type_text(type), **sizes, **bounds}

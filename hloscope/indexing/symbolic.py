@@ -1,0 +1,569 @@
+"""Accesses of instructions with unknown sizes, in terms of symbols, also through whole graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.analysis import output_to_input
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.dependence import Bodies
+from hloscope.indexing.rules.registry import first_leaf, has_unknown_sizes, leaves, unknown
+from hloscope.indexing.symbolic_instances import (
+    Difference,
+    Instance,
+    Told,
+    by_rules,
+    difference,
+    instances,
+    inverse_difference,
+    of_leaf,
+)
+from hloscope.indexing.symbolic_movement import NO_RULE, Asked
+from hloscope.indexing.symbolic_rules import symbolic_reads
+from hloscope.indexing.symbolic_shapes import CONTENTS, DIRECTIONS, SIZES, Sizes, comparison
+from hloscope.indexing.symbolic_values import (
+    CALLS,
+    MOST_SYMBOLS,
+    Contents,
+    Frame,
+    Known,
+    Leaf,
+    Shape,
+    SizedBuilder,
+    Symbols,
+    declared,
+    declared_size,
+    elements,
+    is_followed,
+)
+from hloscope.ir import Computation, Instruction, Module, TensorType, TupleType, Type, captures
+from hloscope.ops import ELEMENTWISE, Parameter, control
+
+# --------------------------------------------------------------------------------------------------
+# Accesses of instructions with unknown sizes, in terms of symbols, also through whole graphs.
+
+
+MOST_WAYS: Final = 32
+"""Number of accesses of a value above which only their number is reported."""
+MOST_VALUES: Final = 1 << 14
+MOST_COMPARED: Final = 1 << 10
+"""Largest number of compared maps over all sizes; at least one size is compared completely."""
+PASSING: Final = (
+    control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
+    control.Tuple,
+)  # fmt: skip
+"""Ops whose value consists of unchanged operands."""
+Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
+Place: TypeAlias = tuple[Frame, Instruction, int]
+"""A value with the frame that computes it, and the number of one of its arrays."""
+
+
+class SizeComparison(NamedTuple):
+    """The sizes at which maps were compared, and the first difference if there is one.
+
+    `given` are operands that were not compared: integers with which the called function was
+    refined.
+    """
+
+    sizes: Sequence[Mapping[str, int]]
+    difference: Difference | None
+    given: frozenset[int] = frozenset()
+
+
+class SymbolicAnalysis:
+    """Maps of a program with unknown sizes; their runtime variables are named sizes."""
+
+    def __init__(self, module: Module, bodies: Callable[[Instruction], Bodies]) -> None:
+        self._walk: Final = SizeWalk(module)
+        self._bodies: Final = bodies
+
+    def reads(self, computation: Computation, ins: Instruction, output: int) -> list[Accesses]:
+        """Return the accesses of each operand that an element of an output reads."""
+        return self._reads(self._walk.frame_of(computation), ins, output)
+
+    def _reads(self, frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
+        if not has_unknown_sizes(ins):
+            return list(output_to_input(ins, output, reader=self._bodies))
+        if isinstance(ins.op, PASSING):
+            return _passed_through(frame, ins, output)
+        if ins in frame.inner:
+            return self._called(frame.inner[ins], ins, output)
+        if any(isinstance(operand.type, TupleType) for operand in ins.operands):
+            if isinstance(ins.op, ELEMENTWISE["copy"]):
+                return _passed_through(frame, ins, output)
+            return unknown_reads(len(ins.operands))  # rules are about arrays
+        known = frame.of(ins)
+        shape = known[output].shape if output < len(known) else None
+        if shape is None:
+            return [unknown("the value is not an array")] * len(ins.operands)
+        bodies = self._bodies(ins) if ins.calls else ()
+        asked = Asked(frame, ins, shape, frame.operands(ins), bodies)
+        found = [tuple([a for a in some if _may_read(a)]) for some in symbolic_reads(asked)]
+        return [*found, *[unknown(NO_RULE)] * (len(ins.operands) - len(found))]
+
+    def compared(
+        self,
+        computation: Computation,
+        ins: Instruction,
+        output: int,
+        asked_from: tuple[int, int] | None,
+        count: int,
+        seed: int,
+        called: Called | None = None,
+    ) -> SizeComparison:
+        """Compare the accesses of an output, or their inverse, with the op at random sizes.
+
+        Args:
+            computation: The computation.
+            ins: An instruction of it.
+            output: Number of the output.
+            asked_from: An operand and the number of one of its arrays, to compare the inverse;
+                `None` to compare what the output reads.
+            count: Number of sizes.
+            seed: Seed of the random sizes.
+            called: Returns the accesses of each operand for an output of a call at known sizes,
+                from a function that was refined to these sizes.
+
+        Raises:
+            LookupError: The accesses depend on values even at known sizes.
+        """
+        told = by_rules(self._bodies)
+        if isinstance(ins.op, CALLS):
+            if called is None:
+                raise LookupError("it is what the function it calls reads")
+            told = _by_refining(called)
+        frame, sizes = self._walk.frame_of(computation), []
+        reads = self._reads(frame, ins, output)
+        reached: Accesses = ()
+        if asked_from is not None:
+            reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
+        # The cost grows with sizes times maps, so many maps are compared at fewer sizes.
+        count = max(1, min(count, MOST_COMPARED // (sum(map(len, reads)) or 1)))
+        given: frozenset[int] = frozenset()
+        wrong: Difference | None = None
+        for instance in instances(frame, ins, count, seed):
+            sizes.append(instance.sizes)
+            if isinstance(ins.op, CALLS):
+                given = frozenset([k for k, n in enumerate(instance.values) if n is not None])
+            if asked_from is None:
+                wrong = difference(instance, output, reads, told)
+            elif asked_from[0] not in given:
+                wrong = inverse_difference(instance, asked_from, output, reached, told)
+            if wrong is not None:
+                return SizeComparison(sizes, wrong, given)
+        return SizeComparison(sizes, None, given)
+
+    def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
+        """Return the accesses of a call's operands, through the parameters of the function."""
+        try:
+            found = _BackwardTraversal(inner, self._reads).run(inner.computation.root, output)
+        except UnsupportedError as error:
+            return [unknown(error.message)] * len(call.operands)
+        reads: list[Accesses] = [()] * len(call.operands)
+        for (parameter, leaf), accesses in found.items():
+            number = inner.computation.parameters.index(parameter)
+            reads[number] += tuple([replace(access, leaf=leaf) for access in accesses])
+        return reads
+
+    def to_parameters(
+        self, computation: Computation, ins: Instruction, output: int
+    ) -> dict[tuple[Instruction, int], Accesses]:
+        """Return what an element of an output reads of the parameters of its computation."""
+        return _BackwardTraversal(self._walk.frame_of(computation), self._reads).run(ins, output)
+
+
+def _by_refining(called: Called) -> Told:
+    """Return reference accesses of calls, from the called functions refined to known sizes."""
+
+    def reads(instance: Instance, output: int) -> list[Accesses | None]:
+        found = zip(called(instance, output), instance.values, strict=True)
+        return [accesses if number is None else None for accesses, number in found]
+
+    return Told(
+        reads,
+        lambda instance, output, place, leaf: inverted_accesses(
+            called(instance, output)[place], leaf
+        ),
+    )
+
+
+def _passed_through(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
+    """Return the accesses of an op whose value consists of unchanged operands."""
+    reads: list[Accesses] = [()] * len(ins.operands)
+    if isinstance(ins.op, control.Result | control.GetTupleElement):
+        output += first_leaf(ins.operands[0].type, ins.op.index)
+    for k, operand in enumerate(ins.operands):
+        count = len(leaves(operand.type))
+        if output < count:
+            reads[k] = (replace(_identity_access(frame, operand, output), leaf=output),)
+            break
+        output -= count
+    return reads
+
+
+def unknown_reads(count: int) -> list[Accesses]:
+    """Return accesses of `count` operands about which nothing is known."""
+    return [unknown(NO_RULE)] * count
+
+
+def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
+    """Return the accesses of one array in the opposite direction."""
+    found = []
+    for access in [replace(a, leaf=0) for a in of_leaf(accesses, leaf)]:
+        if access.map is None:
+            found.append(access)
+            continue
+        try:
+            found.append(replace(access, map=access.map.inverse()))
+        except UnsupportedError as error:
+            found.append(Access.unknown(error.message))
+    return tuple(found)
+
+
+class _BackwardTraversal:
+    """Traversal from a value back to the parameters of its computation, through calls.
+
+    `None` among the accesses of a value means that it is the queried value itself.
+    """
+
+    def __init__(
+        self, start: Frame, reads: Callable[[Frame, Instruction, int], list[Accesses]]
+    ) -> None:
+        self._start: Final = start
+        self._reads: Final = reads
+        self._open: list[tuple[int, int, Place]] = []
+        self._found: dict[Place, dict[Access | None, None]] = {}
+        self._count = 0
+
+    def run(self, ins: Instruction, output: int) -> dict[tuple[Instruction, int], Accesses]:
+        """Return the accesses of each parameter, by parameter and number of the array."""
+        answer: dict[tuple[Instruction, int], Accesses] = {}
+        self._add((self._start, ins, output), None)
+        # The heap yields the latest value first, so all of a value's users are done before it is
+        # visited.
+        for _ in range(MOST_VALUES):
+            if not self._open:
+                return answer
+            place = heappop(self._open)[2]
+            frame, value, leaf = place
+            accesses = self._found.pop(place)
+            if isinstance(value.op, Parameter) and frame is self._start:
+                answer[value, leaf] = tuple(
+                    [a or _identity_access(frame, value, leaf) for a in accesses]
+                )
+            else:
+                self._visit(place, list(accesses))
+        raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
+
+    def _visit(self, place: Place, accesses: list[Access | None]) -> None:
+        """Add the accesses of the operands of a value, or of the value that it equals."""
+        frame, ins, leaf = place
+        same = self._same(frame, ins, leaf)
+        if same is not None:
+            for access in accesses:
+                self._add(same, access)
+            return
+        if ins.calls and any(captures(callee) for callee in ins.calls):
+            raise UnsupportedError(f"`{ins.name}` reads values from outside in a region")
+        for operand, read in zip(ins.operands, self._reads(frame, ins, leaf), strict=True):
+            for each in read:
+                for access in accesses:
+                    both = composed(access, each)
+                    if _may_read(both):
+                        self._add((frame, operand, each.leaf), both)
+
+    def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
+        """Return the value that this one equals, or `None`."""
+        match ins.op:
+            case Parameter(number) if frame.caller is not None:
+                outer, call = frame.caller
+                return outer, call.operands[number], leaf
+            case control.Result(index) | control.GetTupleElement(index):
+                return frame, ins.operands[0], first_leaf(ins.operands[0].type, index) + leaf
+            case control.Return() | control.Tuple():
+                for operand in ins.operands:
+                    count = len(leaves(operand.type))
+                    if leaf < count:
+                        return frame, operand, leaf
+                    leaf -= count
+                return None
+            case control.Call() | control.Composite() if ins in frame.inner:
+                inner = frame.inner[ins]
+                return inner, inner.computation.root, leaf
+            case _:
+                return None
+
+    def _add(self, place: Place, access: Access | None) -> None:
+        frame, value, _ = place
+        if value not in frame.order:
+            raise UnsupportedError(f"`{value.name}` comes from outside")
+        known = self._found.get(place)
+        if known is None:
+            known = self._found[place] = {}
+            self._count += 1
+            heappush(self._open, (-frame.order[value], self._count, place))
+        if len(known) >= MOST_WAYS:
+            access = Access.unknown(f"it is read in more than {MOST_WAYS} ways")
+            known.clear()
+        known[access] = None
+
+
+def _identity_access(frame: Frame, value: Instruction, leaf: int) -> Access:
+    shape = frame.of(value)[leaf].shape
+    if shape is None:
+        return Access.unknown("the value is not an array")
+    return Access(SizedBuilder(frame.symbols, shape).map([Dim(k) for k in range(len(shape))]))
+
+
+def _may_read(access: Access) -> bool:
+    """Can any index read an element?"""
+    return access.map is None or not access.map.is_known_empty
+
+
+def composed(first: Access | None, second: Access) -> Access:
+    """Return the composition of two accesses; `None` as the first one is the identity."""
+    if first is None:
+        return replace(second, leaf=0)
+    if first.map is None or second.map is None:
+        return Access.unknown(first.reason if first.map is None else second.reason)
+    both: IndexingMap = first.map.compose(second.map).simplify().remove_unused_symbols()
+    if Precision.OVER in (first.precision, second.precision):
+        return Access(both, Precision.OVER, first.reason or second.reason)
+    return Access(both)
+
+
+# --------------------------------------------------------------------------------------------------
+# Sizes of all values of a program, by a traversal from its entry.
+#
+# Functions are entered at each call with the sizes of its arguments, so that a size computed by a
+# helper is known for each caller. Loops and branches are not entered: code that does not always run
+# proves nothing about sizes.
+
+
+MOST_STEPS: Final = 1 << 18
+"""Largest number of visited instructions; those of a function count once per call."""
+_ROUNDS: Final = 3
+"""Number of rounds; assertions at the end of a program help at its beginning in the next round."""
+_ASSERTION: Final = "shape_assertion"
+_NAMED: Final = "jax.global_constant"
+"""The attribute by which `jax.export` names sizes."""
+
+
+class _Call(Frame):
+    """A function called from one place, with the position of the traversal in it."""
+
+    def __init__(self, symbols: Symbols, path: int, callee: Computation) -> None:
+        super().__init__(symbols, path, callee, certain=True)
+        self.rest: Final[Iterator[Instruction]] = iter(callee.instructions)
+        self.waits_for: Instruction | None = None
+
+
+class SizeWalk:
+    """The sizes of the values of a program.
+
+    Attributes:
+        entry: The function it begins with.
+        symbols: The named sizes.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.entry: Final = module.entry
+        called = [callee for c in module for ins in c for callee in ins.calls]
+        self._callers: Final = Counter([*called, self.entry])
+        self.symbols = Symbols()
+        self._steps = 0
+        self._frames: dict[Computation, Frame | None] = {}
+        self._alone: dict[Computation, Frame] = {}
+        before = -1
+        for _ in range(_ROUNDS):
+            self._frames = {}
+            self._walk()
+            if self.symbols.learnt == before:
+                break
+            before = self.symbols.learnt
+
+    def frame_of(self, computation: Computation) -> Frame:
+        """Return the values of a computation.
+
+        One that is called several times has arbitrary arguments.
+        """
+        found = self._alone.get(computation)
+        if self._callers[computation] == 1:
+            found = found or self._frames.get(computation)
+        if found is None:
+            path = self.symbols.path(-1, computation.root)
+            found = self._alone[computation] = Frame(self.symbols, path, computation, certain=False)
+            for ins in computation.instructions:
+                found.enter(ins, self._value(found, ins))
+        return found
+
+    def _walk(self) -> None:
+        stack = [_Call(self.symbols, self.symbols.path(-1, None), self.entry)]
+        self._frames[self.entry] = stack[0]
+        while stack:
+            frame = stack[-1]
+            callee = self._next(frame, [each.computation for each in stack])
+            if callee is not None:
+                stack.append(self._called(frame, callee))
+            elif frame.waits_for is None:
+                stack.pop()
+                if stack and (ins := stack[-1].waits_for) is not None:
+                    stack[-1].enter(ins, self._returned(stack[-1], ins, frame))
+                    stack[-1].waits_for = None
+
+    def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
+        """Process instructions up to the next call of a function that is not open.
+
+        Return that function.
+        """
+        for ins in frame.rest:
+            self._steps += 1
+            is_call = isinstance(ins.op, CALLS) and len(ins.calls) == 1
+            if is_call and ins.calls[0] not in open_calls and self._steps < MOST_STEPS:
+                frame.waits_for = ins
+                return ins.calls[0]
+            frame.enter(ins, self._value(frame, ins))
+            self._learn(frame, ins)
+        return None
+
+    def _called(self, frame: _Call, callee: Computation) -> _Call:
+        """Return the frame of the called function, with its arguments."""
+        call = frame.waits_for
+        assert call is not None
+        inner = _Call(self.symbols, self.symbols.path(frame.path, call), callee)
+        inner.caller = frame, call
+        frame.inner[call] = inner
+        self._frames[callee] = None if callee in self._frames else inner
+        for parameter, argument in zip(callee.parameters, call.operands, strict=False):
+            known = inner.values[parameter] = frame.of(argument)
+            name = (parameter.extra(_NAMED) or "").strip('"')
+            first = known[0].contents if known else None
+            if name and first and len(first) == 1 and first[0] is not None:
+                self.symbols.call(first[0], name)
+        return inner
+
+    def _returned(self, frame: Frame, call: Instruction, callee: _Call) -> Known:
+        known = callee.of(callee.computation.root)
+        types = leaves(call.type)
+        if len(known) != len(types):
+            return declared(frame, call)
+        return tuple(
+            [_with_declared_sizes(frame, call, k, t, known[k]) for k, t in enumerate(types)]
+        )
+
+    def _value(self, frame: Frame, ins: Instruction) -> Known:
+        """Return the arrays of a value, given those of its operands."""
+        if ins in frame.values and isinstance(ins.op, control.Parameter):
+            return frame.values[ins]
+        try:
+            passed = _passed_on(frame, ins)
+            if passed is not None:
+                return passed
+            sizes = _by_rule(frame, ins)
+        except (HloscopeError, LookupError, ValueError, AssertionError, ZeroDivisionError):
+            return declared(frame, ins)
+        return sizes if len(self.symbols.variables) < MOST_SYMBOLS else declared(frame, ins)
+
+    def _learn(self, frame: Frame, ins: Instruction) -> None:
+        """Record the facts that an assertion states."""
+        if getattr(ins.op, "call_target_name", "") != _ASSERTION or not ins.operands:
+            return
+        conditions = [ins.operands[0]]
+        while conditions:
+            # An assertion of a conjunction asserts each of its comparisons.
+            condition = conditions.pop()
+            if isinstance(condition.op, ELEMENTWISE["and"]):
+                conditions += condition.operands
+            elif isinstance(condition.op, ELEMENTWISE["compare"]):
+                known = [leaf.contents for leaf in frame.operands(condition)]
+                if len(known) == 2 and None not in known:
+                    self._compared(comparison(condition), *known)  # type: ignore[arg-type]
+
+    def _compared(self, direction: str, left: Contents, right: Contents) -> None:
+        interval = DIRECTIONS.get(direction)
+        for a, b in zip(left, right, strict=False):
+            if interval is not None and a is not None and b is not None:
+                self.symbols.learn(a, b, interval)
+
+
+def _with_declared_sizes(
+    frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf
+) -> Leaf:
+    """Return a leaf whose sizes also agree with the declared type."""
+    if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
+        return declared(frame, value)[number]
+    pairs = zip(type.sizes, leaf.shape, strict=True)
+    shape = [s if n is None else frame.same([Const(n), s]) for n, s in pairs]
+    return Leaf(tuple([s for s in shape if s is not None]), leaf.contents)
+
+
+def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
+    """Return the value of an op that passes operands on unchanged; `None` for other ops."""
+    match ins.op:
+        case control.Result(index) | control.GetTupleElement(index):
+            whole = ins.operands[0]
+            first = first_leaf(whole.type, index)
+            return frame.of(whole)[first : first + len(leaves(ins.type))]
+        case control.Return() | control.Tuple():
+            if len(ins.operands) == 1:
+                return frame.of(ins.operands[0])
+            return tuple([leaf for operand in ins.operands for leaf in frame.of(operand)])
+        case _:
+            return None
+
+
+def _by_rule(frame: Frame, ins: Instruction) -> Known:
+    """Return the arrays by the rules of the op; declared sizes come first."""
+    types = leaves(ins.type)
+    rule, first = SIZES.find(ins.op), types[0] if types else None
+    if not isinstance(first, TensorType):
+        return declared(frame, ins)
+    sizes = rule(frame, ins, ins.op) if rule is not None else None
+    if sizes is not None and len(sizes) != first.rank:
+        sizes = None
+    found = []
+    for number, type in enumerate(types):
+        if not isinstance(type, TensorType):
+            found.append(Leaf(None))
+            continue
+        shape = _shape(frame, ins, number, type, sizes)
+        found.append(Leaf(shape, _elements(frame, ins, type) if not number else None))
+    return tuple(found)
+
+
+def _shape(
+    frame: Frame,
+    ins: Instruction,
+    number: int,
+    type: TensorType,
+    sizes: Sizes,
+) -> Shape:
+    shape: list[Expr] = []
+    for k, size in enumerate(type.sizes):
+        found = sizes[k] if sizes is not None and type.rank == len(sizes) else None
+        if size is not None:
+            found = frame.same([Const(size), found])
+        shape.append(declared_size(frame, ins, number, type, k) if found is None else found)
+    return tuple(shape)
+
+
+def _elements(frame: Frame, ins: Instruction, type: TensorType) -> Contents | None:
+    if not is_followed(type):
+        return None
+    rule = CONTENTS.find(ins.op)
+    found = rule(frame, ins, ins.op) if rule is not None else None
+    if found is None or len(found) != type.num_elements:
+        return elements(frame, ins, type)
+    if None in found:
+        fresh = elements(frame, ins, type)
+        assert fresh is not None
+        return tuple([new if e is None else e for e, new in zip(found, fresh, strict=True)])
+    return tuple(found)

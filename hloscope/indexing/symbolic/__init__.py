@@ -1,1 +1,0 @@
-"""Maps of programs with unknown sizes, in terms of named sizes."""

@@ -1,0 +1,549 @@
+"""Accesses, for unknown sizes, of ops that rearrange or select elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from hloscope.affine import NEG_INF, POS_INF, Const, Dim, Expr, linear
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.dependence import Bodies
+from hloscope.indexing.rules.registry import NEVER, exact, over
+from hloscope.indexing.symbolic_values import (
+    Frame,
+    Leaf,
+    Shape,
+    SizedBuilder,
+    Symbols,
+    constants,
+    product_of,
+)
+from hloscope.ir import ByOp, Instruction, Op
+from hloscope.ops import (
+    BitcastConvert,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    DynamicBroadcastInDim,
+    DynamicGather,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Gather,
+    GetDimensionSize,
+    Iota,
+    Pad,
+    RealDynamicSlice,
+    Reshape,
+    Reverse,
+    Scatter,
+    Slice,
+    Transpose,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Arguments of the rules for unknown sizes, and the table of the rules.
+
+
+NO_RULE: Final = "no rule tells it for sizes that are not known; refine the program first"
+
+
+class Asked(NamedTuple):
+    """An instruction with its symbolic values and the shape of the queried output."""
+
+    frame: Frame
+    ins: Instruction
+    result: Shape
+    operands: list[Leaf]
+    bodies: Bodies
+
+    def builder(self) -> SizedBuilder:
+        """Return a builder of a map from an index of the output."""
+        return SizedBuilder(self.frame.symbols, self.result)
+
+    def shape(self, operand: int) -> Shape:
+        """Return the sizes of an operand."""
+        found = self.operands[operand].shape
+        if found is None:
+            raise UnsupportedError("an operand that is not an array")
+        return found
+
+    def everything(self, operand: int) -> Accesses:
+        """Return the access by which every output element reads all elements of an operand."""
+        at = self.builder()
+        return exact(at.map([at.range(size) for size in self.shape(operand)]))
+
+    def all_of(self, first: int) -> list[Accesses]:
+        """Return accesses to all elements of the operands from `first` on."""
+        return [self.everything(k) for k in range(first, len(self.operands))]
+
+
+Answer: TypeAlias = Sequence[Accesses]
+Rule: TypeAlias = Callable[[Asked, Any], Answer]
+RULES: Final = ByOp[Rule]()
+
+
+def dims(shape: Sequence[Expr]) -> list[Expr]:
+    """Return the index of an element of an array of this shape, as dimension variables."""
+    return [Dim(k) for k in range(len(shape))]
+
+
+def known(leaf: Leaf, k: int) -> Expr:
+    """Return element `k` of an integer operand."""
+    found = leaf.contents[k] if leaf.contents is not None else None
+    if found is None:
+        raise UnsupportedError("where it begins is not known in terms of sizes")
+    return found
+
+
+def in_place(asked: Asked) -> Answer:
+    """Return the access of an op whose result elements are the operand's at the same index."""
+    if len(asked.operands) != 1 or len(asked.shape(0)) != len(asked.result):
+        raise UnsupportedError(NO_RULE)
+    return [exact(asked.builder().map(dims(asked.result)))]
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops that rearrange elements or create tensors.
+
+
+_MOST_CASES: Final = 4
+
+
+@RULES.add(Constant, Iota)
+def _(asked: Asked, op: Op) -> Answer:
+    return ()
+
+
+@RULES.add(Transpose)
+def _(asked: Asked, op: Transpose) -> Answer:
+    index = [Dim(op.permutation.index(k)) for k in range(len(asked.result))]
+    return [exact(asked.builder().map(index))]
+
+
+@RULES.add(Reverse)
+def _(asked: Asked, op: Reverse) -> Answer:
+    index = dims(asked.result)
+    for k in op.dimensions:
+        index[k] = asked.result[k] - 1 - index[k]
+    return [exact(asked.builder().map(index))]
+
+
+@RULES.add(BroadcastInDim)
+def _(asked: Asked, op: BroadcastInDim) -> Answer:
+    return [broadcast(asked, op.broadcast_dimensions, (), ())]
+
+
+def broadcast(
+    asked: Asked, places: Sequence[int], stretched: Sequence[int], kept: Sequence[int]
+) -> Accesses:
+    """Return the access of a broadcast: a dimension of size 1 is read at 0, others at their index.
+
+    If it is unknown whether a size is 1, both cases have a map with the condition on the size.
+    """
+    symbols, source = asked.frame.symbols, asked.shape(0)
+    choices: list[tuple[int, ...]] = []
+    for k, place in enumerate(places):
+        size = symbols.settled(source[k])
+        if size == Const(1) or k in stretched:
+            choices.append((1,))
+        elif k in kept or symbols.equal(size, asked.result[place]) or symbols.bounds(size).lo > 1:
+            choices.append((0,))
+        else:
+            choices.append((0, 1))
+    # Each undecided dimension doubles the number of maps.
+    if sum(len(choice) > 1 for choice in choices) > _MOST_CASES // 2:
+        raise UnsupportedError("which dimensions expand depends on the sizes")
+    found = []
+    for chosen in product(*choices):
+        at = asked.builder()
+        index: list[Expr] = []
+        for k, (expands, place) in enumerate(zip(chosen, places, strict=True)):
+            if len(choices[k]) > 1:
+                at.require(source[k], *((1, 1) if expands else (2, POS_INF)))
+            index.append(Const(0) if expands else Dim(place))
+        found.append(at.map(index))
+    return exact(*found)
+
+
+@RULES.add(Reshape)
+def _(asked: Asked, op: Reshape) -> Answer:
+    return [reshaped(asked)]
+
+
+def reshaped(asked: Asked) -> Accesses:
+    """Return the access to the element of the first operand at the same row-major position."""
+    at = asked.builder()
+    index = regrouped(asked.frame.symbols, asked.result, asked.shape(0), dims(asked.result))
+    return exact(at.map(index))
+
+
+@RULES.add(Concatenate)
+def _(asked: Asked, op: Concatenate) -> Answer:
+    found, start, k = [], Const(0), op.dimension
+    for number in range(len(asked.operands)):
+        size = asked.shape(number)[k]
+        at, index = asked.builder(), dims(asked.result)
+        at.below(Dim(k) - start, size)
+        index[k] = Dim(k) - start
+        found.append(exact(at.map(index)))
+        start = start + size  # type: ignore[assignment]
+    return found
+
+
+@RULES.add(Pad)
+def _(asked: Asked, op: Pad) -> Answer:
+    low, gaps = [Const(n) for n in op.edge_padding_low], op.interior_padding
+    return padded(asked, low, [gap + 1 for gap in gaps])
+
+
+def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Accesses]:
+    """Return the accesses of a pad.
+
+    Elements at every `steps`-th index from `low`, the value elsewhere.
+    """
+    at, source = asked.builder(), asked.shape(0)
+    index = [element(at, Dim(k) - low[k], steps[k], source[k]) for k in range(len(source))]
+    value = []
+    for k, size in enumerate(source):
+        for missed in misses(Dim(k) - low[k], steps[k], size):
+            piece = asked.builder()
+            for j in range(k):
+                element(piece, Dim(j) - low[j], steps[j], source[j])
+            missed(piece)
+            value.append(piece.map(()))
+    return [exact(at.map(index)), exact(*value)]
+
+
+def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
+    """Return the index of the element at a position from the first one; require that it exists."""
+    at.require(place, 0, POS_INF)
+    at.require(place - (size - 1) * step, NEG_INF, 0)
+    if step == 1:
+        return place
+    at.require(place % step, 0, 0)
+    return place // step
+
+
+def misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
+    """Yield disjoint conditions for positions without an element, as functions that add them."""
+    yield lambda at: at.require(place, NEG_INF, -1)
+
+    def behind(at: SizedBuilder) -> None:
+        at.require(place, 0, POS_INF)
+        at.require(place - (size - 1) * step, 1, POS_INF)
+
+    yield behind
+    if step > 1:
+
+        def between(at: SizedBuilder) -> None:
+            at.require(place, 0, POS_INF)
+            at.require(place - (size - 1) * step, NEG_INF, 0)
+            at.require(place % step, 1, step - 1)
+
+        yield between
+
+
+@RULES.add(BitcastConvert)
+def _(asked: Asked, op: BitcastConvert) -> Answer:
+    return in_place(asked)
+
+
+# --------------------------------------------------------------------------------------------------
+# Row-major reshapes between shapes with symbolic sizes.
+
+
+Places: TypeAlias = Sequence[Expr]
+_APART = "the sizes of the reshape are not known to fall into groups"
+
+
+def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> list[Expr]:
+    """Return the index in `there` of the element at `index` in `here`.
+
+    Dimensions are grouped so that both sides of a group have the same number of elements. Inside a
+    group, all strides are products of sizes; the size of the slowest dimension does not matter.
+
+    Raises:
+        UnsupportedError: The groups cannot be determined.
+    """
+    here = tuple([symbols.settled(size) for size in here])
+    there = tuple([symbols.settled(size) for size in there])
+    # Dimensions of size 1 always have the index 0, so they belong to no group.
+    left = [k for k, size in enumerate(here) if size != Const(1)]
+    right = [k for k, size in enumerate(there) if size != Const(1)]
+    found: list[Expr] = [Const(0)] * len(there)
+    while left and right:
+        take = _group(symbols, [here[k] for k in left], [there[k] for k in right])
+        if take is None:
+            raise UnsupportedError(_APART)
+        mine, theirs = left[: take[0]], right[: take[1]]
+        part = _within(
+            [here[k] for k in mine], [there[k] for k in theirs], [index[k] for k in mine]
+        )
+        for k, e in zip(theirs, part, strict=True):
+            found[k] = e
+        left, right = left[take[0] :], right[take[1] :]
+    if left or right:
+        raise UnsupportedError(_APART)
+    return found
+
+
+def _group(symbols: Symbols, here: list[Expr], there: list[Expr]) -> tuple[int, int] | None:
+    """Return the numbers of dimensions of both sides in the first group; `None` if undetermined."""
+    for total in range(2, len(here) + len(there) + 1):
+        for i in range(1, total):
+            j = total - i
+            if i > len(here) or j > len(there):
+                continue
+            a, b = product_of(tuple(here[:i])), product_of(tuple(there[:j]))
+            if symbols.equal(a, b):
+                return i, j
+    return None
+
+
+def _within(here: list[Expr], there: list[Expr], index: list[Expr]) -> list[Expr]:
+    if len(here) == len(there) == 1:
+        return index
+    position = _linear_position(here, index)
+    found: list[Expr] = []
+    for k in range(len(there)):
+        stride = product_of(tuple(there[k + 1 :]))
+        part = position if stride == Const(1) else position // stride
+        found.append(part if k == 0 else part % there[k])
+    return found
+
+
+def _linear_position(shape: list[Expr], index: list[Expr]) -> Expr:
+    """Return the row-major linear position of an index."""
+    if constants(tuple(shape[1:])) is None:
+        total: Expr = Const(0)
+        for k, e in enumerate(index):
+            total = total + e * product_of(tuple(shape[k + 1 :]))
+        return total
+    strides = [product_of(tuple(shape[k + 1 :])) for k in range(len(shape))]
+    return linear(
+        *[(e, s.value) for e, s in zip(index, strides, strict=True) if isinstance(s, Const)]
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops that select a part of an array.
+
+
+@RULES.add(Slice)
+def _(asked: Asked, op: Slice) -> Answer:
+    rows = zip(op.start_indices, op.strides, strict=True)
+    return [exact(asked.builder().map([Dim(k) * s + lo for k, (lo, s) in enumerate(rows)]))]
+
+
+@RULES.add(RealDynamicSlice)
+def _(asked: Asked, op: RealDynamicSlice) -> Answer:
+    index = []
+    for k in range(len(asked.result)):
+        start, step = (known(asked.operands[o], k) for o in (1, 3))
+        index.append(Dim(k) * step + start)
+    return [exact(asked.builder().map(index)), *asked.all_of(1)]
+
+
+@RULES.add(DynamicSlice)
+def _(asked: Asked, op: DynamicSlice) -> Answer:
+    """The start is clamped so that the slice fits."""
+    at, index = asked.builder(), []
+    for k, (size, length) in enumerate(zip(asked.shape(0), op.slice_sizes, strict=True)):
+        start = asked.operands[1 + k].contents
+        begin = None if start is None else start[0]
+        room = asked.frame.symbols.settled(size - length)
+        if begin is None and room != Const(0):
+            raise UnsupportedError("where it begins is not known in terms of sizes")
+        index.append(Dim(k) if room == Const(0) else Dim(k) + _moved_inside(asked, begin, room))
+    rooms = zip(asked.shape(0), op.slice_sizes, strict=True)
+    return [exact(at.map(index)), *_starts(asked, 1, [size - length for size, length in rooms])]
+
+
+def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
+    """Return the accesses of the starts; a start that is clamped to [0, 0] is not read."""
+    found: list[Accesses] = []
+    for k, room in enumerate(rooms):
+        at = asked.builder()
+        at.require(room, 1, POS_INF)
+        index = [at.range(size) for size in asked.shape(first + k)]
+        is_still = asked.frame.symbols.settled(room) == Const(0)
+        found.append(NEVER if is_still else exact(at.map(index)))
+    return found
+
+
+@RULES.add(DynamicUpdateSlice)
+def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
+    """The update is read inside the clamped window, the operand everywhere else."""
+    whole, part = asked.shape(0), asked.shape(1)
+    places: list[Expr] = []
+    for k, (size, length) in enumerate(zip(whole, part, strict=True)):
+        room = asked.frame.symbols.settled(size - length)
+        begin = Const(0) if room == Const(0) else known(asked.operands[2 + k], 0)
+        places.append(Dim(k) - _moved_inside(asked, begin, room))
+    at, outside = asked.builder(), []
+    for place, length in zip(places, part, strict=True):
+        at.below(place, length)
+    # A piece is outside of the window first in dimension `k`, so the pieces are disjoint.
+    for k, length in enumerate(part):
+        for missed in misses(places[k], 1, length):
+            piece = asked.builder()
+            for j in range(k):
+                piece.below(places[j], part[j])
+            missed(piece)
+            outside.append(piece.map(dims(whole)))
+    rooms = [size - length for size, length in zip(whole, part, strict=True)]
+    return [exact(*outside), exact(at.map(places)), *_starts(asked, 2, rooms)]
+
+
+def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
+    """Return the start of a slice that is known to be in bounds."""
+    symbols = asked.frame.symbols
+    if begin is None or symbols.bounds(begin).lo < 0 or symbols.bounds(room - begin).lo < 0:
+        raise UnsupportedError("whether the slice is moved to be inside is not known")
+    return begin
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops whose sizes are operands.
+
+
+@RULES.add(DynamicIota)
+def _(asked: Asked, op: DynamicIota) -> Answer:
+    return asked.all_of(0)
+
+
+@RULES.add(GetDimensionSize)
+def _(asked: Asked, op: GetDimensionSize) -> Answer:
+    return [NEVER]
+
+
+@RULES.add(DynamicBroadcastInDim)
+def _(asked: Asked, op: DynamicBroadcastInDim) -> Answer:
+    stretched = op.known_expanding_dimensions or ()
+    kept = op.known_nonexpanding_dimensions or ()
+    return [broadcast(asked, op.broadcast_dimensions, stretched, kept), *asked.all_of(1)]
+
+
+@RULES.add(DynamicReshape)
+def _(asked: Asked, op: DynamicReshape) -> Answer:
+    return [reshaped(asked), *asked.all_of(1)]
+
+
+@RULES.add(DynamicPad)
+def _(asked: Asked, op: DynamicPad) -> Answer:
+    low = [known(asked.operands[2], k) for k in range(len(asked.result))]
+    steps = [known(asked.operands[4], k) + 1 for k in range(len(asked.result))]
+    if not all(isinstance(step, Const) and step.value > 0 for step in steps):
+        raise UnsupportedError("which elements are padding is not known in terms of sizes")
+    numbers = [step.value for step in steps if isinstance(step, Const)]
+    return [*padded(asked, low, numbers), *asked.all_of(2)]
+
+
+# --------------------------------------------------------------------------------------------------
+# Indexed reads and writes, whose positions depend on values.
+#
+# The ranges of the positions do not.
+
+
+_CHOSEN: Final = "where a slice begins is read at run time"
+_UPDATED: Final = "which elements are updated is read at run time"
+_OVERWRITTEN: Final = "an element that an update overwrites is not read"
+
+
+def _position(at: SizedBuilder, indices: Shape, vector_dim: int, row: Sequence[Expr]) -> list[Expr]:
+    """Return the indices, in the array of indices, of the coordinates of a row."""
+    if vector_dim == len(indices):
+        return [*row]
+    return [*row[:vector_dim], at.range(indices[vector_dim]), *row[vector_dim:]]
+
+
+def _row_of(dimension: int, vector_dim: int) -> int:
+    """Return the row coordinate that is a given dimension of the indices."""
+    return dimension - (dimension > vector_dim)
+
+
+@RULES.add(Gather, DynamicGather)
+def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
+    """A slice is clamped, so it begins at any position where it fits."""
+    sliced, vector_dim = asked.result, op.index_vector_dim
+    row = [Dim(k) for k in range(len(sliced)) if k not in op.offset_dims]
+    gone, kept = {*op.collapsed_slice_dims, *op.operand_batching_dims}, iter(op.offset_dims)
+    at, index, rooms = asked.builder(), list[Expr](), dict[int, Expr]()
+    for k, size in enumerate(asked.shape(0)):
+        if k in op.operand_batching_dims:
+            place = op.start_indices_batching_dims[op.operand_batching_dims.index(k)]
+            index.append(row[_row_of(place, vector_dim)])
+            continue
+        offset: Expr = Const(0)
+        extent: Expr = Const(1)
+        if k not in gone:
+            window = next(kept)
+            offset, extent = Dim(window), sliced[window]
+        room = asked.frame.symbols.settled(size - extent)
+        if k in op.start_index_map and room != Const(0):
+            rooms[op.start_index_map.index(k)] = room
+            offset += at.range(room + 1)
+        index.append(offset)
+    found = at.map(index)
+    operand = over(_CHOSEN, found) if rooms else exact(found)
+    reads = []
+    for number, room in sorted(rooms.items()):
+        vectors, position = asked.builder(), list[Expr](row)
+        vectors.require(room, 1, POS_INF)  # a coordinate that is clamped to [0, 0] is not read
+        if vector_dim < len(asked.shape(1)):
+            position.insert(vector_dim, Const(number))
+        reads.append(vectors.map(position))
+    return [operand, exact(*reads), *asked.all_of(2)]
+
+
+@RULES.add(Scatter)
+def _(asked: Asked, op: Scatter) -> Answer:
+    """Any row of the same batch may update an element."""
+    count = len(asked.operands) // 2
+    body = asked.bodies[0] if asked.bodies else None
+    same = asked.builder().map(dims(asked.result))
+    if body is not None and count == 1 and body.unchanged[0] == 0:
+        return [exact(same), NEVER, NEVER]
+    is_read = body is not None and count == 1 and 0 in body.sure[0]
+    old = exact(same) if is_read else over(_OVERWRITTEN, same)
+    updates = over(_UPDATED, _updates(asked, op))
+    return [*[old] * count, _vectors(asked, op), *[updates] * count]
+
+
+def _rows(asked: Asked, op: Scatter, at: SizedBuilder, shape: Sequence[Expr]) -> list[Expr]:
+    """Return the rows that may update an element; `shape` has their sizes."""
+    fixed = {
+        _row_of(place, op.index_vector_dim): Dim(k)
+        for k, place in zip(op.input_batching_dims, op.scatter_indices_batching_dims, strict=True)
+    }
+    return [fixed[j] if j in fixed else at.range(size) for j, size in enumerate(shape)]
+
+
+def _vectors(asked: Asked, op: Scatter) -> Accesses:
+    indices, at = asked.shape(len(asked.operands) // 2), asked.builder()
+    vector_dim = op.index_vector_dim
+    row = _rows(asked, op, at, [size for k, size in enumerate(indices) if k != vector_dim])
+    return over(_UPDATED, at.map(_position(at, indices, vector_dim, row)))
+
+
+def _updates(asked: Asked, op: Scatter) -> IndexingMap:
+    sliced, at = asked.shape(len(asked.operands) - 1), asked.builder()
+    outside = [k for k in range(len(sliced)) if k not in op.update_window_dims]
+    index: list[Expr] = [Const(0)] * len(sliced)
+    for k, e in zip(outside, _rows(asked, op, at, [sliced[k] for k in outside]), strict=True):
+        index[k] = e
+    gone = {*op.inserted_window_dims, *op.input_batching_dims}
+    kept = [k for k in range(len(asked.result)) if k not in gone]
+    for k, window in zip(kept, op.update_window_dims, strict=True):
+        if k in op.scatter_dims_to_operand_dims:
+            index[window] = at.range(sliced[window])
+        else:
+            at.below(Dim(k), sliced[window])
+            index[window] = Dim(k)
+    return at.map(index)

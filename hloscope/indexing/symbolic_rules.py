@@ -1,0 +1,266 @@
+"""Accesses from output to operands for unknown sizes, by op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.contraction import SPARSE, dot_labels
+from hloscope.indexing.rules.registry import NEVER, exact, over, unknown
+from hloscope.indexing.symbolic_movement import NO_RULE, RULES, Answer, Asked, dims, element
+from hloscope.indexing.symbolic_values import Shape, SizedBuilder
+from hloscope.ir import Op, TensorType
+from hloscope.ops import (
+    ELEMENTWISE,
+    Constant,
+    Convolution,
+    DotGeneral,
+    DynamicConv,
+    Elementwise,
+    Reduce,
+    ReduceWindow,
+    SelectAndScatter,
+    Sort,
+    Window,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Accesses from output to operands for unknown sizes, by op family.
+#
+# Each rule is the op's definition with symbols for sizes. The inverse map gives the other
+# direction.
+
+
+def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
+    """Return the accesses of each operand that an element of the output reads."""
+    op = asked.ins.op
+    rule = RULES.find(op)
+    try:
+        if rule is None:
+            raise UnsupportedError(NO_RULE)
+        found = tuple(rule(asked, op))
+    except UnsupportedError as error:
+        return (unknown(error.message),) * len(asked.operands)
+    except (LookupError, ValueError, TypeError, ZeroDivisionError):
+        return (unknown("operands and result do not fit together"),) * len(asked.operands)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Element-wise ops, which read the element at the same index of each operand.
+
+
+@RULES.add(Elementwise)
+def _(asked: Asked, op: Elementwise) -> Answer:
+    rank, found = len(asked.result), []
+    for k in range(len(asked.operands)):
+        same = len(asked.shape(k)) == rank
+        found.append(
+            exact(asked.builder().map(dims(asked.result))) if same else asked.everything(k)
+        )
+    return found
+
+
+@RULES.add(ELEMENTWISE["chlo.constant_like"])
+def _(asked: Asked, op: Op) -> Answer:
+    return [NEVER] * len(asked.operands)
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops that sum products.
+
+
+@RULES.add(DotGeneral)
+def _(asked: Asked, op: DotGeneral) -> Answer:
+    if len(asked.operands) > 2:  # the third tells which elements there are
+        raise UnsupportedError(SPARSE)
+    lhs, rhs = asked.shape(0), asked.shape(1)
+    left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
+    return [_by_labels(asked, result, left, lhs), _by_labels(asked, result, right, rhs)]
+
+
+def _by_labels(asked: Asked, here: list[int], there: list[int], shape: Shape) -> Accesses:
+    at = asked.builder()
+    where: dict[int, Expr] = {label: Dim(k) for k, label in enumerate(here)}
+    index = [
+        where[label] if label in where else at.range(shape[k]) for k, label in enumerate(there)
+    ]
+    return exact(at.map(index))
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops whose bodies combine or compare elements.
+
+
+_SOME: Final = "the body does not use all it is given in every case"
+
+
+@RULES.add(Reduce)
+def _(asked: Asked, op: Reduce) -> Answer:
+    count = len(asked.operands) // 2
+    at, kept = asked.builder(), iter(dims(asked.result))
+    index: list[Expr] = [
+        at.range(size) if k in op.dimensions else next(kept)
+        for k, size in enumerate(asked.shape(0))
+    ]
+    return [*folded(asked, at.map(index), count), *begun(asked, count)]
+
+
+def _uses_everything(asked: Asked) -> bool:
+    """Does every result of the body depend on all its inputs, for all values?"""
+    return bool(asked.bodies) and all(
+        len(sure) == 2 * len(body.reads) for body in asked.bodies for sure in body.sure
+    )
+
+
+def folded(asked: Asked, m: IndexingMap, count: int) -> list[Accesses]:
+    found = exact(m) if _uses_everything(asked) else over(_SOME, m)
+    return [found] * count
+
+
+def begun(asked: Asked, count: int) -> list[Accesses]:
+    """Return the accesses of the initial values, which every output element reads."""
+    initial = asked.everything(count)
+    if not _uses_everything(asked):
+        initial = over(_SOME, *[a.map for a in initial if a.map is not None])
+    return [initial] * count
+
+
+@RULES.add(Sort)
+def _(asked: Asked, op: Sort) -> Answer:
+    """The whole line is read of the output's own operand and of those that the comparator reads."""
+    at, index = asked.builder(), dims(asked.result)
+    index[op.dimension] = at.range(asked.result[op.dimension])
+    line = at.map(index)
+    if _looks_at_all(asked):
+        return [exact(line)] * len(asked.operands)
+    return [over(_SOME, line)] * len(asked.operands)
+
+
+def _looks_at_all(asked: Asked) -> bool:
+    """Does the comparator of a single operand always read both elements?"""
+    body = asked.bodies[0] if asked.bodies else None
+    return len(asked.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
+
+
+# --------------------------------------------------------------------------------------------------
+# Ops over sliding windows.
+
+
+_CHOICE: Final = "which element of its window a source element goes to depends on the data"
+
+
+def taps(at: SizedBuilder, window: Window) -> list[Expr]:
+    """Return a range variable per dimension of a window; 0 for dimensions of size 1."""
+    return [at.range(Const(size)) if size != 1 else Const(0) for size in window.sizes]
+
+
+def base_index(
+    at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, before: Expr
+) -> Expr:
+    """Return the element of the base under a tap of a window, and require that it exists."""
+    coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
+    return element(at, coordinate, window.base_dilations[k], size)
+
+
+def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Shape) -> list[Expr]:
+    """Return every element of the base under windows."""
+    return [
+        base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
+        for k, tap in enumerate(taps(at, window))
+    ]
+
+
+def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
+    """Return every position whose window has an element."""
+    found = []
+    for k, tap in enumerate(taps(at, window)):
+        coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
+        coordinate = coordinate + window.padding[k][0]
+        found.append(element(at, coordinate, window.strides[k], shape[k]))
+    return found
+
+
+@RULES.add(ReduceWindow)
+def _(asked: Asked, op: ReduceWindow) -> Answer:
+    count, at = len(asked.operands) // 2, asked.builder()
+    index = _base(at, op.window, dims(asked.result), asked.shape(0))
+    return [*folded(asked, at.map(index), count), *begun(asked, count)]
+
+
+@RULES.add(SelectAndScatter)
+def _(asked: Asked, op: SelectAndScatter) -> Answer:
+    """An element is compared with those that share a window with it."""
+    at, among = asked.builder(), asked.builder()
+    windows = _positions(at, op.window, asked.shape(1))
+    shared = _positions(among, op.window, asked.shape(1))
+    compared = _base(among, op.window, shared, asked.shape(0))
+    initial = [access.map for access in asked.everything(2) if access.map is not None]
+    return [
+        over(_CHOICE, among.map(compared)),
+        over(_CHOICE, at.map(windows)),
+        over(_CHOICE, *initial),
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Convolutions.
+
+
+@RULES.add(Convolution, DynamicConv)
+def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
+    names, window = op.dimensions, op.window
+    lhs, rhs = asked.shape(0), asked.shape(1)
+    into, over = asked.builder(), asked.builder()
+    index, kernel = dims(lhs), dims(rhs)
+    index[names.input_batch] = Dim(names.output_batch)
+    mine, theirs = taps(into, window), taps(over, window)
+    pairs = zip(names.input_spatial, names.output_spatial, strict=True)
+    for k, (i, o) in enumerate(pairs):
+        before = _before(asked, op, k)
+        index[i] = base_index(into, window, k, Dim(o), mine[k], lhs[i], before)
+        base_index(over, window, k, Dim(o), theirs[k], lhs[i], before)  # not padding, not a hole
+        last = window.sizes[k] - 1
+        kernel[names.kernel_spatial[k]] = last - theirs[k] if window.reversal[k] else theirs[k]
+    features = rhs[names.kernel_input_feature]
+    index[names.input_feature] = into.range(features)
+    kernel[names.kernel_input_feature] = over.range(features)
+    kernel[names.kernel_output_feature] = Dim(names.output_feature)
+    for name, groups in (
+        (names.input_batch, op.batch_group_count),
+        (names.input_feature, op.feature_group_count),
+    ):
+        if groups > 1:
+            index[name] = _group(asked, op) * (_number(asked, lhs[name]) // groups) + index[name]
+    return [exact(into.map(index)), exact(over.map(kernel)), *asked.all_of(2)]
+
+
+def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
+    """Return the padding before the input."""
+    if len(asked.operands) < 3:
+        return Const(op.window.padding[k][0])
+    origin = asked.ins.operands[2]
+    numbers = None
+    if isinstance(origin.op, Constant) and isinstance(origin.type, TensorType):
+        numbers = origin.op.literal.integers(origin.type)
+    if numbers is None:
+        raise UnsupportedError("the padding is not known in terms of sizes")
+    return Const(numbers[2 * k] if len(numbers) > 1 else numbers[0])
+
+
+def _group(asked: Asked, op: Convolution | DynamicConv) -> Expr:
+    """Return the group of the output feature."""
+    feature = op.dimensions.output_feature
+    count = max(op.batch_group_count, op.feature_group_count)
+    return Dim(feature) // (_number(asked, asked.result[feature]) // count)
+
+
+def _number(asked: Asked, size: Expr) -> int:
+    settled = asked.frame.symbols.settled(size)
+    if not isinstance(settled, Const):
+        raise UnsupportedError("how large a group is depends on the sizes")
+    return settled.value

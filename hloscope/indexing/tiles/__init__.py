@@ -1,1 +1,0 @@
-"""Exact accesses of tiles: images of boxes under maps, their holes, overlaps and counts."""

@@ -1,0 +1,353 @@
+"""Definitions of ops, and the parser and printer functions of each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from hloscope.ir import Type
+from hloscope.mlir.ir import Attribute, Operation, Region
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Forms
+
+# --------------------------------------------------------------------------------------------------
+# Definitions of ops: operands, attributes, results, regions, pretty form and result names.
+
+
+class Slot(Struct, frozen=True):
+    """An operand or a result of an op.
+
+    Attributes:
+        name: Name in the definition.
+        constraint: Constraint on the type, in the notation of `type_summary`.
+        count: Empty for exactly one, `?` for one or none, `*` for any number.
+        label: The specification's label of the constraint (`add_i1`), if it has one.
+    """
+
+    name: str
+    constraint: str
+    count: str = ""
+    label: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The constraint in MLIR's words.
+
+        >>> Slot("inputs", "token", "*").summary
+        'variadic of token'
+        """
+        text = type_summary(self.constraint)
+        return f"variadic of {text}" if self.count == "*" else text
+
+
+class AttributeSlot(Struct, frozen=True):
+    """An inherent attribute.
+
+    Attributes:
+        name: Name in the definition.
+        constraint: Constraint, by the name of its summary.
+        optional: The attribute may be omitted.
+        label: The specification's label of the constraint, as in a `Slot`.
+        field: Name of the field in the op's class.
+        default: Value of an omitted attribute, as text; empty if there is none.
+        given: MLIR gives the default to an op that is read without the attribute.
+    """
+
+    name: str
+    constraint: str
+    optional: bool = False
+    label: str = ""
+    field: str = ""
+    default: str = ""
+    given: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The constraint in MLIR's words."""
+        return ATTRIBUTE_SUMMARIES.get(self.constraint, "any attribute")
+
+
+class RegionSlot(Struct, frozen=True):
+    """A region: its name, whether its number is variadic, and whether it has one block."""
+
+    name: str
+    variadic: bool = False
+    sized: bool = True
+
+
+class Definition(Struct, frozen=True):
+    """The declarative part of an op's definition, without its verifier.
+
+    Attributes:
+        name: Name with the dialect.
+        operands: Operands in order. At most one is variadic, unless a trait gives group sizes.
+        attributes: Inherent attributes, in the order of the definition.
+        results: Results in order.
+        regions: Regions in order.
+        traits: Names of rules shared by several ops; the verifier knows each.
+        labels: The specification's label for each trait that has one.
+        agreements: Operands and results that have the same `element type`, `type` or `rank`, or
+            attributes of the same `size`: what they share, their names, the label.
+        open: Only the op's inherent attributes are known; nothing else is checked.
+        form: Pretty form after the op's name, or the name of a shared form;
+            empty if there is only the generic one.
+        since: The first version of portable artifacts that has the op.
+        suggested: Suggested names of results without a name.
+        pure: The op may be removed if its results have no users.
+    """
+
+    name: str
+    operands: tuple[Slot, ...] = ()
+    attributes: tuple[AttributeSlot, ...] = ()
+    results: tuple[Slot, ...] = ()
+    regions: tuple[RegionSlot, ...] = ()
+    traits: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    agreements: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+    open: bool = False
+    form: str = ""
+    since: str = "0.9.0"
+    suggested: tuple[str, ...] = ()
+    pure: bool = True
+
+    @property
+    def inherent(self) -> frozenset[str]:
+        """Names of the attributes that are properties of the op, not discardable attributes."""
+        names = [attribute.name for attribute in self.attributes]
+        if "segments" in self.traits:
+            names += ["operandSegmentSizes", "resultSegmentSizes"]
+        return frozenset(names)
+
+
+_ELEMENTS: Final = {
+    "F": "4/6/8/16/32/64-bit float",
+    "B": "bool",
+    "I": "2/4/8/16/32/64-bit integer",
+    "S": "2/4/8/16/32/64-bit signless integer",
+    "C": "complex type with 32/64-bit float elements",
+    "Q": "per-tensor integer quantized",
+    "A": "per-axis integer quantized",
+    "D": "32/64-bit float",
+    "X": "index",
+    "N": "integer",
+    "i": "32-bit signless integer",
+    "u": "32-bit unsigned integer",
+    "f": "floating-point",
+    "c": "complex-type",
+}
+"""Kinds of elements, by their letter in a constraint."""
+
+_SHAPES: Final = {
+    "": "ranked tensor of",
+    "any": "tensor of",
+    "0d": "0D tensor of",
+    "1d": "1D tensor of",
+    "static": "statically shaped tensor of",
+    "bounded": "statically shaped or single bounded dimension tensor of",
+    "shape": "statically shaped 1-dimensional tensor of",
+    "list": "statically shaped 1-dimensional integer tensor of",
+    "pairs": "statically shaped 2-dimensional integer tensor of",
+    "memref": "memref of",
+}
+"""Kinds of tensors, by the word before the dot."""
+
+_NAMED: Final = {
+    "token": "token",
+    "future": "future",
+    "anything": "any type",
+    "index": "index",
+    "function": "function type",
+}
+
+TUPLES: Final = {"tuple": "FBICQ/memref.FBICQ/A/token", "anytuple": "any.FBICQA/memref.FBICQ/token"}
+"""Constraints on the leaves of named kinds of tuples."""
+
+
+# The tables of a few hundred ops repeat about a hundred constraints.
+@cache
+def type_summary(constraint: str) -> str:
+    """Return a constraint on a type in MLIR's words.
+
+    A constraint is one or more alternatives, separated by `/`. An alternative is a name (`token`),
+    or a kind of tensor, a dot, and a letter for each allowed kind of element. Without the dot, the
+    tensor has any known rank.
+
+    Source: the summaries of StableHLO's `Base.td` as diagnostics print them.
+
+    >>> type_summary("0d.I/token")
+    '0D tensor of 2/4/8/16/32/64-bit integer values or token'
+    """
+    return " or ".join(map(_alternative, constraint.split("/")))
+
+
+def _alternative(part: str) -> str:
+    if part in TUPLES:
+        return f"nested tuple with any combination of {type_summary(TUPLES[part])} values"
+    if part in _NAMED:
+        return _NAMED[part]
+    shape, _, letters = part.rpartition(".")
+    kinds = " or ".join(_ELEMENTS[letter] for letter in letters)
+    return f"{_SHAPES[shape]} {kinds} values"
+
+
+ATTRIBUTE_SUMMARIES: Final = {
+    "i32": "32-bit signless integer attribute",
+    "i32>=0": "32-bit signless integer attribute whose value is non-negative",
+    "i32>0": "32-bit signless integer attribute whose value is positive",
+    "i64": "64-bit signless integer attribute",
+    "i64>=0": "64-bit signless integer attribute whose value is non-negative",
+    "i64>0": "64-bit signless integer attribute whose value is positive",
+    "f32": "32-bit float attribute",
+    "f64": "64-bit float attribute",
+    "bool": "bool attribute",
+    "unit": "unit attribute",
+    "string": "string attribute",
+    "array": "array attribute",
+    "dict": "dictionary of named attribute values",
+    "config": "string attribute or dictionary of named attribute values",
+    "dims": "i64 dense array attribute",
+    "bools": "i1 dense array attribute",
+    "elements": "constant vector/tensor attribute",
+    "ints": "64-bit signless integer elements attribute",
+    "pairs": "64-bit signless integer elements attribute",
+    "table": "64-bit signless integer elements attribute",
+    "groups": "64-bit signless integer elements attribute or mesh and axes based replica groups "
+    "representation.",
+    "typed": "TypedAttr instance",
+    "symbol": "flat symbol reference attribute",
+    "symbols": "flat symbol ref array attribute",
+    "callee": "flat symbol reference attribute",
+    "callees": "flat symbol ref array attribute",
+    "programs": "Array of FlatSymbolRefArrayAttr",
+    "layouts": "Array of layout (1D tensor of index type) attributes",
+    "aliases": "Aliasing attribute for outputs and operands of CustomCall",
+    "precision": "Precision Config attribute",
+    "channel": "two 64-bit integers 'handle' and 'type'",
+    "accuracy": "The requested accuracy for transcendental unary ops.",
+    "algorithm": "Attribute that models the algorithm constraints to use for computing dot.",
+    "dot": "Attribute that models the dimension information for dot.",
+    "gather": "Attribute that models the dimension information for gather",
+    "scatter": "Attribute that models the dimension information for scatter",
+    "ragged_dot": "Attribute that models the dimension information for ragged dot.",
+    "conv": "Structure of dimension information for conv op",
+    "api_version": "Custom call API version",
+    "transpose": "Transpose options",
+    "comparison_direction": "Which comparison operation to perform.",
+    "comparison_type": "Which comparison type to use.",
+    "rng_algorithm": "XLA PRNG algorithm to be used.",
+    "rng_distribution": "XLA PRNG distribution to be used.",
+    "fft_type": "XLA fast fourier transform type.",
+    "type": "any type attribute",
+    "dicts": "Array of dictionary attributes",
+    "any": "any attribute",
+}
+"""Constraints on attributes in MLIR's words, by their name in a table row.
+
+Source: the summaries of StableHLO's and MLIR's definitions as diagnostics print them.
+"""
+
+
+# --------------------------------------------------------------------------------------------------
+# Parser and printer functions of each dialect.
+
+
+ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
+"""Reads the text after the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>`.
+
+The caller reads the closing `>` of the second form. The result is `None` for an unknown mnemonic.
+"""
+
+ReadType: TypeAlias = Callable[[AsmParser, str], Type | None]
+"""Reads the text after the mnemonic of `!dialect.mnemonic…`; `None` for an unknown mnemonic."""
+
+WriteAttribute: TypeAlias = Callable[[AsmPrinter, Attribute], bool]
+"""Writes an attribute of the dialect, with `#`; false if the attribute is not the dialect's own."""
+
+
+class Suggestion(NamedTuple):
+    """Suggested names of values in pretty forms: `%cst` instead of `%0`.
+
+    Attributes:
+        results: Names of an op's results, without `%`; an empty one shares the name before it.
+        arguments: Names of the arguments of the entry block of one of its regions.
+    """
+
+    results: Callable[[Operation], Sequence[str]] | None = None
+    arguments: Callable[[Region], Sequence[str]] | None = None
+
+
+class Dialect(Struct, frozen=True):
+    """Parser and printer functions of one dialect.
+
+    Attributes:
+        name: `stablehlo`.
+        ops: Names of the inherent attributes of each op, by the op's full name.
+        forms: Pretty forms by the op's full name; an op without one has only the generic form.
+        read_attribute: Reader of its attributes; without one they are kept as text.
+        write_attribute: Writer of its attributes.
+        read_type: Reader of its types; without one they are kept as text.
+        open: The dialect may have ops that are not in `ops`.
+        suggestions: Suggested names of values, by the op's full name.
+        inside: The dialect whose prefix is omitted in the regions of an op, by its full name.
+        defaults: Attributes that an op has even if they are omitted, by its full name.
+        behind: Ops whose location MLIR sets after their name, not at it.
+    """
+
+    name: str
+    ops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    forms: Forms = field(default_factory=dict)
+    read_attribute: ReadAttribute | None = None
+    write_attribute: WriteAttribute | None = None
+    read_type: ReadType | None = None
+    open: bool = False
+    suggestions: Mapping[str, Suggestion] = field(default_factory=dict)
+    inside: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
+    behind: frozenset[str] = frozenset()
+
+
+class Older(NamedTuple):
+    """Conversion of the ops of an older dialect to those of its successor.
+
+    Attributes:
+        name: Name of the successor.
+        renewed: Converts inherent attributes of an older op to those of the successor's op
+            of this full name.
+    """
+
+    name: str
+    renewed: Callable[[str, Mapping[str, Attribute]], dict[str, Attribute]]
+
+
+NO_OLDER: Final[Mapping[str, Older]] = {}
+
+
+class Dialects:
+    """Several dialects together.
+
+    Attributes:
+        named: The dialects by name.
+        ops: Names of the inherent attributes of every known op.
+        forms: Pretty forms of every op that has one.
+        suggestions: Suggested names of values, by op.
+        inside: The dialect whose prefix is omitted in the regions of an op.
+        defaults: Attributes that an op has even if they are omitted.
+        behind: Ops whose location MLIR sets after their name, not at it.
+        older: Older dialects whose ops are read as those of their successor, by name.
+    """
+
+    __slots__ = ("behind", "defaults", "forms", "inside", "named", "older", "ops", "suggestions")
+
+    def __init__(
+        self, dialects: Iterable[Dialect] = (), older: Mapping[str, Older] = NO_OLDER
+    ) -> None:
+        self.older = older
+        self.named = {dialect.name: dialect for dialect in dialects}
+        self.ops = {op: names for d in self.named.values() for op, names in d.ops.items()}
+        self.forms = {op: form for d in self.named.values() for op, form in d.forms.items()}
+        self.suggestions = {op: s for d in self.named.values() for op, s in d.suggestions.items()}
+        self.inside = {op: name for d in self.named.values() for op, name in d.inside.items()}
+        self.defaults = {op: found for d in self.named.values() for op, found in d.defaults.items()}
+        self.behind = frozenset(op for d in self.named.values() for op in d.behind)

@@ -1,0 +1,430 @@
+"""Structures such as `#stablehlo.gather<offset_dims = [1], …>`, and enums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn, TypeAlias
+
+from hloscope.errors import ParseError
+from hloscope.mlir import (
+    ArrayAttr,
+    AsmParser,
+    AsmPrinter,
+    Attribute,
+    BoolAttr,
+    EnumAttr,
+    StringAttr,
+    StructAttr,
+    TypeAttr,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Structures such as `#stablehlo.gather<offset_dims = [1], …>`.
+#
+# The fields of a *free* structure come in any order and may be missing.  Fields that are empty or 0
+# are not stored, as a text without them is equivalent.  A *fixed* structure has all its fields, in
+# order if `ordered`.
+#
+# Source: `StablehloAttrs.td`, `ChloOps.td`; `parseStruct` and `printStruct` of `StablehloOps.cpp`.
+
+
+DYNAMIC: Final = -(1 << 63)
+"""Number that marks an unknown size, `?`."""
+
+FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
+ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
+
+
+def read_list(parser: AsmParser) -> tuple[int, ...]:
+    """Read `[1, ?]`: integers, or `?`."""
+    parser.token("[")
+    return _elements(parser, "]")
+
+
+def _elements(parser: AsmParser, close: str) -> tuple[int, ...]:
+    if parser.try_token(close):
+        return ()
+    values = [_size(parser)]
+    while parser.try_token(","):
+        values.append(_size(parser))
+    parser.token(close)
+    return tuple(values)
+
+
+def _size(parser: AsmParser) -> int:
+    return DYNAMIC if parser.try_token("?") else parser.integer()
+
+
+def list_text(values: tuple[int, ...]) -> str:
+    """Return `1, ?`."""
+    return ", ".join("?" if value == DYNAMIC else str(value) for value in values)
+
+
+def read_bounds(parser: AsmParser) -> StructAttr:
+    """Read `<3, ?>`."""
+    parser.token("<")
+    return StructAttr("stablehlo", "bounds", (("bounds", _elements(parser, ">")),))
+
+
+def read_type_extensions(parser: AsmParser) -> StructAttr:
+    """Read `<bounds = [3, ?]>`, a former spelling of bounds."""
+    parser.token("<")
+    parser.keyword("bounds")
+    parser.token("=")
+    bounds = read_list(parser)
+    parser.token(">")
+    return StructAttr("stablehlo", "bounds", (("bounds", bounds),))
+
+
+# ------------------------------------------------------------------------------ free structures
+
+
+class Free(NamedTuple):
+    """A free structure: its fields and its name in messages; `*` marks a field of one integer."""
+
+    fields: tuple[str, ...]
+    what: str
+
+
+_FREE_ROWS: Final = """
+    stablehlo gather  | gather | offset_dims collapsed_slice_dims operand_batching_dims \
+        start_indices_batching_dims start_index_map index_vector_dim*
+    stablehlo scatter | scatter | update_window_dims inserted_window_dims input_batching_dims \
+        scatter_indices_batching_dims scatter_dims_to_operand_dims index_vector_dim*
+    stablehlo dot     | dot | lhs_batching_dimensions rhs_batching_dimensions \
+        lhs_contracting_dimensions rhs_contracting_dimensions
+    chlo ragged_dot   | ragged dot | lhs_batching_dimensions rhs_batching_dimensions \
+        lhs_contracting_dimensions rhs_contracting_dimensions lhs_ragged_dimensions \
+        rhs_group_dimensions
+"""
+
+
+def _free(row: str) -> tuple[tuple[str, ...], Free]:
+    head, what, fields = row.split("|")
+    return tuple(head.split()), Free(tuple(fields.split()), what.strip())
+
+
+FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
+"""Free structures by dialect and mnemonic."""
+
+
+def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
+    """Return the default of each field."""
+    return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
+
+
+def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+    """Read `a = [1], b = 2>`, in any order."""
+    try:
+        return _read_fields(parser, free)
+    except ParseError as error:
+        parser.keep(error)
+    parser.fail(f"failed parsing {free.what} dimension numbers attribute")
+
+
+def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+    """Read fields up to `>`, each at most once."""
+    found: dict[str, int | tuple[int, ...]] = {}
+    kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
+    while not parser.try_token(">"):
+        name = parser.try_keyword(*kinds)
+        if name is None:
+            names = ", ".join(f"`{name}`" for name in kinds)
+            parser.fail(f"expected one of: {names}")
+        if name in found:
+            parser.fail(f"duplicated `{name}` entry")
+        parser.token("=")
+        found[name] = parser.integer() if kinds[name] else read_list(parser)
+        if not parser.try_token(","):
+            parser.token(">")
+            break
+    return found
+
+
+def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
+    """Read a free structure after its mnemonic."""
+    parser.token("<")
+    free = FREE[dialect, mnemonic]
+    return free_struct(dialect, mnemonic, read_fields(parser, free))
+
+
+def free_struct(
+    dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
+) -> StructAttr:
+    """Return a free structure of the fields that are not empty or 0.
+
+    >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
+    (('rhs_contracting_dimensions', (1,)),)
+    """
+    names = (field.rstrip("*") for field in FREE[dialect, mnemonic].fields)
+    return StructAttr(
+        dialect, mnemonic, tuple((name, value) for name in names if (value := values.get(name)))
+    )
+
+
+# ----------------------------------------------------------------------------- fixed structures
+
+
+class Fixed(NamedTuple):
+    """A fixed structure: fields with their kinds, its name in messages, and if it is ordered."""
+
+    fields: tuple[tuple[str, str], ...]
+    definition: str
+    ordered: bool = True
+
+
+_FIXED_ROWS: Final = """
+    channel_handle          | StableHLO_ChannelHandle | handle:int type:int
+    output_operand_alias    | StableHLO_OutputOperandAlias | output_tuple_indices:ints \
+        operand_index:int operand_tuple_indices:ints
+    dot_algorithm           | StableHLO_DotAlgorithm | lhs_precision_type:type \
+        rhs_precision_type:type accumulation_type:type lhs_component_count:int \
+        rhs_component_count:int num_primitive_operations:int allow_imprecise_accumulation:bool
+    replica_group_mesh_axes | StableHLO_ReplicaGroupMeshAxes | mesh:any axes:array
+    mesh_axis               | StableHLO_MeshAxis | name:string size:int
+"""
+
+_ANY_ORDER: Final = ("channel_handle", "replica_group_mesh_axes", "mesh_axis")
+
+
+def _fixed(row: str) -> tuple[str, Fixed]:
+    name, definition, fields = (part.strip() for part in row.split("|"))
+    pairs = tuple((field, kind) for field, _, kind in (f.partition(":") for f in fields.split()))
+    return name, Fixed(pairs, definition, name not in _ANY_ORDER)
+
+
+FIXED: Final = dict(map(_fixed, _FIXED_ROWS.replace("\\\n", "").strip().splitlines()))
+"""Fixed structures of `stablehlo` by mnemonic."""
+
+_CPP: Final = {
+    "int": "int64_t",
+    "ints": "::llvm::ArrayRef<int64_t>",
+    "type": "Type",
+    "bool": "bool",
+    "any": "Attribute",
+    "array": "ArrayAttr",
+    "string": "::llvm::StringRef",
+}
+
+
+def _read_ints(parser: AsmParser) -> tuple[int, ...]:
+    """Read `[1, 2]`."""
+    parser.token("[")
+    if parser.try_token("]"):
+        return ()
+    values = [parser.integer()]
+    while parser.try_token(","):
+        values.append(parser.integer())
+    parser.token("]")
+    return tuple(values)
+
+
+def _read_bool(parser: AsmParser) -> BoolAttr:
+    word = parser.try_keyword("true", "false")
+    if word is None:
+        parser.fail("expected integer value")
+    return BoolAttr(word == "true")
+
+
+def _read_array(parser: AsmParser) -> Attribute:
+    at = parser.at
+    found = parser.attribute()
+    if not isinstance(found, ArrayAttr):
+        parser.fail("invalid kind of attribute specified", at)
+    return found
+
+
+_READ: Final[dict[str, ReadField]] = {
+    "int": lambda parser: parser.integer(),
+    "ints": _read_ints,
+    "type": lambda parser: TypeAttr(parser.type()),
+    "bool": _read_bool,
+    "any": lambda parser: parser.attribute(),
+    "array": _read_array,
+    "string": lambda parser: StringAttr(parser.string()),
+}
+
+
+def camel(name: str) -> str:
+    """Return the C++ name of a field: `lhsComponentCount` for `lhs_component_count`."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def parameter_failed(
+    parser: AsmParser, error: ParseError, definition: str, name: str, type: str
+) -> NoReturn:
+    """Report an error, and the parameter of a structure that it is in."""
+    parser.keep(error)
+    parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
+
+
+def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
+    """Read a fixed structure after its mnemonic."""
+    fixed = FIXED[mnemonic]
+    parser.token("<")
+    kinds, found = dict(fixed.fields), {}
+    for position, (name, _) in enumerate(fixed.fields):
+        if position:
+            parser.token(",")
+        field = name
+        if fixed.ordered:
+            parser.keyword(name)
+        else:
+            field = _any_field(parser, [name for name in kinds if name not in found])
+        parser.token("=")
+        try:
+            found[field] = _READ[kinds[field]](parser)
+        except ParseError as error:
+            kind = kinds[field]
+            name = camel(field) if fixed.ordered else field
+            parameter_failed(parser, error, fixed.definition, name, _CPP[kind])
+    parser.token(">")
+    return StructAttr("stablehlo", mnemonic, tuple((name, found[name]) for name in kinds))
+
+
+def _any_field(parser: AsmParser, names: list[str]) -> str:
+    """Read the name of a field that has not been read."""
+    at = parser.at
+    word = parser.try_keyword()
+    if word is None:
+        parser.report("expected valid keyword")
+        parser.fail("expected a parameter name in struct")
+    if word not in names:
+        parser.fail(f"duplicate or unknown struct parameter name: {word}", at)
+    return word
+
+
+# -------------------------------------------------------------------------------------- writing
+
+
+def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
+    """Write the stored fields, `<a = [1], b = 2>`."""
+    separator = "<"
+    for name, value in attribute.fields:
+        printer.write(f"{separator}{name} = ")
+        separator = ", "
+        write_field(printer, value)
+    printer.write("<>" if separator == "<" else ">")
+
+
+def write_field(printer: AsmPrinter, value: FieldValue) -> None:
+    """Write the value of a field."""
+    if isinstance(value, int):
+        printer.write(str(value))
+    elif isinstance(value, tuple):
+        printer.write(f"[{list_text(value)}]")
+    elif isinstance(value, TypeAttr):
+        printer.type(value.type)
+    elif isinstance(value, StringAttr):
+        printer.string(value.value)
+    else:
+        printer.attribute(value, type=False)
+
+
+def bounds_text(attribute: StructAttr) -> str:
+    """Return the text `<3, ?>` of bounds.
+
+    >>> bounds_text(StructAttr("stablehlo", "bounds", (("bounds", (3, DYNAMIC)),)))
+    '<3, ?>'
+    """
+    bounds = attribute.get("bounds")
+    return f"<{list_text(bounds) if isinstance(bounds, tuple) else ''}>"
+
+
+# --------------------------------------------------------------------------------------------------
+# Enums of the dialects: `#stablehlo<comparison_direction EQ>`.
+#
+# Source: `StablehloEnums.td`, `ChloEnums.td`.
+
+
+class Enum(NamedTuple):
+    """An enum: its name in messages, its values, and whether its attribute has brackets.
+
+    With brackets it is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
+    """
+
+    type: str
+    values: tuple[str, ...]
+    bracketed: bool = False
+
+
+_ROWS: Final = """
+    stablehlo comparison_direction ComparisonDirection EQ NE GE GT LE LT
+    stablehlo comparison_type      ComparisonType      NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED
+    stablehlo fft_type             FftType             FFT IFFT RFFT IRFFT
+    stablehlo precision            Precision           DEFAULT HIGH HIGHEST
+    stablehlo rng_algorithm        RngAlgorithm        DEFAULT THREE_FRY PHILOX
+    stablehlo rng_distribution     RngDistribution     UNIFORM NORMAL
+    stablehlo transpose            Transpose  TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT
+    stablehlo result_accuracy_mode ResultAccuracyMode  DEFAULT HIGHEST TOLERANCE
+    chlo      comparison_direction ComparisonDirection EQ NE GE GT LE LT
+    chlo      comparison_type      ComparisonType      NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED
+    chlo      precision            Precision           DEFAULT HIGH HIGHEST
+"""
+
+ENUMS: Final = {
+    (dialect, mnemonic): Enum(type, tuple(values), mnemonic == "result_accuracy_mode")
+    for dialect, mnemonic, type, *values in map(str.split, _ROWS.strip().splitlines())
+}
+"""Every enum by dialect and mnemonic."""
+
+_KNOWN: Final = {
+    (dialect, mnemonic, value): EnumAttr(dialect, mnemonic, value)
+    for (dialect, mnemonic), enum in ENUMS.items()
+    for value in enum.values
+}
+_FAMILY: Final = {"stablehlo": "StableHLO", "chlo": "CHLO"}
+
+
+def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
+    """Read the value of an enum, `EQ`."""
+    at = parser.at
+    word = parser.try_keyword()
+    known = _KNOWN.get((dialect, mnemonic, word)) if word is not None else None
+    if known is not None:
+        return known
+    enum = ENUMS[dialect, mnemonic]
+    type = f"::mlir::{dialect}::{enum.type}"
+    if word is None:
+        parser.report("expected valid keyword or string", at)
+    else:
+        parser.report(f"expected {type} to be one of: {', '.join(enum.values)}", at)
+    parser.fail(
+        f"failed to parse {_FAMILY[dialect]}_{enum.type}Attr parameter 'value' "
+        f"which is to be a `{type}`",
+        at,
+    )
+
+
+def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
+    """Read an enum attribute after its mnemonic."""
+    if not ENUMS[dialect, mnemonic].bracketed:
+        return read_value(parser, dialect, mnemonic)
+    parser.token("<")
+    found = read_value(parser, dialect, mnemonic)
+    parser.token(">")
+    return found
+
+
+def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
+    """Read `EQ` or `#stablehlo<comparison_direction EQ>`; pretty forms accept both."""
+    if not parser.peek().startswith("#"):
+        return read_value(parser, dialect, mnemonic)
+    at = parser.at
+    found = parser.attribute()
+    if not isinstance(found, EnumAttr) or (found.dialect, found.name) != (dialect, mnemonic):
+        parser.fail("invalid kind of attribute specified", at)
+    return found
+
+
+def enum_text(attribute: EnumAttr) -> str:
+    """Return the text of an enum attribute.
+
+    >>> enum_text(EnumAttr("stablehlo", "precision", "HIGH"))
+    '#stablehlo<precision HIGH>'
+    """
+    dialect, name, value = attribute.dialect, attribute.name, attribute.value
+    if (enum := ENUMS.get((dialect, name))) is not None and enum.bracketed:
+        return f"#{dialect}.{name}<{value}>"
+    return f"#{dialect}<{name} {value}>"

@@ -1,0 +1,92 @@
+"""Pretty forms of ops, read and printed from the text after `~` in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.mlir import Context, Definition, Directive, Form, compile_form, lazy_form
+from hloscope.mlir.dialects.forms import (
+    directives,
+    directives as special,
+    loops,
+    numbers,
+    regions,
+    types,
+    types as implied,
+    upstream,
+)
+from hloscope.mlir.dialects.rows import elided
+
+# --------------------------------------------------------------------------------------------------
+# Pretty forms of ops, read and printed from the text after `~` in a row.
+#
+# Forms that a row cannot express are in `special`, `regions` and `loops`.
+
+
+_DIRECTIVES: Final[dict[str, Directive]] = {
+    **directives.DIRECTIVES,
+    **types.DIRECTIVES,
+    **implied.IMPLIED,
+    **numbers.DIRECTIVES,
+    **upstream.DIRECTIVES,
+    **regions.DIRECTIVES,
+}
+
+_TYPED_LAST: Final = frozenset({"<function>", "<same>"})
+_CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
+
+
+def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
+    """Return the pretty form of a row's op, or `None`; `get` returns the definition on first use.
+
+    >>> from hloscope.mlir.dialects.rows import compile_row
+    >>> row = "tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible ~unary"
+    >>> form_of(row, lambda: compile_row(row, "stablehlo")) is not None
+    True
+    """
+    _, has_form, text = row.partition(" ~")
+    if not has_form:
+        return None
+    coded = _CODED.get(text)
+    if coded is not None:
+        return coded
+    text = SHARED.get(text, text)
+    last = text.rpartition(" : ")[2]
+
+    def compiled() -> Form:
+        definition = get()
+        form = SHARED.get(definition.form, definition.form)
+        return compile_form(form, _DIRECTIVES, Context(elided(definition)))
+
+    return lazy_form(compiled, last[1:-1] if last in _TYPED_LAST else "")
+
+
+# --------------------------------------------------------------------------------------------------
+# Pretty forms that several ops share, by the name used in rows.
+
+
+SHARED: Final = {
+    "binary": " %lhs, %rhs<attrs> : <same>",
+    "binary_arrow": " %lhs, %rhs<attrs> : <in>, <in> -> <out>",
+    "binary_each": " %lhs, %rhs<attrs> : <each>",
+    "binary_exact": " %lhs, %rhs(? exact<unit isExact>?)<attrs> : <each>",
+    "binary_fastmath": " %lhs, %rhs<flags fastmath fastmath><attrs> : <each>",
+    "binary_overflow": " %lhs, %rhs<flags overflow overflowFlags><attrs> : <each>",
+    "broadcasting": " %lhs, %rhs<attrs> : (<in>, <in>) -> <out>",
+    "cast": " %in<attrs> : <in> to <out>",
+    "cast_fastmath": " %in<flags fastmath fastmath><attrs> : <in> to <out>",
+    "cast_nneg": " %in(? nneg<unit nonNeg>?)<attrs> : <in> to <out>",
+    "list": "<attrs><list>",
+    "nullary": "<attrs> : <out>",
+    "predicate": " %shapes*<attrs> : <in *><implied output i1>",
+    "resharding": " %input <bare sdy.sharding sharding><attrs> : <each>",
+    "unary": " %operand<attrs> : <same>",
+    "unary_arrow": " %operand<attrs> : <in> -> <out>",
+    "unary_function": " %operand<attrs> : <function>",
+    "value": "<attrs> <value value result>",
+    "variadic_arrow": " %inputs*<attrs> : <in *> -> <out>",
+    "variadic_function": " %operands*<attrs> : <function>",
+    "witness": " %shapes*<attrs> : <in *><implied output !shape.witness>",
+}
+"""The forms, in the language of `hloscope.mlir.text.form_language`."""

@@ -1,0 +1,433 @@
+"""Directives of forms for attributes, and the forms of constants and branches."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir import ElementType, TensorType, Type
+from hloscope.mlir import (
+    F64,
+    I1,
+    I32,
+    I64,
+    INDEX,
+    NONE,
+    AsmParser,
+    AsmPrinter,
+    Attribute,
+    BoolAttr,
+    Context,
+    DenseArrayAttr,
+    DenseAttr,
+    DictAttr,
+    Directive,
+    EnumAttr,
+    FloatAttr,
+    Form,
+    IntegerAttr,
+    Need,
+    Operation,
+    Part,
+    Reading,
+    State,
+    StringAttr,
+    SymbolAttr,
+    UnfitError,
+    Use,
+    Value,
+    VerbatimAttr,
+    elements,
+    parse_type,
+)
+from hloscope.mlir.dialects.attributes.structs import read_value_or_attribute
+
+# --------------------------------------------------------------------------------------------------
+# Directives of forms for attributes.
+#
+# Each one takes the context of the row and its own arguments; `hloscope.mlir.text.form_language`
+# explains how forms are read. Source: MLIR's generated parsers.
+
+
+_MOST: Final = 1 << 13
+
+
+def read_dims(parser: AsmParser) -> tuple[int, ...]:
+    """Read `[1, 2]`."""
+    parser.token("[")
+    if parser.try_token("]"):
+        return ()
+    dims = [_dim(parser)]
+    while parser.try_token(","):
+        dims.append(_dim(parser))
+    parser.token("]")
+    return tuple(dims)
+
+
+def _dim(parser: AsmParser) -> int:
+    """Read one integer of a list, with MLIR's errors."""
+    value = parser.try_integer()
+    if value is None:
+        if not parser.try_token("]"):
+            parser.report("expected integer value")  # MLIR reports the missing bracket too
+            parser.token("]")
+        parser.fail("expected integer value")
+    if value >= 1 << 63:
+        parser.fail("integer value too large")
+    return value
+
+
+def dims_text(dims: Sequence[int]) -> str:
+    """Return `[1, 2]`."""
+    return f"[{', '.join(map(str, dims))}]"
+
+
+def i64_array(values: Sequence[int]) -> DenseArrayAttr:
+    """Return the attribute `array<i64: …>`."""
+    return DenseArrayAttr(I64, tuple(values))
+
+
+def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
+    """Return the elements of a small literal of 64-bit integers; `None` for other literals.
+
+    >>> small_integers(DenseAttr("7", TensorType(I64, (2, 1))))
+    (7, 7)
+    """
+    match literal.type:
+        case TensorType(element, sizes) if element in (I64, INDEX) and None not in sizes:
+            count = literal.type.num_elements
+        case _:
+            return None
+    if count > _MOST or not count:
+        return () if not count else None
+    try:
+        found = elements(literal)
+    except VerifyError:
+        return None
+    raw = bytes(found.raw) * count if found.splat else found.raw
+    return struct.unpack(f"<{count}q", raw)
+
+
+def dims(context: Context, arguments: list[str]) -> Part:
+    """`<dims name>`: `[1, 2]` of an `array<i64: 1, 2>`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = i64_array(read_dims(reading.parser))
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(dims_text(op.properties[name].values))  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, DenseArrayAttr, of=I64),))
+
+
+def _integer(type: ElementType) -> Directive:
+    """Directive for an integer attribute of a type."""
+    bits = type.bits
+
+    def directive(context: Context, arguments: list[str]) -> Part:
+        (name,) = arguments
+
+        def read(reading: Reading) -> None:
+            parser = reading.parser
+            value = parser.try_integer()
+            if value is None:
+                found = parser.attribute(type)
+                if not isinstance(found, IntegerAttr):
+                    parser.fail("invalid kind of attribute specified")
+                reading.state.properties[name] = found
+            elif -(1 << bits - 1) <= value < 1 << bits:
+                wrapped = value - (1 << bits) if value >> bits - 1 == 1 else value
+                reading.state.properties[name] = IntegerAttr(wrapped, type)
+            else:
+                parser.fail("integer constant out of range for attribute")
+
+        def write(printer: AsmPrinter, op: Operation) -> None:
+            printer.write(str(op.properties[name].value))  # type: ignore[union-attr]
+
+        return Part(read, write, (Need(name, IntegerAttr, of=type),))
+
+    return directive
+
+
+def boolean(context: Context, arguments: list[str]) -> Part:
+    """`<bool name>`: `true` or `false`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        found = reading.parser.attribute(I1)
+        if isinstance(found, IntegerAttr):
+            found = BoolAttr(found.value != 0)
+        if not isinstance(found, BoolAttr):
+            reading.parser.fail("invalid kind of attribute specified")
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write("true" if op.properties[name].value else "false")  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, BoolAttr),))
+
+
+def string(context: Context, arguments: list[str]) -> Part:
+    """`<string name>`: `"…"`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        at = parser.at
+        if not parser.peek().startswith('"'):
+            parser.attribute(NONE)
+            parser.fail("invalid kind of attribute specified", at)
+        reading.state.properties[name] = StringAttr(parser.string())
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.string(op.properties[name].value)  # type: ignore[union-attr,arg-type]
+
+    return Part(read, write, (Need(name, StringAttr),))
+
+
+def symbol(context: Context, arguments: list[str]) -> Part:
+    """`<symbol name>`: `@name` for the string attribute `"name"`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        found = reading.parser.symbol()
+        assert isinstance(found, SymbolAttr)
+        reading.state.properties[name] = StringAttr.of(found.root)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.symbol(op.properties[name].text)  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, StringAttr),))
+
+
+def number(context: Context, arguments: list[str]) -> Part:
+    """`<float name>`: a number of type `f64`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        found = reading.parser.attribute(F64)
+        if not isinstance(found, FloatAttr):
+            reading.parser.fail("invalid kind of attribute specified")
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.attribute(op.properties[name], type=False)
+
+    return Part(read, write, (Need(name, FloatAttr, of=F64),))
+
+
+def enum(context: Context, arguments: list[str]) -> Part:
+    """`<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
+
+    Without `name`, the attribute is named like the mnemonic.
+    """
+    mnemonic, name = arguments[0], arguments[-1]
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = read_value_or_attribute(
+            reading.parser, "stablehlo", mnemonic
+        )
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(op.properties[name].value)  # type: ignore[union-attr,arg-type]
+
+    return Part(read, write, (Need(name, EnumAttr, of=mnemonic),))
+
+
+def value(context: Context, arguments: list[str]) -> Part:
+    """`<value name operand>`, `<value name result>`: a literal of the operand's or result type."""
+    name, role = arguments
+    if role == "result":
+        context.outputs += 1
+
+    def read(reading: Reading) -> None:
+        at = reading.parser.at
+        found = reading.parser.attribute()
+        type = literal_type(found)
+        if type is None:
+            reading.parser.fail("invalid kind of attribute specified", at)
+        reading.state.properties[name] = found
+        (reading.types if role == "operand" else reading.state.types).append(type)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.attribute(op.properties[name])
+
+    def fits(op: Operation) -> bool:
+        found = op.properties.get(name)
+        values = op.operands if role == "operand" else op.results
+        return found is not None and literal_type(found) == values[0].type
+
+    return Part(read, write, (Need(name, object),), fits)
+
+
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "dims": dims,
+    "i64": _integer(I64),
+    "i32": _integer(I32),
+    "index": _integer(INDEX),
+    "bool": boolean,
+    "string": string,
+    "symbol": symbol,
+    "float": number,
+    "enum": enum,
+    "value": value,
+}
+"""Directives for attributes."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Forms of constants and branches, which rows cannot express.
+#
+# Source: `parseConstantOp` and `printConstantOp` of `Base.cpp`; MLIR's `cf` dialect.
+
+
+def literal_type(attribute: Attribute) -> Type | None:
+    """Return the type of a number or of the elements of a tensor; `None` for other attributes."""
+    match attribute:
+        case BoolAttr():
+            return I1
+        case DenseAttr(_, type) | IntegerAttr(_, type) | FloatAttr(_, type):
+            return type
+        case VerbatimAttr(text) if " : " in text:
+            return parse_type(text.rpartition(" : ")[2])
+        case _:
+            return None
+
+
+def read_constant(parser: AsmParser, state: State) -> None:
+    """Read `{…} dense<…> : t`, or, if the result has another type u, the generic form.
+
+    The latter is `() <{value = dense<…> : t}> {…} : () -> u`.
+    """
+    if parser.try_token("("):
+        parser.token(")")
+        if parser.try_token("<"):
+            properties = parser.attribute()
+            if isinstance(properties, DictAttr):
+                state.properties.update(properties.entries)
+            parser.token(">")
+        parser.dictionary(state)
+        for token in (":", "(", ")", "->"):
+            parser.token(token)
+        state.types.append(parser.type())
+        return
+    parser.dictionary(state)
+    at = parser.at
+    value = parser.attribute()
+    type = literal_type(value)
+    if type is None:
+        parser.fail("invalid kind of attribute specified", at)
+    state.properties["value"] = value
+    state.types.append(type)
+
+
+def write_constant(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_constant` reads."""
+    value = op.properties.get("value")
+    if value is None or len(op.results) != 1 or op.operands:
+        raise UnfitError(f"{op.name} has no value, or not one result")
+    if literal_type(value) != op.results[0].type:
+        printer.generic(op)
+        return
+    if op.attributes or len(op.properties) > 1:
+        printer.dictionary(op, ("value",))
+    printer.write(" ")
+    printer.attribute(value)
+
+
+# ------------------------------------------------------------------------------------- branches
+
+
+def _read_target(parser: AsmParser, state: State) -> tuple[list[Use], list[Type]]:
+    """Read a successor, `^a` or `^a(%x, %y : t, u)`."""
+    uses: list[Use] = []
+    types: list[Type] = []
+    state.successors.append(parser.successor())
+    if parser.try_token("("):
+        uses = parser.uses()
+        parser.token(":")
+        types = parser.type_list()
+        parser.token(")")
+    state.successor_operands.append(len(uses))
+    return uses, types
+
+
+def _write_target(
+    printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
+) -> None:
+    """Write successor number `index` with its operands."""
+    printer.successor(op.successors[index])
+    if values:
+        printer.write("(")
+        printer.values(values)
+        printer.write(" : ")
+        printer.types([value.type for value in values])
+        printer.write(")")
+
+
+def read_branch(parser: AsmParser, state: State) -> None:
+    """Read `^a(%x : t)`."""
+    at = parser.at
+    uses, types = _read_target(parser, state)
+    parser.dictionary(state)
+    Reading(parser, state, uses, types).finish(at)
+
+
+def write_branch(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_branch` reads."""
+    if len(op.successors) != 1:
+        raise UnfitError(f"{op.name} has {len(op.successors)} successors")
+    printer.write(" ")
+    _write_target(printer, op, 0, op.operands)
+    printer.dictionary(op)
+
+
+def read_conditional_branch(parser: AsmParser, state: State) -> None:
+    """Read `%c, ^a(%x : t), ^b`."""
+    at = parser.at
+    uses: list[Use] = [parser.use()]
+    types: list[Type] = [I1]
+    counts = [1]
+    for _ in range(2):
+        parser.token(",")
+        more = _read_target(parser, state)
+        uses, types = uses + more[0], types + more[1]
+        counts.append(len(more[0]))
+    parser.dictionary(state)
+    Reading(parser, state, uses, types).finish(at)
+    state.properties[_SEGMENTS] = DenseArrayAttr(I32, tuple(counts))
+
+
+_SEGMENTS: Final = "operandSegmentSizes"
+
+
+def write_conditional_branch(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_conditional_branch` reads."""
+    sizes = op.properties.get(_SEGMENTS)
+    if not (
+        isinstance(sizes, DenseArrayAttr)
+        and len(sizes.values) == 3
+        and sizes.values[0] == 1
+        and sum(sizes.values) == len(op.operands)
+        and len(op.successors) == 2
+    ):
+        raise UnfitError(f"{op.name} does not say the operands of its successors")
+    middle = 1 + sizes.values[1]
+    printer.write(" ")
+    printer.value(op.operands[0])
+    printer.write(", ")
+    _write_target(printer, op, 0, op.operands[1:middle])
+    printer.write(", ")
+    _write_target(printer, op, 1, op.operands[middle:])
+    printer.dictionary(op, (_SEGMENTS,))
+
+
+FORMS: Final = {
+    "constant": Form(read_constant, write_constant),
+    "br": Form(read_branch, write_branch),
+    "cond_br": Form(read_conditional_branch, write_conditional_branch),
+}
+"""Forms of these ops."""

@@ -1,0 +1,232 @@
+"""Forms of MLIR's structured control flow, `scf`.
+
+Source: the definitions and printers of MLIR's dialect `scf`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.mlir import (
+    I1,
+    INDEX,
+    Argument,
+    AsmParser,
+    AsmPrinter,
+    Form,
+    Operation,
+    Region,
+    State,
+    UnfitError,
+    Use,
+    Value,
+)
+from hloscope.mlir.dialects.forms.regions import ended, one_block, resolve
+from hloscope.mlir.dialects.forms.types import write_function
+
+_YIELD: Final = "scf.yield"
+
+
+def _read_assignments(parser: AsmParser) -> tuple[list[Use], list[Use]]:
+    """Read `(%x = %a, %y = %b)`; return the names and their initial values."""
+    names: list[Use] = []
+    values: list[Use] = []
+    parser.token("(")
+    while not (not names and parser.try_token(")")):
+        names.append(parser.use())
+        parser.token("=")
+        values.append(parser.use())
+        if not parser.try_token(","):
+            parser.token(")")
+            break
+    return names, values
+
+
+def _write_assignments(
+    printer: AsmPrinter, names: tuple[Value, ...], values: tuple[Value, ...]
+) -> None:
+    """Write `(%x = %a, %y = %b)`."""
+    separator = "("
+    for name, value in zip(names, values, strict=True):
+        printer.write(separator)
+        printer.value(name)
+        printer.write(" = ")
+        printer.value(value)
+        separator = ", "
+    printer.write(")")
+
+
+def _read_results(parser: AsmParser, state: State) -> None:
+    """Read the types after `->`: `t` or `(t, u)`."""
+    if not parser.try_token("("):
+        state.types.append(parser.type())
+    elif not parser.try_token(")"):
+        state.types += parser.type_list()
+        parser.token(")")
+
+
+def _write_results(printer: AsmPrinter, op: Operation) -> None:
+    if op.results:
+        printer.write(" -> (")
+        printer.types([result.type for result in op.results])
+        printer.write(")")
+
+
+def read_for(parser: AsmParser, state: State) -> None:
+    """Read `%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}`."""
+    at = parser.at
+    counter = parser.use()
+    parser.token("=")
+    bounds = [parser.use()]
+    for word in ("to", "step"):
+        parser.keyword(word)
+        bounds.append(parser.use())
+    names: list[Use] = []
+    values: list[Use] = []
+    if parser.try_keyword("iter_args"):
+        names, values = _read_assignments(parser)
+        parser.token("->")
+        _read_results(parser, state)
+    type = parser.type() if parser.try_token(":") else INDEX
+    if len(names) != len(state.types):
+        parser.fail("mismatch in number of loop-carried values and defined values", at)
+    resolve(parser, state, [*bounds, *values], [type, type, type, *state.types], at)
+    carried = (Argument(x.name, t, x.at) for x, t in zip(names, state.types, strict=True))
+    region = parser.region([Argument(counter.name, type, counter.at), *carried])
+    state.regions.append(ended(region, _YIELD))
+    parser.dictionary(state)
+
+
+def write_for(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_for` reads."""
+    (block,) = one_block(op, 1)
+    operands, arguments = op.operands, block.arguments
+    carried = tuple(value.type for value in operands[3:])
+    if (
+        len(operands) < 3
+        or len({value.type for value in (*operands[:3], *arguments[:1])}) != 1
+        or tuple(value.type for value in arguments[1:]) != carried
+        or tuple(value.type for value in op.results) != carried
+    ):
+        raise UnfitError(f"{op.name} has operands, arguments and results that do not match")
+    printer.write(" ")
+    printer.value(arguments[0])
+    for word, operand in zip((" = ", " to ", " step "), operands, strict=False):
+        printer.write(word)
+        printer.value(operand)
+    if carried:
+        printer.write(" iter_args")
+        _write_assignments(printer, arguments[1:], operands[3:])
+        _write_results(printer, op)
+    if operands[0].type != INDEX:
+        printer.write("  : ")  # MLIR prints two spaces here
+        printer.type(operands[0].type)
+    printer.write(" ")
+    printer.region(op.regions[0], arguments=False, terminator=bool(carried))
+    printer.dictionary(op)
+
+
+def read_if(parser: AsmParser, state: State) -> None:
+    """Read `%c -> (t) {…} else {…}`."""
+    at = parser.at
+    condition = parser.use()
+    if parser.try_token("->"):
+        _read_results(parser, state)
+    resolve(parser, state, [condition], [I1], at)
+    state.regions.append(ended(parser.region(), _YIELD))
+    otherwise = parser.try_keyword("else")
+    state.regions.append(ended(parser.region(), _YIELD) if otherwise else Region())
+    parser.dictionary(state)
+
+
+def write_if(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_if` reads."""
+    if len(op.regions) != 2 or [value.type for value in op.operands] != [I1]:
+        raise UnfitError(f"{op.name} has {len(op.regions)} regions")
+    printer.write(" ")
+    printer.value(op.operands[0])
+    _write_results(printer, op)
+    printer.write(" ")
+    true, false = op.regions
+    printer.region(true, arguments=False, terminator=bool(op.results))
+    if false.blocks:
+        printer.write(" else ")
+        printer.region(false, arguments=False, terminator=bool(op.results))
+    printer.dictionary(op)
+
+
+def read_while(parser: AsmParser, state: State) -> None:
+    """Read `(%x = %a) : (t) -> u {…} do {…} attributes {…}`."""
+    at = parser.at
+    names: list[Use] = []
+    values: list[Use] = []
+    if parser.peek() == "(":
+        names, values = _read_assignments(parser)
+    parser.token(":")
+    type = parser.function_type()
+    state.types += type.results
+    if len(type.inputs) != len(names):
+        parser.fail(f"expected as many input types as operands (expected {len(names)})", at)
+    resolve(parser, state, values, list(type.inputs), at)
+    given = [Argument(x.name, t, x.at) for x, t in zip(names, type.inputs, strict=True)]
+    state.regions.append(parser.region(given))
+    parser.keyword("do")
+    state.regions.append(parser.region())
+    parser.attributes_with_keyword(state)
+
+
+def write_while(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_while` reads."""
+    before, _ = one_block(op, 2)
+    if [x.type for x in before.arguments] != [x.type for x in op.operands]:
+        raise UnfitError(f"the arguments of {op.name} do not fit its operands")
+    if op.operands:
+        printer.write(" ")
+        _write_assignments(printer, before.arguments, op.operands)
+    printer.write(" : ")
+    write_function(printer, op)
+    printer.write(" ")
+    printer.region(op.regions[0], arguments=False)
+    printer.write(" do ")
+    printer.region(op.regions[1])
+    printer.dictionary(op, keyword=True)
+
+
+def read_condition(parser: AsmParser, state: State) -> None:
+    """Read `(%c) %a, %b : t, u`."""
+    at = parser.at
+    parser.token("(")
+    condition = parser.use()
+    parser.token(")")
+    parser.dictionary(state)
+    uses = parser.uses()
+    types = []
+    if uses:
+        parser.token(":")
+        types = parser.type_list()
+    resolve(parser, state, [condition, *uses], [I1, *types], at)
+
+
+def write_condition(printer: AsmPrinter, op: Operation) -> None:
+    """Write the form that `read_condition` reads."""
+    if not op.operands or op.operands[0].type != I1:
+        raise UnfitError(f"{op.name} has no condition")
+    condition, *values = op.operands
+    printer.write("(")
+    printer.value(condition)
+    printer.write(")")
+    printer.dictionary(op)
+    if values:
+        printer.write(" ")
+        printer.values(values)
+        printer.write(" : ")
+        printer.types([value.type for value in values])
+
+
+FORMS: Final = {
+    "scf.for": Form(read_for, write_for),
+    "scf.if": Form(read_if, write_if),
+    "scf.while": Form(read_while, write_while),
+    "scf.condition": Form(read_condition, write_condition),
+}
+"""Forms of these ops."""

@@ -1,0 +1,348 @@
+"""Directives for numbers of dots, convolutions, slices and float formats.
+
+Source: `AssemblyFormat.cpp`; `printWindowAttributes`, `parsePrecisionConfig` of `StablehloOps.cpp`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.ir import TensorType
+from hloscope.mlir import (
+    I1,
+    I32,
+    I64,
+    ArrayAttr,
+    AsmParser,
+    AsmPrinter,
+    Attribute,
+    Context,
+    DenseArrayAttr,
+    DenseAttr,
+    Directive,
+    EnumAttr,
+    IntegerAttr,
+    Need,
+    Operation,
+    Part,
+    Reading,
+    StructAttr,
+)
+from hloscope.mlir.dialects.attributes.notations import conv_text, read_checked, read_conv_dims
+from hloscope.mlir.dialects.attributes.structs import (
+    free_struct,
+    list_text,
+    read_list,
+    read_value,
+    write_fields,
+)
+from hloscope.mlir.dialects.forms.directives import dims_text, i64_array, small_integers
+from hloscope.support.lazy import pattern
+
+_FORMAT: Final = pattern(r"e(\d+)m(\d+)", re.ASCII)
+_INT32: Final = 1 << 31
+
+
+def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
+    """`<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        at = parser.at
+        word = parser.keyword()
+        found = _FORMAT.fullmatch(word)
+        if found is None:
+            parser.fail(f"expected exponent mantissa in format e#m#, saw {word}", at)
+        for name, digits in zip(("exponent", "mantissa"), found.groups(), strict=True):
+            if len(digits.lstrip("0")) > 10 or int(digits) >= _INT32:
+                parser.fail(f"unable to parse {name} '{digits}'", at)
+            reading.state.properties[f"{name}_bits"] = IntegerAttr(int(digits), I32)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        exponent, mantissa = op.properties["exponent_bits"], op.properties["mantissa_bits"]
+        assert isinstance(exponent, IntegerAttr)
+        assert isinstance(mantissa, IntegerAttr)
+        printer.write(f"e{exponent.value}m{mantissa.value}")
+
+    needs = (Need(f"{part}_bits", IntegerAttr, of=I32) for part in ("exponent", "mantissa"))
+    return Part(read, write, tuple(needs), _fits_format)
+
+
+def _fits_format(op: Operation) -> bool:
+    bits = op.properties["exponent_bits"], op.properties["mantissa_bits"]
+    return all(isinstance(x, IntegerAttr) and x.value >= 0 for x in bits)
+
+
+def slice_ranges(context: Context, arguments: list[str]) -> Part:
+    """`<ranges>`: `[0:4, 1:8:2]`, start, limit and stride of each dimension."""
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        parser.token("[")
+        starts, limits, strides = [], [], []
+        while not parser.try_token("]"):
+            starts.append(parser.integer())
+            parser.token(":")
+            limits.append(parser.integer())
+            strides.append(parser.integer() if parser.try_token(":") else 1)
+            if parser.try_token("]"):
+                break
+            parser.token(",")
+        for name, values in zip(_RANGES, (starts, limits, strides), strict=True):
+            reading.state.properties[name] = i64_array(values)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        text = ", ".join(
+            f"{start}:{limit}" if stride == 1 else f"{start}:{limit}:{stride}"
+            for start, limit, stride in zip(*_ranges(op), strict=True)
+        )
+        printer.write(f"[{text}]")
+
+    def fits(op: Operation) -> bool:
+        return len(set(map(len, _ranges(op)))) == 1
+
+    return Part(read, write, tuple(Need(name, DenseArrayAttr, of=I64) for name in _RANGES), fits)
+
+
+def _ranges(op: Operation) -> list[tuple[int, ...]]:
+    found = (op.properties[name] for name in _RANGES)
+    return [x.values for x in found if isinstance(x, DenseArrayAttr)]
+
+
+_RANGES: Final = ("start_indices", "limit_indices", "strides")
+
+
+# ---------------------------------------------------------------------------------------- dots
+
+
+def dot_dims(context: Context, arguments: list[str]) -> Part:
+    """`<dot>`: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`."""
+    name = "dot_dimension_numbers"
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        values: dict[str, int | tuple[int, ...]] = {}
+        if parser.try_keyword("batching_dims"):
+            _read_pair(parser, values, "batching")
+            parser.token(",")
+        parser.keyword("contracting_dims")
+        _read_pair(parser, values, "contracting")
+        reading.state.properties[name] = free_struct("stablehlo", "dot", values)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        fields = dict(op.properties[name].fields)  # type: ignore[union-attr]
+        batching = fields.get("lhs_batching_dimensions"), fields.get("rhs_batching_dimensions")
+        if batching[0] or batching[1]:
+            printer.write(f"batching_dims = {_pair_text(*batching)}, ")
+        contracting = (fields.get(f"{side}_contracting_dimensions") for side in ("lhs", "rhs"))
+        printer.write(f"contracting_dims = {_pair_text(*contracting)}")
+
+    return Part(read, write, (Need(name, StructAttr, of="dot"),))
+
+
+def _read_pair(parser: AsmParser, values: dict[str, int | tuple[int, ...]], kind: str) -> None:
+    parser.token("=")
+    values[f"lhs_{kind}_dimensions"] = read_list(parser)
+    parser.keyword("x")
+    values[f"rhs_{kind}_dimensions"] = read_list(parser)
+
+
+def _pair_text(lhs: object, rhs: object) -> str:
+    left, right = (list_text(dims) if isinstance(dims, tuple) else "" for dims in (lhs, rhs))
+    return f"[{left}] x [{right}]"
+
+
+def precision(context: Context, arguments: list[str]) -> Part:
+    """`<precision>`: `, precision = [HIGH, HIGH]`, or nothing if it is not set.
+
+    `<precision algorithm>` adds `, algorithm = <…>` if that is set.
+    """
+    with_algorithm = bool(arguments)
+
+    def read(reading: Reading) -> None:
+        parser, properties = reading.parser, reading.state.properties
+        if not parser.try_token(","):
+            return
+        if with_algorithm and parser.try_keyword("algorithm"):
+            properties["algorithm"] = _read_algorithm(parser)
+            return
+        parser.keyword("precision")
+        parser.token("=")
+        properties["precision_config"] = _read_precisions(parser)
+        if with_algorithm and parser.try_token(","):
+            parser.keyword("algorithm")
+            properties["algorithm"] = _read_algorithm(parser)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        config = op.properties.get("precision_config")
+        if config is not None:
+            printer.write(f", precision = [{', '.join(_precisions(config))}]")
+        algorithm = op.properties.get("algorithm") if with_algorithm else None
+        if algorithm is not None:
+            printer.write(", algorithm = ")
+            write_fields(printer, algorithm)  # type: ignore[arg-type]
+
+    needs = [Need("precision_config", ArrayAttr, optional=True)]
+    if with_algorithm:
+        needs.append(Need("algorithm", StructAttr, of="dot_algorithm", optional=True))
+    return Part(read, write, tuple(needs), _fits_precision)
+
+
+def _precisions(config: Attribute) -> list[str]:
+    elements = config.elements if isinstance(config, ArrayAttr) else ()
+    return [x.value for x in elements if isinstance(x, EnumAttr) and x.name == "precision"]
+
+
+def _fits_precision(op: Operation) -> bool:
+    config = op.properties.get("precision_config")
+    return config is None or len(_precisions(config)) == len(config.elements)  # type: ignore[union-attr]
+
+
+def _read_algorithm(parser: AsmParser) -> StructAttr:
+    parser.token("=")
+    return read_checked(parser, "dot_algorithm")
+
+
+def _read_precisions(parser: AsmParser) -> ArrayAttr:
+    """Read `[DEFAULT, HIGH]`."""
+    parser.token("[")
+    if parser.try_token("]"):
+        return ArrayAttr(())
+    found: list[Attribute] = [read_value(parser, "stablehlo", "precision")]
+    while parser.try_token(","):
+        found.append(read_value(parser, "stablehlo", "precision"))
+    parser.token("]")
+    return ArrayAttr(tuple(found))
+
+
+# -------------------------------------------------------------------------------- convolutions
+
+
+def conv_dims(context: Context, arguments: list[str]) -> Part:
+    """`<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
+    name = "dimension_numbers"
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = read_conv_dims(reading.parser)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(conv_text(op.properties[name]) or "")  # type: ignore[arg-type]
+
+    def fits(op: Operation) -> bool:
+        return conv_text(op.properties[name]) is not None  # type: ignore[arg-type]
+
+    return Part(read, write, (Need(name, StructAttr, of="conv"),), fits)
+
+
+_WINDOW: Final = {
+    "stride": "window_strides",
+    "pad": "padding",
+    "lhs_dilate": "lhs_dilation",
+    "rhs_dilate": "rhs_dilation",
+    "reverse": "window_reversal",
+}
+
+
+def window(context: Context, arguments: list[str]) -> Part:
+    """`<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], reverse = [true, false]`."""
+
+    def read(reading: Reading) -> None:
+        parser, left = reading.parser, dict(_WINDOW)
+        while (word := parser.try_keyword()) is not None:
+            name = left.pop(word, None)
+            if name is None:
+                parser.fail(f"Unexpected keyword {word}")
+            parser.token("=")
+            parser.token("[")
+            # Each word may occur once, in any order.
+            reading.state.properties[name] = _read_window(parser, word)
+            if not parser.try_token(","):
+                break
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        texts = [
+            f"{word} = {_window_text(value)}"
+            for word, name in _WINDOW.items()
+            if (value := op.properties.get(name)) is not None
+        ]
+        printer.write(", ".join(texts))
+
+    needs = [
+        Need(name, DenseArrayAttr, of=I1 if word == "reverse" else I64, optional=True)
+        for word, name in _WINDOW.items()
+        if word != "pad"
+    ]
+    padding = Need("padding", DenseAttr, optional=True)
+    return Part(read, write, (padding, *needs), _fits_window)
+
+
+def _fits_window(op: Operation) -> bool:
+    match op.properties.get("padding"):
+        case None:
+            return True
+        case DenseAttr(_, TensorType(element, (_, 2))) as padding:
+            return element == I64 and small_integers(padding) is not None
+        case _:
+            return False
+
+
+def _read_window(parser: AsmParser, word: str) -> Attribute:
+    """Read the numbers, pairs or booleans of one word of a window, after `[`."""
+    if word == "pad":
+        pairs: list[list[int]] = []
+        if not parser.try_token("]"):
+            pairs.append(_read_pad(parser))
+            while parser.try_token(","):
+                pairs.append(_read_pad(parser))
+            parser.token("]")
+        text = "" if not pairs else "[" + ", ".join(dims_text(pair) for pair in pairs) + "]"
+        return DenseAttr(text, TensorType(I64, (len(pairs), 2)))
+    values = _read_numbers(parser)
+    if word == "reverse":
+        return DenseArrayAttr(I1, tuple(int(value != 0) for value in values))
+    return i64_array(values)
+
+
+def _read_numbers(parser: AsmParser) -> list[int]:
+    values: list[int] = []
+    if not parser.try_token("]"):
+        values.append(_read_number(parser))
+        while parser.try_token(","):
+            values.append(_read_number(parser))
+        parser.token("]")
+    return values
+
+
+def _read_number(parser: AsmParser) -> int:
+    word = parser.try_keyword("true", "false")
+    return parser.integer() if word is None else int(word == "true")
+
+
+def _read_pad(parser: AsmParser) -> list[int]:
+    parser.token("[")
+    values = _read_numbers(parser)
+    if len(values) != 2:
+        parser.fail(f"Expected array with 2 elements, got {len(values)} elements instead")
+    return values
+
+
+def _window_text(value: Attribute) -> str:
+    if isinstance(value, DenseArrayAttr):
+        if value.element == I1:
+            return f"[{', '.join('true' if x else 'false' for x in value.values)}]"
+        return dims_text(value.values)
+    numbers = iter(small_integers(value) or ()) if isinstance(value, DenseAttr) else iter(())
+    pairs = zip(numbers, numbers, strict=True)
+    return f"[{', '.join(dims_text(pair) for pair in pairs)}]"
+
+
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "format": exponent_mantissa,
+    "ranges": slice_ranges,
+    "dot": dot_dims,
+    "precision": precision,
+    "conv": conv_dims,
+    "window": window,
+}
+"""Directives for numbers with their own notation."""

@@ -1,0 +1,425 @@
+"""`canonicalize`: folds of MLIR's dialects, for the ops that occur in StableHLO programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import (
+    INDEX,
+    Attribute,
+    Block,
+    BoolAttr,
+    DenseArrayAttr,
+    DenseAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    Value,
+    expanded,
+)
+from hloscope.passes.conversion import dense, shaped, surely_meet
+from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
+from hloscope.passes.framework import GreedyDriver, Pass, Run
+from hloscope.passes.regions import has_branches
+from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter
+
+# --------------------------------------------------------------------------------------------------
+# `canonicalize`: folds of MLIR's dialects, for the ops that occur in StableHLO programs.
+#
+# Dead code is erased; constants are unified and moved to the front; casts without effect are
+# erased; known sizes (`shape`, `tensor`, `arith`) are computed; known branches (`cf`) are taken.
+#
+# Source: MLIR's `fold` and canonicalization patterns of `Shape.cpp`, `TensorOps.cpp`,
+# `ArithOps.cpp`.
+
+
+PATTERNS: Final = Patterns()
+_MOST_ROUNDS: Final = 10
+"""Largest number of iterations, as in MLIR."""
+
+
+def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
+    """Replace an op by a constant at the front of its scope."""
+    key = "shape" if name == "shape.const_shape" else "value"
+    driver = rewriter.watcher
+    if isinstance(driver, GreedyDriver):
+        made = driver.constant(name, {key: value}, type, before=op)
+    else:
+        made = rewriter.create(name, (), {key: value}, before=op, types=(type,)).result
+    rewriter.replace(op, [made])
+    return True
+
+
+def _fold_shape(rewriter: Rewriter, op: Operation, sizes: Sequence[int]) -> bool:
+    text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
+    value = dense(text, shaped(INDEX, len(sizes)))
+    return _fold(rewriter, op, "shape.const_shape", value, op.result.type)
+
+
+def _owner(value: Value, name: str) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) and owner.name == name else None
+
+
+def _shape(value: Value) -> tuple[int, ...] | None:
+    """Return the sizes of a constant shape; `None` for another value."""
+    owner = _owner(value, "shape.const_shape")
+    given = owner.get("shape") if owner is not None else None
+    if not isinstance(given, DenseAttr):
+        return None
+    try:
+        return expanded(given)
+    except ValueError:
+        return None
+
+
+def _known_extents(value: Value) -> tuple[int | None, ...] | None:
+    """Return the sizes of a constant shape or of a ranked tensor's shape; `None` if unknown."""
+    source = _owner(value, "shape.shape_of")
+    if source is not None:
+        type = source.operands[0].type
+        return type.sizes if isinstance(type, TensorType) else None
+    return _shape(value)
+
+
+def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """Return the broadcast of shapes; `None` if they are not compatible."""
+    rank = max(map(len, shapes), default=0)
+    found = [1] * rank
+    for shape in shapes:
+        for k, size in enumerate(shape, rank - len(shape)):
+            if size != 1 and found[k] not in (1, size):
+                return None
+            found[k] = size if size != 1 else found[k]
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------- shapes
+
+
+@PATTERNS.on("shape.shape_of")
+def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
+    """Fold the shape of a static tensor."""
+    type = op.operands[0].type
+    if not isinstance(type, TensorType) or not type.is_static:
+        return False
+    if not isinstance(op.result.type, TensorType):
+        return False
+    return _fold_shape(rewriter, op, type.shape)
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def constants_last(rewriter: Rewriter, op: Operation) -> bool:
+    """Move constant shapes to the end, since their order has no meaning."""
+    ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
+    if tuple(ordered) == op.operands:
+        return False
+    rewriter.set_operands(op, ordered)
+    return True
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
+    """Remove repeated shapes."""
+    once = tuple(dict.fromkeys(op.operands))
+    if once == op.operands:
+        return False
+    rewriter.set_operands(op, once)
+    return True
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def without_empty(rewriter: Rewriter, op: Operation) -> bool:
+    """Remove scalar shapes, which do not change a broadcast."""
+    rest = [value for value in op.operands if _shape(value) != ()]
+    if len(rest) == len(op.operands) or not rest:
+        return False
+    rewriter.set_operands(op, rest)
+    return True
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
+    """Fold a broadcast of constant shapes, or of a single shape."""
+    if not isinstance(op.result.type, TensorType) or not op.operands:
+        return False
+    if len(op.operands) == 1 and op.operands[0].type == op.result.type:
+        rewriter.replace(op, op.operands)
+        return True
+    shapes = [shape for value in op.operands if (shape := _shape(value)) is not None]
+    found = _broadcast_extents(shapes) if len(shapes) == len(op.operands) else None
+    return found is not None and _fold_shape(rewriter, op, found)
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace several constant shapes by their broadcast."""
+    known = [(value, shape) for value in op.operands if (shape := _shape(value)) is not None]
+    found = _broadcast_extents([shape for _, shape in known]) if len(known) > 1 else None
+    if found is None or len(known) == len(op.operands):
+        return False
+    constants = [value for value, _ in known]
+    same = next((value for value, shape in known if shape == found), None)
+    if same is None:
+        text = f"[{', '.join(map(str, found))}]" if found else ""
+        value = dense(text, shaped(INDEX, len(found)))
+        new = rewriter.create(
+            "shape.const_shape", (), {"shape": value}, before=op, types=(value.type,)
+        )
+        same = new.result
+    rest = [value for value in op.operands if value not in constants]
+    rewriter.set_operands(op, [*rest, same])
+    return True
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
+    """Set the rank of the result to the largest rank of the operands."""
+    wanted = shaped(INDEX, None)
+    if op.result.type != wanted:
+        return False
+    sizes = [v.type.sizes[0] for v in op.operands if isinstance(v.type, TensorType)]
+    if len(sizes) != len(op.operands) or None in sizes or not sizes:
+        return False
+    rank = max(size for size in sizes if size is not None)
+    new = rewriter.create(
+        "shape.broadcast", op.operands, op.properties, before=op, types=(shaped(INDEX, rank),)
+    )
+    back = rewriter.create("tensor.cast", new.results, before=op, types=(wanted,))
+    rewriter.replace(op, back.results)
+    return True
+
+
+@PATTERNS.on("shape.cstr_broadcastable")
+def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace by a true witness if the shapes are compatible for any unknown sizes."""
+    shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
+    if len(op.operands) > 1 and len(shapes) != len(op.operands):
+        return False
+    if not surely_meet(shapes):
+        return False
+    new = rewriter.create(
+        "shape.const_witness",
+        (),
+        {"passing": BoolAttr(True)},
+        before=op,
+        types=(op.result.type,),
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+@PATTERNS.on("shape.assuming")
+def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
+    """Inline the region of an assumption that holds."""
+    witness = _owner(op.operands[0], "shape.const_witness")
+    if witness is None or witness.get("passing") != BoolAttr(True):
+        return False
+    return _inline_region(rewriter, op, "shape.assuming_yield")
+
+
+def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
+    """Replace an op by the content of one of its regions."""
+    blocks = op.regions[number].blocks
+    if len(blocks) != 1 or not blocks[0].operations or blocks[0].arguments:
+        return False
+    last = blocks[0].operations[-1]
+    if last.name != end or len(last.operands) != len(op.results):
+        return False
+    rewriter.inline(blocks[0], (), before=op)
+    values = last.operands
+    rewriter.erase(last)
+    rewriter.replace(op, values)
+    return True
+
+
+# -------------------------------------------------------------------------------------------- casts
+
+
+@PATTERNS.on("tensor.cast")
+def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace two casts that undo each other, or cast a constant shape once."""
+    source = op.operands[0]
+    inner = _owner(source, "tensor.cast")
+    if inner is not None and inner.operands[0].type == op.result.type:
+        rewriter.replace(op, inner.operands)
+        return True
+    sizes = _shape(source)
+    if sizes is None or op.result.type != shaped(INDEX, len(sizes)):
+        return False
+    text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
+    value = dense(text, shaped(INDEX, len(sizes)))
+    new = rewriter.create(
+        "shape.const_shape", (), {"shape": value}, before=op, types=(op.result.type,)
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+@PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
+def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace two buffer conversions that undo each other."""
+    other = {
+        "bufferization.to_buffer": "bufferization.to_tensor",
+        "bufferization.to_tensor": "bufferization.to_buffer",
+    }
+    inner = _owner(op.operands[0], other[op.name])
+    if inner is None or inner.operands[0].type != op.result.type:
+        return False
+    rewriter.replace(op, inner.operands)
+    return True
+
+
+# ----------------------------------------------------------------------------------- single numbers
+
+
+@PATTERNS.on("tensor.extract")
+def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
+    """Fold an element of a constant shape."""
+    at, sizes = [known_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
+    if sizes is None or len(at) != 1 or at[0] is None or not 0 <= at[0][0] < len(sizes):
+        return False
+    return fold_integers(rewriter, op, (sizes[at[0][0]],))
+
+
+@PATTERNS.on("scf.if")
+def known_condition(rewriter: Rewriter, op: Operation) -> bool:
+    """Inline the branch of a known condition."""
+    chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
+    if chosen is None or len(op.regions) != 2:
+        return False
+    return _inline_region(rewriter, op, "scf.yield", 0 if chosen[0] else 1)
+
+
+def _run(run: Run) -> None:
+    patterns = INDEX_FOLDS + PATTERNS + BRANCHES
+    for function in run.functions():
+        for _ in range(_MOST_ROUNDS):
+            run.greedy(function, patterns, merges_blocks=False)
+            merged = merge_blocks(run.rewriter, function)
+            run.fired += Counter({"merge_blocks": merged} if merged else {})
+            if not merged:
+                break
+
+
+PASS: Final = Pass(
+    "canonicalize",
+    _run,
+    "Erases dead code and casts, computes known sizes, moves constants to the front.",
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# Branches with known conditions, and blocks with a single predecessor.
+#
+# Source: MLIR's `ControlFlowOps.cpp`, the canonicalization patterns of `cf.br` and `cf.cond_br`.
+
+
+BRANCHES: Final = Patterns()
+
+_SEGMENTS: Final = "operandSegmentSizes"
+
+
+@BRANCHES.on("cf.cond_br")
+def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
+    """Replace a branch of constant condition, or of two equal targets, by `cf.br`."""
+    sizes = operation.get(_SEGMENTS)
+    if len(operation.successors) != 2 or not isinstance(sizes, DenseArrayAttr):
+        return False
+    counts = [int(n) for n in sizes.values]
+    # Segments: the condition, operands of the true successor, operands of the false one.
+    if len(counts) != 3 or counts[0] != 1 or sum(counts) != len(operation.operands):
+        return False
+    middle = 1 + counts[1]
+    operands_of = operation.operands[1:middle], operation.operands[middle:]
+    truth = _constant_condition(operation)
+    # With an unknown condition, both ways must lead to one block with the same operands.
+    if truth is None:
+        if (
+            operation.successors[0] is not operation.successors[1]
+            or operands_of[0] != operands_of[1]
+        ):
+            return False
+        truth = True
+    chosen = 0 if truth else 1
+    branch = Operation(
+        "cf.br",
+        operands_of[chosen],
+        successors=(operation.successors[chosen],),
+        successor_operands=(len(operands_of[chosen]),),
+        location=operation.location,
+        source=operation.source,
+        start=operation.start,
+        end=operation.end,
+    )
+    rewriter.insert(branch, before=operation)
+    rewriter.erase(operation)
+    return True
+
+
+def _constant_condition(operation: Operation) -> bool | None:
+    """Return the condition; `None` if it is not constant."""
+    owner = operation.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name != "arith.constant":
+        return None
+    match owner.get("value"):
+        case BoolAttr(truth):
+            return truth
+        case IntegerAttr(number):
+            return bool(number)
+        case _:
+            return None
+
+
+@BRANCHES.on("cf.assert")
+def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
+    """Erase an assertion of a constant that holds."""
+    if len(operation.operands) != 1 or not _constant_condition(operation):
+        return False
+    rewriter.erase(operation)
+    return True
+
+
+def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
+    """Merge blocks into their only predecessor; return the number of merged blocks."""
+    owners = [each for each in rewriter.walk(scope) if has_branches(each)]
+    return sum(_merge_region(rewriter, region) for each in owners for region in each.regions)
+
+
+def _merge_region(rewriter: Rewriter, region: Region) -> int:
+    """Merge blocks of a region into their only predecessor; return how many."""
+    ends = [end for block in region.blocks if (end := _end(block)) is not None]
+    # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
+    # edges of its terminator unchanged.
+    led_to = Counter(block for end in ends for block in end.successors)
+    gone: set[Block] = set()
+    for block in region.blocks:
+        # The merged block's terminator is now the end of this one, which may merge again.
+        while block not in gone and (target := _only_target(block, led_to)) is not None:
+            if target is region.blocks[0] or target in gone:
+                break
+            branch = _end(block)
+            assert branch is not None
+            rewriter.inline(target, branch.operands, before=branch)
+            rewriter.erase(branch)
+            gone.add(target)
+    region.blocks = tuple([block for block in region.blocks if block not in gone])
+    return len(gone)
+
+
+def _end(block: Block) -> Operation | None:
+    """Return the last operation; the list of all would be built anew after each change."""
+    return block.last if isinstance(block, OpenBlock) else None
+
+
+def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
+    """Return the only successor of a block, if the block is its only predecessor."""
+    end = _end(block)
+    if end is None or end.name != "cf.br" or len(end.successors) != 1:
+        return None
+    (target,) = end.successors
+    is_fit = target is not block and len(target.arguments) == len(end.operands)
+    return target if is_fit and led_to[target] == 1 else None

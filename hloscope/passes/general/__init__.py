@@ -1,1 +1,0 @@
-"""Passes for any dialect: duplicate and unused operations, symbols, calls."""

@@ -1,1 +1,0 @@
-"""CHLO as StableHLO: broadcasts, composed ops and mathematical functions, by family."""

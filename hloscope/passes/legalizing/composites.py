@@ -1,0 +1,270 @@
+"""Composites: ops wrapped in them, composites replaced by calls; and probes after results."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import Diagnostic
+from hloscope.ir import FunctionType, TensorType, Type
+from hloscope.mlir import (
+    I32,
+    Attribute,
+    Block,
+    DictAttr,
+    IntegerAttr,
+    NameLoc,
+    Operation,
+    Region,
+    StringAttr,
+    SymbolAttr,
+    TypeAttr,
+    Value,
+    resolve_location,
+)
+from hloscope.mlir.dialects import DEFINITIONS
+from hloscope.passes.conversion import Conversion
+from hloscope.passes.framework import Option, Pass, Run, names
+from hloscope.passes.regions import is_terminator
+from hloscope.passes.rewriting import OpenBlock, Pattern, Patterns, Rewriter
+from hloscope.stablehlo import clone
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-wrap-in-composite`: replaces ops by composites of functions that hold the op.
+#
+# Source: StableHLO `StablehloWrapInComposite.cpp`.
+
+
+def _wrap_ops(run: Run) -> None:
+    rewriter, names = run.rewriter, frozenset(run.options["op-names"])
+    for name in run.options["op-names"]:
+        if name not in DEFINITIONS:
+            message = f"Unknown op name in opNamesOption: '{name}' is not a registered operation."
+            run.diagnostics.append(Diagnostic(message, severity="warning"))
+    body = rewriter.module.regions[0].blocks[0] if rewriter.module.regions else None
+    # The copies in decompositions have the same op names: only ops that exist now are wrapped.
+    existing = frozenset(op for op in rewriter.walk() if op.name in names and _is_value(op))
+    if not isinstance(body, OpenBlock) or not existing:
+        return
+    taken: set[object] = {op.properties.get("sym_name") for op in body}
+    last: dict[str, int] = {}
+    version = IntegerAttr(run.options["version"], I32)
+
+    def wrap(rewriter: Rewriter, operation: Operation) -> bool:
+        """Wrap an op in a composite, unless this run created it inside a decomposition."""
+        if operation not in existing:
+            return False
+        if not _is_closed(run, operation):
+            return False
+        symbol = _free_name(f"{operation.name}.impl", taken, last)
+        _wrap(rewriter, operation, symbol, version, body)
+        return True
+
+    rows = [Pattern("wrap", tuple(sorted(names)), wrap)]
+    for function in reversed([*run.functions()]):
+        run.greedy(function, rows, top_down=False)
+        if run.failed:
+            return
+
+
+def _is_value(operation: Operation) -> bool:
+    """Is it an op that is neither a terminator nor a symbol?"""
+    return not is_terminator(operation) and "sym_name" not in operation.properties
+
+
+def _is_closed(run: Run, operation: Operation) -> bool:
+    """Do the op's regions read no outer values, so that a function may contain it?"""
+    if not operation.regions:
+        return True
+    within = [*run.rewriter.walk(operation)][1:]
+    own = set(operation.results)
+    for inner in (operation, *within):
+        own.update(inner.results)
+        own.update(a for block in inner.blocks for a in block.arguments)
+    for inner in within:
+        if not own.issuperset(inner.operands):
+            run.error(inner, "using value defined outside the region")
+            return False
+    return True
+
+
+def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
+    """Return the name, or the name with the first free number after it."""
+    name = base
+    while StringAttr(name.encode()) in taken:
+        number = last[base] = last.get(base, -1) + 1
+        name = f"{base}_{number}"
+    taken.add(StringAttr(name.encode()))
+    return name
+
+
+def _wrap(
+    rewriter: Rewriter, operation: Operation, symbol: str, version: IntegerAttr, body: OpenBlock
+) -> None:
+    types = tuple([value.type for value in operation.results])
+    rewriter.insert(_implementation(operation, symbol), into=body)
+    written = {**operation.properties, **operation.attributes}
+    properties: dict[str, Attribute] = {
+        "name": StringAttr(operation.name.encode()),
+        "composite_attributes": DictAttr(tuple(sorted(written.items()))),
+        "decomposition": SymbolAttr(symbol),
+        "version": version,
+    }
+    new = rewriter.create(
+        "stablehlo.composite", operation.operands, properties, before=operation, types=types
+    )
+    rewriter.replace(operation, new.results)
+
+
+def _implementation(operation: Operation, symbol: str) -> Operation:
+    """Return a private function of the op's operands that returns the results of a copy."""
+    inputs = tuple([value.type for value in operation.operands])
+    results = tuple([value.type for value in operation.results])
+    arguments = tuple([Value(type, None, k) for k, type in enumerate(inputs)])
+    copy = clone(operation, {})
+    copy.operands = arguments
+    end = Operation("func.return", copy.results)
+    block = Block(arguments, (copy, end))
+    for argument in arguments:
+        argument.owner = block
+    return Operation(
+        "func.func",
+        (),
+        (),
+        {
+            "sym_name": StringAttr(symbol.encode()),
+            "function_type": TypeAttr(FunctionType(inputs, results)),
+            "sym_visibility": StringAttr(b"private"),
+        },
+        regions=(Region((block,)),),
+    )
+
+
+WRAP_IN_COMPOSITE: Final = Pass(
+    "stablehlo-wrap-in-composite",
+    _wrap_ops,
+    "Wraps ops of given names in composites; each decomposition holds the op.",
+    {
+        "op-names": Option((), "Full names of the ops.", names),
+        "version": Option(default=0, help="Version of the composites.", read=int),
+    },
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# `stablehlo-legalize-composite-to-call`: replaces composites by calls of their decomposition.
+#
+# Source: StableHLO `StablehloLegalizeCompositeToCall.cpp`.
+
+
+PATTERNS: Final = Patterns()
+
+_COMPOSITE: Final = "stablehlo.composite"
+
+
+@PATTERNS.on(_COMPOSITE)
+def composite(rewriter: Rewriter, op: Operation) -> bool:
+    """Replace a composite by a call; its attributes are dropped."""
+    callee = op.get("decomposition")
+    if not isinstance(callee, SymbolAttr):
+        return False
+    types = [value.type for value in op.results]
+    new = rewriter.create("func.call", op.operands, {"callee": callee}, before=op, types=types)
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _call_decompositions(run: Run) -> None:
+    excepted = frozenset(run.options["except"])
+
+    def is_legal(operation: Operation) -> bool:
+        if operation.name != _COMPOSITE:
+            return True
+        name = operation.get("name")
+        return isinstance(name, StringAttr) and name.text in excepted
+
+    Conversion(run, PATTERNS, is_legal).convert_functions()
+
+
+COMPOSITE_TO_CALL: Final = Pass(
+    "stablehlo-legalize-composite-to-call",
+    _call_decompositions,
+    "Replaces composites by calls of their decompositions.",
+    {"except": Option((), "Names of composites that stay.", names)},
+    on_functions=True,
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# `interpreter-instrument-with-probe`: adds a probe after every result that can be written.
+#
+# Source: StableHLO `StablehloInstrumentWithProbe.cpp`.
+
+
+_KINDS: Final = ("pred", "signed", "unsigned", "float", "complex")
+
+
+def _is_probed(type: Type) -> bool:
+    if not isinstance(type, TensorType) or not type.is_static:
+        return False
+    return type.element.kind in _KINDS and type.element.name != "index"
+
+
+def _add_probes(run: Run) -> None:
+    rewriter, number = run.rewriter, 0
+    for operation in _inner_first(rewriter):
+        if operation.name == "stablehlo.constant":
+            continue
+        for value in operation.results:
+            if _is_probed(value.type):
+                number += 1
+                _probe(rewriter, operation, value, _name(operation, number, run))
+                run.fired["probe"] += 1
+
+
+def _inner_first(rewriter: Rewriter) -> list[Operation]:
+    """Return all operations, each after those in its regions."""
+    order: list[Operation] = []
+    stack = [rewriter.module]
+    while stack:
+        operation = stack.pop()
+        order.append(operation)
+        stack += operation.inside
+    order.reverse()
+    return order[:-1]
+
+
+def _name(operation: Operation, number: int, run: Run) -> str:
+    location = resolve_location(operation.location)
+    if run.options["useDebugInfo"] and isinstance(location, NameLoc):
+        return f"{location.name.partition('@')[0]}.{number}"
+    return f"probe{number}"
+
+
+def _probe(rewriter: Rewriter, operation: Operation, value: Value, name: str) -> None:
+    block = operation.parent
+    assert isinstance(block, OpenBlock)
+    following = block.after(operation)
+    new = rewriter.create(
+        "interpreter.probe",
+        (value,),
+        {"probe_id": StringAttr.of(name)},
+        before=following,
+        into=None if following is not None else block,
+        types=(value.type,),
+        location=operation.location,
+    )
+    rewriter.replace_uses(value, new.result, lambda user: user is new)
+
+
+ADD_PROBES: Final = Pass(
+    "interpreter-instrument-with-probe",
+    _add_probes,
+    "Adds a probe after every result of static shape.",
+    {
+        "useDebugInfo": Option(
+            default=False,
+            help="Name probes after the locations of their ops.",
+            read=lambda text: text == "true",
+        )
+    },
+)

@@ -1,1 +1,0 @@
-"""Quantized programs: integer arithmetic, or floats between dequantize and quantize."""

@@ -1,0 +1,575 @@
+"""Simplification of StableHLO by patterns: the passes, dynamic ops, loops, empty tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hloscope.ir import Dims, TensorType
+from hloscope.mlir import (
+    I32,
+    I64,
+    INDEX,
+    Attribute,
+    DenseAttr,
+    DictAttr,
+    IntegerAttr,
+    Operation,
+    StringAttr,
+    Value,
+)
+from hloscope.mlir.dialects import CLASSES, DEFINITIONS
+from hloscope.ops import Elementwise
+from hloscope.passes.folding import FOLDER_OPTIONS, body_of, fold_get_dimension_size, fold_patterns
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.reading import (
+    LimitedRewrites,
+    Limits,
+    constant_integers,
+    has_bounds,
+    integer_of,
+    integers_of,
+    maker_of,
+    static_result,
+    tensor_of,
+)
+from hloscope.passes.regions import may_go
+from hloscope.passes.rewriting import Patterns, Rewriter
+from hloscope.passes.simplifying_laws import (
+    ELEMENTWISE,
+    LAWS,
+    REDUCTION,
+    becomes,
+    becomes_value,
+    dims,
+    is_identity,
+)
+from hloscope.passes.simplifying_shape import SHAPE, SLICING, bounds_attributes
+from hloscope.stablehlo import CONSTANTS
+
+# --------------------------------------------------------------------------------------------------
+# Simplification of dynamic ops: known sizes become attributes of static ops.
+
+
+DYNAMIC: Final = LimitedRewrites()
+DYNAMIC.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)
+
+_BROADCAST: Final = "stablehlo.dynamic_broadcast_in_dim"
+_RESHAPE: Final = "stablehlo.dynamic_reshape"
+_NONEXPANDING: Final = "known_nonexpanding_dimensions"
+
+
+def _broadcast(operation: Operation) -> Dims | None:
+    """Return the dimensions of a well-formed `dynamic_broadcast_in_dim`; else `None`."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return None
+    numbers = integers_of(operation, "broadcast_dimensions")
+    operand, result = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
+    if numbers is None or operand is None or result is None or len(numbers) != operand.rank:
+        return None
+    return numbers if all(0 <= d < result.rank for d in numbers) else None
+
+
+@DYNAMIC.on(_BROADCAST)
+def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Merge two broadcasts into one, to the sizes of the outer one."""
+    outer = _broadcast(operation)
+    inner = maker_of(operation.operands[0], _BROADCAST) if outer is not None else None
+    numbers = _broadcast(inner) if inner is not None else None
+    if outer is None or inner is None or numbers is None:
+        return False
+    both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
+    operands = (inner.operands[0], operation.operands[1])
+    return becomes(rewriter, operation, _BROADCAST, operands, both, merges=True)
+
+
+@DYNAMIC.on(_BROADCAST)
+def dynamic_broadcast_of_no_expansion(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """Replace a broadcast that expands no dimension by a conversion."""
+    numbers, result = _broadcast(operation), tensor_of(operation.results[0])
+    kept = integers_of(operation, _NONEXPANDING)
+    if numbers is None or kept is None or result is None or not is_identity(numbers):
+        return False
+    if len(kept) != result.rank or len(numbers) != result.rank:
+        return False
+    operand = operation.operands[:1]
+    return becomes(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
+
+
+@DYNAMIC.on(_BROADCAST)
+def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the broadcast of a reshape to the same sizes by the reshape."""
+    numbers = _broadcast(operation)
+    inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
+    if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
+        return False
+    if inner.operands[1] is not operation.operands[1]:
+        return False
+    return becomes(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
+
+
+@DYNAMIC.on(_BROADCAST)
+def dynamic_broadcast_to_own_shape(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """Replace a broadcast to the operand's own sizes by the operand."""
+    numbers = _broadcast(operation)
+    if numbers is None or not is_identity(numbers):
+        return False
+    shape = maker_of(operation.operands[1], "shape.shape_of")
+    if shape is None or shape.operands != operation.operands[:1]:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@DYNAMIC.on(_BROADCAST)
+def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a broadcast of a static operand to known sizes by the static op."""
+    numbers = _broadcast(operation)
+    if numbers is None:
+        return False
+    operand, old = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
+    across = {"broadcast_dimensions": dims(numbers)}
+    if operand is None or old is None or not operand.is_static:
+        return False
+    refined = old
+    if not old.is_static:
+        found = _refined(old, constant_integers(operation.operands[1]))
+        if found is None:
+            return False
+        refined = found
+    if any(n not in (1, refined.sizes[d]) for n, d in zip(operand.sizes, numbers, strict=True)):
+        return False  # a program that cannot run
+    if old.is_static:
+        source = operation.operands[:1]
+        return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
+    new = rewriter.create(
+        "stablehlo.broadcast_in_dim",
+        operation.operands[:1],
+        across,
+        before=operation,
+        types=[refined],
+    )
+    value = new.result
+    # Users of other dialects may not accept the static type.
+    if any(not u.name.startswith("stablehlo.") for u in rewriter.users(operation.result)):
+        value = rewriter.create("stablehlo.convert", (value,), before=operation, types=[old]).result
+    rewriter.replace(operation, [value])
+    return True
+
+
+def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
+    """Return the type with constant sizes; `None` if the type contradicts them or has bounds."""
+    if sizes is None or len(sizes) != type.rank or has_bounds(type):
+        return None
+    for old, new in zip(type.sizes, sizes, strict=True):
+        if new < 0 or old not in (None, new):
+            return None
+    return TensorType(type.element, sizes)
+
+
+# ------------------------------------------------------------------------------------------ reshape
+
+
+@DYNAMIC.on(_RESHAPE)
+def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reshape to known sizes by the static op."""
+    result = static_result(operation)
+    operand = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    if operand is None or result is None:
+        return False
+    if operand.is_static and operand.num_elements != result.num_elements:
+        return False  # a program that cannot run
+    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
+
+
+@DYNAMIC.on(_RESHAPE)
+def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Merge two reshapes into one: the inner sizes do not matter."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return False
+    inner = maker_of(operation.operands[0], _RESHAPE)
+    if inner is None or len(inner.operands) != 2:
+        return False
+    operands = (inner.operands[0], operation.operands[1])
+    return becomes(rewriter, operation, _RESHAPE, operands, {}, merges=True)
+
+
+@DYNAMIC.on(_RESHAPE)
+def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reshape of an element-wise result by its operand, for equal shape operands."""
+    if len(operation.operands) != 2:
+        return False
+    made = maker_of(operation.operands[0])
+    if made is None or not _keeps_shape(made) or not made.operands:
+        return False
+    inner = maker_of(made.operands[0], _RESHAPE)
+    if inner is None or inner.operands[1:] != operation.operands[1:]:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0])
+
+
+def _keeps_shape(operation: Operation) -> bool:
+    """Have all operands of an op the sizes of its result?"""
+    cls = CLASSES.get(operation.name)
+    if cls is None or not issubclass(cls, Elementwise):
+        return False
+    return operation.name not in ("stablehlo.select", "stablehlo.clamp", "chlo.constant_like")
+
+
+@DYNAMIC.on("shape.shape_of")
+def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the shape of a dynamic reshape by its shape operand."""
+    inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
+    if inner is None or len(inner.operands) != 2:
+        return False
+    return becomes_value(rewriter, operation, inner.operands[1], merges=True)
+
+
+# --------------------------------------------------------------------------------------------- iota
+
+
+@DYNAMIC.on("stablehlo.dynamic_iota")
+def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an iota of known sizes by the static op."""
+    if static_result(operation) is None:
+        return False
+    return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
+
+
+@DYNAMIC.on("stablehlo.dynamic_iota")
+def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an iota by the broadcast of an iota of rank 1."""
+    number = integer_of(operation, "iota_dimension")
+    if number is None or len(operation.operands) != 1 or len(operation.results) != 1:
+        return False
+    type, sizes = tensor_of(operation.result), operation.operands[0]
+    given = tensor_of(sizes)
+    # An iota of rank 1 has its simplest form, so that the pattern ends.
+    if type is None or given is None or type.rank < 2 or given.sizes != (type.rank,):
+        return False
+    if has_bounds(type) or not 0 <= number < type.rank:
+        return False
+    one = rewriter.create(
+        "stablehlo.slice",
+        (_as_i64(rewriter, sizes, given, operation),),
+        bounds_attributes((number,), (number + 1,), (1,)),
+        before=operation,
+        types=[TensorType(I64, (1,))],
+    )
+    row = rewriter.create(
+        operation.name,
+        one.results,
+        {"iota_dimension": IntegerAttr(0, I64)},
+        before=operation,
+        types=[TensorType(type.element, (type.sizes[number],))],
+    )
+    across = {"broadcast_dimensions": dims((number,))}
+    return becomes(rewriter, operation, _BROADCAST, (row.result, sizes), across)
+
+
+def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
+    if type.element == I64:
+        return sizes
+    name = "arith.index_cast" if type.element == INDEX else "stablehlo.convert"
+    return rewriter.create(
+        name, (sizes,), before=before, types=[TensorType(I64, type.sizes)]
+    ).result
+
+
+# ------------------------------------------------------------------------------ gather, pad, slices
+
+
+@DYNAMIC.on("stablehlo.dynamic_gather")
+def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a gather of constant slice sizes by the static op."""
+    sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
+    if sizes is None:
+        return False
+    properties = {**operation.properties, "slice_sizes": dims(sizes)}
+    source = operation.operands[:2]
+    return becomes(
+        rewriter, operation, "stablehlo.gather", source, properties, merges=True, infers=True
+    )
+
+
+@DYNAMIC.on("stablehlo.dynamic_pad")
+def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a pad of constant amounts by the static op."""
+    if len(operation.operands) != 5:
+        return False
+    found = [constant_integers(value) for value in operation.operands[2:]]
+    low, high, interior = found
+    if low is None or high is None or interior is None:
+        return False
+    properties = {
+        "edge_padding_low": dims(low),
+        "edge_padding_high": dims(high),
+        "interior_padding": dims(interior),
+    }
+    source = operation.operands[:2]
+    return becomes(
+        rewriter, operation, "stablehlo.pad", source, properties, merges=True, infers=True
+    )
+
+
+@DYNAMIC.on("stablehlo.real_dynamic_slice")
+def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a slice of constant bounds by the static op."""
+    if len(operation.operands) != 4:
+        return False
+    starts, ends, strides = [constant_integers(value) for value in operation.operands[1:]]
+    if starts is None or ends is None or strides is None:
+        return False
+    properties = bounds_attributes(starts, ends, strides)
+    source = operation.operands[:1]
+    return becomes(
+        rewriter, operation, "stablehlo.slice", source, properties, merges=True, infers=True
+    )
+
+
+@DYNAMIC.on("stablehlo.real_dynamic_slice")
+def real_dynamic_slice_to_dynamic_slice(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """Replace by `dynamic_slice` if limits are starts plus constants, and strides are 1."""
+    if len(operation.operands) != 4:
+        return False
+    operand, start, limit, stride = operation.operands
+    strides, sizes = constant_integers(stride), _sizes_added(start, limit)
+    type, given = tensor_of(operand), tensor_of(start)
+    if strides is None or sizes is None or type is None or given is None:
+        return False
+    # The limits then give the sizes without knowledge of the starts.
+    if any(n != 1 for n in strides) or len(sizes) != type.rank or given.sizes != (type.rank,):
+        return False
+    starts = [_element(rewriter, start, given, d, operation) for d in range(type.rank)]
+    properties = {"slice_sizes": dims(sizes)}
+    operands = (operand, *starts)
+    return becomes(
+        rewriter,
+        operation,
+        "stablehlo.dynamic_slice",
+        operands,
+        properties,
+        merges=True,
+        infers=True,
+    )
+
+
+def _sizes_added(start: Value, limit: Value) -> Dims | None:
+    """Return the constants in `limit = start + constants`; `None` for another form."""
+    added = maker_of(limit, "stablehlo.add")
+    if added is None or len(added.operands) != 2:
+        return None
+    one, other = added.operands
+    if one is start:
+        return constant_integers(other)
+    return constant_integers(one) if other is start else None
+
+
+def _element(
+    rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
+) -> Value:
+    """Return one element of a vector as a tensor of rank 0."""
+    one = rewriter.create(
+        "stablehlo.slice",
+        (vector,),
+        bounds_attributes((number,), (number + 1,), (1,)),
+        before=before,
+        types=[TensorType(type.element, (1,))],
+    )
+    scalar = TensorType(type.element, ())
+    return rewriter.create("stablehlo.reshape", one.results, before=before, types=[scalar]).result
+
+
+# --------------------------------------------------------------------------------------------------
+# Simplification of loops, tuples and custom calls.
+
+
+CONTROL: Final = LimitedRewrites()
+
+
+@CONTROL.on("stablehlo.while")
+def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace values that a loop never changes by outer values."""
+    condition, body = body_of(operation), body_of(operation, 1)
+    if condition is None or body is None:
+        return False
+    first, (second, end) = condition[0], body
+    given = operation.operands
+    lists = (operation.results, first.arguments, second.arguments, end.operands)
+    if any(len(values) != len(given) for values in lists):
+        return False
+    fixed = [
+        k
+        for k, value in enumerate(given)
+        # A fixed value is the initial value itself, or the body's own argument.
+        if end.operands[k] in (value, second.arguments[k])
+        and all(values[k].type == value.type for values in lists)
+    ]
+    if not fixed:
+        return False
+    for k in fixed:
+        for old in (operation.results[k], first.arguments[k], second.arguments[k]):
+            rewriter.replace_uses(old, given[k])
+    gone = set(fixed)
+    kept = [k for k in range(len(given)) if k not in gone]
+    # The results are gone last: all lists shrink by the same numbers.
+    rewriter.set_operands(end, [end.operands[k] for k in kept])
+    for block in (first, second):
+        rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
+    rewriter.set_operands(operation, [given[k] for k in kept])
+    rewriter.keep_results(operation, [operation.results[k] for k in kept])
+    return True
+
+
+@CONTROL.on("stablehlo.get_tuple_element")
+def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an element of a `tuple` op by the operand."""
+    number = integer_of(operation, "index")
+    made = (
+        maker_of(operation.operands[0], "stablehlo.tuple") if len(operation.operands) == 1 else None
+    )
+    if made is None or number is None or not 0 <= number < len(made.operands):
+        return False
+    return becomes_value(rewriter, operation, made.operands[number])
+
+
+@CONTROL.on("stablehlo.tuple")
+def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a tuple of all elements of a tuple, in order, by that tuple."""
+    whole = None
+    # A tuple of the first elements of a longer one has another type, which `becomes_value` refuses.
+    for k, value in enumerate(operation.operands):
+        part = maker_of(value, "stablehlo.get_tuple_element")
+        if part is None or integer_of(part, "index") != k or len(part.operands) != 1:
+            return False
+        if whole is not None and part.operands[0] is not whole:
+            return False
+        whole = part.operands[0]
+    return whole is not None and becomes_value(rewriter, operation, whole)
+
+
+_ORIGINAL: Final = 1
+_TYPED: Final = 4
+"""`API_VERSION_TYPED_FFI`, with a dictionary as configuration."""
+_CONFIG: Final = "mhlo.backend_config"
+
+
+@CONTROL.on("stablehlo.custom_call")
+def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Move a dictionary in a discardable attribute into the op's configuration."""
+    given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
+    version = integer_of(operation, "api_version")
+    if not isinstance(given, DictAttr) or version not in (None, _ORIGINAL):
+        return False
+    if not (own is None or (isinstance(own, StringAttr) and not own.value)):
+        return False
+    typed: dict[str, Attribute] = {"api_version": IntegerAttr(_TYPED, I32), "backend_config": given}
+    rewriter.set_properties(operation, {**operation.properties, **typed})
+    left = {name: value for name, value in operation.attributes.items() if name != _CONFIG}
+    rewriter.set_attributes(operation, left)
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Replacement of tensors without elements by constants.
+
+
+EMPTY: Final = LimitedRewrites()
+
+
+def _empty(value: Value) -> TensorType | None:
+    """Return the type of a static tensor without elements; `None` for another value."""
+    type = value.type
+    if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
+        return None
+    return type if type.element.numpy else None
+
+
+def _may_be_empty(value: Value) -> bool:
+    type = value.type
+    return isinstance(type, TensorType) and 0 in type.sizes
+
+
+@EMPTY.on()
+def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace empty results and operands of an op without effects by empty constants."""
+    if not any(map(_may_be_empty, (*operation.results, *operation.operands))):
+        return False
+    name = operation.name
+    if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:
+        return False
+    if name != "stablehlo.return" and not may_go(operation):
+        return False
+    results = [r for r in operation.results if _empty(r) is not None and rewriter.uses(r)]
+    places = [k for k, v in enumerate(operation.operands) if _empty(v) and not _is_constant(v)]
+    if not (results or places):
+        return False
+    for result in results:
+        rewriter.replace_uses(result, _constant(rewriter, result, operation))
+    if places:
+        operands = [*operation.operands]
+        for k in places:
+            operands[k] = _constant(rewriter, operands[k], operation)
+        rewriter.set_operands(operation, operands)
+    rewriter.watcher.changed(operation)
+    return True
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name in CONSTANTS
+
+
+def _constant(rewriter: Rewriter, like: Value, before: Operation) -> Value:
+    type = _empty(like)
+    assert type is not None
+    return rewriter.constant(DenseAttr(b"", type), type, before=before)
+
+
+# --------------------------------------------------------------------------------------------------
+# The passes `stablehlo-aggressive-simplification` and `…-target-independent-optimization`.
+
+
+_LIMIT: Final = "fold-op-element-limit"
+
+SIMPLIFICATIONS: Final[LimitedRewrites] = (
+    LAWS + ELEMENTWISE + SHAPE + SLICING + DYNAMIC + REDUCTION + CONTROL + EMPTY
+)
+"""All simplifications, by op family."""
+
+OPTIONS: Final[Mapping[str, Option]] = {_LIMIT: FOLDER_OPTIONS[_LIMIT]}
+
+
+def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
+    """Return the patterns of the simplifier for these options."""
+    return SIMPLIFICATIONS.within(Limits(options[_LIMIT]))
+
+
+def _simplify(run: Run) -> None:
+    run.greedy_bottom_up(simplification_patterns(run.options))
+
+
+def _optimize(run: Run) -> None:
+    # Folds have a larger benefit: a constant needs no simplification.
+    folds = fold_patterns(run.options).with_benefit(2)
+    run.greedy_bottom_up(simplification_patterns(run.options) + folds)
+
+
+AGGRESSIVE_SIMPLIFICATION: Final = Pass(
+    "stablehlo-aggressive-simplification",
+    _simplify,
+    "Applies algebraic laws; removes ops without effect; uses simpler ops.",
+    OPTIONS,
+    on_functions=True,
+)
+TARGET_INDEPENDENT: Final = Pass(
+    "stablehlo-target-independent-optimization",
+    _optimize,
+    "Runs the folder and the simplifier together.",
+    FOLDER_OPTIONS,
+    on_functions=True,
+)

@@ -1,0 +1,579 @@
+"""Algebraic laws as rows, and the patterns that apply them; laws of reductions and sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.ir import Dims, ElementType, TensorType, compatible
+from hloscope.mlir import (
+    I64,
+    Attribute,
+    Block,
+    DenseArrayAttr,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    IntegerAttr,
+    Operation,
+    Value,
+    to_array,
+)
+from hloscope.passes.folding import (
+    body_of,
+    fold_reduce_of_no_dimensions,
+    fold_reduce_to_outer_values,
+    fold_select,
+)
+from hloscope.passes.reading import (
+    Known,
+    LimitedRewrite,
+    LimitedRewrites,
+    Limits,
+    maker_of,
+    tensor_of,
+)
+from hloscope.passes.regions import may_go
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import CONSTANTS, made
+from hloscope.support.lazy import pattern
+
+# --------------------------------------------------------------------------------------------------
+# Algebraic laws as rows, and the patterns that apply them.
+#
+# A law states that its left side equals its right side.  Terms are written with op names: `add(x,
+# 0)`.  In terms, `x`, `y`, `z` are any values, equal for equal names; `c` is a constant and `n` is
+# not; `0`, `1` and `ones` (all bits set) are splats.  A new splat requires a static type.  The side
+# condition is a list of words of `CONDITIONS`, all true of the result's type.
+
+
+_INTEGERS: Final = ("pred", "signed", "unsigned")
+
+CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
+    "integer": lambda type: type.element.kind in _INTEGERS,
+}
+"""Predicates of the result's type, by the word of a side condition."""
+
+
+class Law(NamedTuple):
+    """One law.
+
+    Attributes:
+        left: Term to match.
+        right: Replacement.
+        when: Words of `CONDITIONS`.
+        merges: Copy discardable attributes to the replacement?
+        but: Exception: the only elements whose value changes, in words; empty for most laws.
+    """
+
+    left: str
+    right: str
+    when: str = ""
+    merges: bool = False
+    but: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the law in statistics and tests."""
+        return f"{self.left} = {self.right}"
+
+
+class Term(NamedTuple):
+    """A term: an op with operands, or the name of a value with `None`."""
+
+    name: str
+    operands: tuple[Term, ...] | None = None
+
+
+def parse_term(text: str) -> Term:
+    """Parse a term.
+
+    >>> parse_term("add(x, 0)")
+    Term(name='add', operands=(Term(name='x', operands=None), Term(name='0', operands=None)))
+    """
+    stack: list[list[Term]] = [[]]
+    names: list[str] = []
+    for word in _WORD.findall(text):
+        match word:
+            case "(":
+                names.append(stack[-1].pop().name)
+                stack.append([])
+            case ")":
+                operands = tuple(stack.pop())
+                stack[-1].append(Term(names.pop(), operands))
+            case ",":
+                pass
+            case _:
+                stack[-1].append(Term(word))
+    ((term,),) = stack
+    return term
+
+
+_WORD: Final = pattern(r"\w+|[(),]")
+_SPLATS: Final = ("0", "1", "ones")
+_Bound: TypeAlias = dict[str, Value]
+
+
+def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
+    """Return the laws as rewrites, in their order."""
+    rewrites = LimitedRewrites()
+    for law in laws:
+        left = parse_term(law.left)
+        rewrites.add(law.name, f"stablehlo.{left.name}", _rewrite_of(law, left))
+    return rewrites
+
+
+def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
+    """Return the rewrite of a law: match its left side, check its condition, replace."""
+    right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
+    makers = _makers(left)
+
+    def rewrite(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+        operands = operation.operands
+        for place, names in makers:  # rejects most operations before the full match
+            maker = operands[place].owner if place < len(operands) else None
+            if not isinstance(maker, Operation) or maker.name not in names:
+                return False
+        bound = match(left, operation, limits)
+        if bound is None or len(operation.results) != 1:
+            return False
+        type = tensor_of(operation.results[0])
+        if words and (type is None or not all(holds(type) for holds in words)):
+            return False
+        return _replaced(law, right, rewriter, operation, bound)
+
+    return rewrite
+
+
+def _makers(left: Term) -> list[tuple[int, Container[str]]]:
+    """Return positions of operands that only certain ops produce, with the names of those ops."""
+    found: list[tuple[int, Container[str]]] = []
+    for place, term in enumerate(left.operands or ()):
+        if term.operands is not None:
+            found.append((place, (f"stablehlo.{term.name}",)))
+        elif term.name in (*_SPLATS, "c"):
+            found.append((place, CONSTANTS))
+    return found
+
+
+def _replaced(
+    law: Law, right: Term, rewriter: Rewriter, operation: Operation, bound: _Bound
+) -> bool:
+    if right.operands is not None:  # the same op with other operands
+        operands = [bound[term.name] for term in right.operands]
+        if f"stablehlo.{right.name}" != operation.name or operands == [*operation.operands]:
+            return False
+        rewriter.set_operands(operation, operands)
+        return True
+    value = bound.get(right.name)
+    if value is None:
+        return becomes_splat(rewriter, operation, int(right.name))
+    return becomes_value(rewriter, operation, value, merges=law.merges)
+
+
+def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
+    """Return the value of each name in `left`; `None` if the operation does not match."""
+    bound: _Bound = {}
+    work: list[tuple[Term, Operation]] = [(left, operation)]
+    for term, producer in work:
+        operands = term.operands or ()
+        if len(producer.operands) != len(operands):
+            return None
+        for inner, value in zip(operands, producer.operands, strict=True):
+            if inner.operands is not None:
+                maker = maker_of(value, f"stablehlo.{inner.name}")
+                if maker is None:
+                    return None
+                work.append((inner, maker))
+            elif not _fits(inner.name, value, limits, bound):
+                return None
+    return bound
+
+
+def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
+    """Bind a name to a value; false if the name is bound to another or does not allow the value."""
+    if bound.setdefault(name, value) is not value:
+        return False
+    if name in ("c", "n"):
+        return limits.is_constant(value) == (name == "c")
+    return name not in _SPLATS or _is_splat_of(name, limits.known(value))
+
+
+def _is_splat_of(name: str, known: Known | None) -> bool:
+    if known is None or not known.is_splat:
+        return False
+    return name in _splat_names(bytes(known.raw), known.type.element)
+
+
+def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
+    """Return which of `0`, `1` and `ones` an element is, given its bytes."""
+    if element.kind not in (*_INTEGERS, "float"):
+        return ()
+    value = to_array(DenseAttr(raw, TensorType(element, ()))).item()
+    names = tuple([name for name in ("0", "1") if value == int(name)])
+    bits = 1 if element.kind == "pred" else element.bits
+    is_all = int.from_bytes(raw, "little") == (1 << bits) - 1 and element.kind != "float"
+    return (*names, "ones") if is_all else names
+
+
+# --------------------------------------------------------------------------------------------------
+# Laws of element-wise ops.
+
+
+ROWS: Final = (
+    #   left                     right              when
+    Law("add(c, n)",             "add(n, c)",       merges=True),
+    Law("add(x, 0)",             "x",               merges=True, but="-0 + 0 is 0"),
+    Law("and(c, n)",             "and(n, c)",       merges=True),
+    Law("and(x, 0)",             "0"),
+    Law("and(x, ones)",          "x",               merges=True),
+    Law("maximum(c, n)",         "maximum(n, c)",   merges=True),
+    Law("minimum(c, n)",         "minimum(n, c)",   merges=True),
+    Law("multiply(c, n)",        "multiply(n, c)",  merges=True),
+    Law("multiply(x, 0)",        "0",               "integer", merges=True),
+    Law("multiply(x, 1)",        "x",               merges=True),
+    Law("or(c, n)",              "or(n, c)",        merges=True),
+    Law("or(x, ones)",           "ones",            merges=True),
+    Law("or(x, 0)",              "x",               merges=True),
+    Law("xor(c, n)",             "xor(n, c)",       merges=True),
+    Law("xor(x, x)",             "0"),
+    Law("xor(x, 0)",             "x"),
+    Law("subtract(x, x)",        "0",               "integer"),
+    Law("subtract(x, 0)",        "x",               merges=True, but="-0 - -0 is 0"),
+    Law("complex(real(x), imag(x))", "x"),
+    Law("real(complex(x, y))",   "x"),
+    Law("imag(complex(x, y))",   "y"),
+    Law("select(not(x), y, z)",  "select(x, z, y)", merges=True),
+    Law("select(x, y, y)",       "y"),
+    Law("select(ones, x, y)",    "x"),
+    Law("select(0, x, y)",       "y"),
+)  # fmt: skip
+"""Laws of one op are tried in this order."""
+
+LAWS: Final = patterns_of(ROWS)
+ELEMENTWISE: Final = LimitedRewrites()
+"""Patterns that read attributes or create several ops, and so are not rows."""
+
+_MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
+_TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
+
+
+def _integer_comparison(operation: Operation) -> str | None:
+    """Return the direction of a comparison of integers that is declared as such; else `None`."""
+    direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
+    if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
+        return None
+    type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    if type is None or type.element.kind not in ("pred", "signed", "unsigned"):
+        return None
+    known = kind.value in ("SIGNED", "UNSIGNED") and direction.value in _MIRRORED
+    return direction.value if known else None
+
+
+@ELEMENTWISE.on("stablehlo.compare")
+def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Fold `compare(x, x)` of integers."""
+    direction = _integer_comparison(operation)
+    if direction is None or operation.operands[0] is not operation.operands[1]:
+        return False
+    return becomes_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
+
+
+@ELEMENTWISE.on("stablehlo.compare")
+def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Move a constant of an integer comparison to the right, and mirror the direction."""
+    direction = _integer_comparison(operation)
+    if direction is None:
+        return False
+    left, right = operation.operands
+    if not limits.is_constant(left) or limits.is_constant(right):
+        return False
+    mirrored = EnumAttr("stablehlo", "comparison_direction", _MIRRORED[direction])
+    rewriter.set_properties(operation, {**operation.properties, "comparison_direction": mirrored})
+    rewriter.set_operands(operation, (right, left))
+    return True
+
+
+@ELEMENTWISE.on("stablehlo.compare")
+def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace `x != false` and `x == true` by `x`."""
+    direction = operation.get("comparison_direction")
+    if not isinstance(direction, EnumAttr) or len(operation.operands) != 2:
+        return False
+    value, other = operation.operands
+    known = limits.known(other)
+    if known is None or not known.is_splat or known.type.element.kind != "pred":
+        return False
+    if (direction.value, bool(known.element)) not in (("NE", False), ("EQ", True)):
+        return False
+    return becomes_value(rewriter, operation, value)
+
+
+@ELEMENTWISE.on("stablehlo.select")
+def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Rewrite `select(broadcast(not(p)), t, f)` to `select(broadcast(p), f, t)`."""
+    if len(operation.operands) != 3:
+        return False
+    predicate, on_true, on_false = operation.operands
+    broadcast = maker_of(predicate, "stablehlo.broadcast_in_dim")
+    if broadcast is None or len(broadcast.operands) != 1 or rewriter.uses(predicate) != 1:
+        return False
+    inverse = maker_of(broadcast.operands[0], "stablehlo.not")
+    if inverse is None or len(inverse.operands) != 1:
+        return False
+    new = rewriter.create(
+        broadcast.name,
+        inverse.operands,
+        broadcast.properties,
+        before=operation,
+        types=[predicate.type],
+    )
+    return becomes(
+        rewriter, operation, operation.name, (new.result, on_false, on_true), operation.properties
+    )
+
+
+ELEMENTWISE.add("select_of_constants", "stablehlo.select", fold_select)
+
+
+# --------------------------------------------------------------------------------------------------
+# Simplification of reductions and sorts: unused operands and results are removed.
+
+
+REDUCTION: Final = LimitedRewrites()
+REDUCTION.add("reduce_of_no_dimensions", "stablehlo.reduce", fold_reduce_of_no_dimensions)
+REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer_values)
+
+
+@REDUCTION.on("stablehlo.reduce")
+def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reduction of empty operands by broadcasts of its initial values."""
+    half = len(operation.results)
+    type = tensor_of(operation.operands[0]) if half and operation.operands else None
+    if type is None or 0 not in type.sizes or len(operation.operands) != 2 * half:
+        return False
+    types = [tensor_of(result) for result in operation.results]
+    if not all(found is not None and found.is_static for found in types):
+        return False
+    across = {"broadcast_dimensions": dims(())}
+    values = [
+        rewriter.create(
+            "stablehlo.broadcast_in_dim", (init,), across, before=operation, types=[result.type]
+        ).result
+        for init, result in zip(operation.operands[half:], operation.results, strict=True)
+    ]
+    rewriter.replace(operation, values)
+    return True
+
+
+@REDUCTION.on("stablehlo.reduce")
+def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Remove unused results, unless a used result depends on their operands.
+
+    An operand is used through its initial value and through the body's two arguments for it.  If a
+    used result depends on the operand of an unused one, nothing is removed; upstream removes that
+    operand, which may change the result.
+    """
+    half, found = len(operation.results), body_of(operation)
+    used = [k for k, result in enumerate(operation.results) if rewriter.uses(result)]
+    if found is None or not used or len(used) == half or len(operation.operands) != 2 * half:
+        return False
+    block, end = found
+    if len(end.operands) != half or len(block.arguments) != 2 * half:
+        return False
+    needed = _needed(rewriter, block, [end.operands[k] for k in used])
+    rest = [inner for inner in block.operations[:-1] if inner not in needed]
+    # Operands that the used results depend on; a pair of arguments belongs to one operand.
+    pairs = [
+        k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
+    ]
+    if pairs != used or not all(map(may_go, rest)):
+        return False
+    # The terminator lets go of its operands first, then the body's unused ops from the end.
+    rewriter.set_operands(end, [end.operands[k] for k in used])
+    for inner in reversed(rest):
+        rewriter.erase(inner)
+    kept = [*used, *(k + half for k in used)]
+    rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
+    rewriter.set_operands(operation, [operation.operands[k] for k in kept])
+    rewriter.keep_results(operation, [operation.results[k] for k in used])
+    return True
+
+
+def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value | Operation, None]:
+    """Return the arguments and operations of a block on which some values depend."""
+    needed: dict[Value | Operation, None] = {}
+    work = [*values]
+    while work:
+        value = work.pop()
+        owner = value.owner
+        if owner is block:
+            needed[value] = None
+        elif isinstance(owner, Operation) and owner.parent is block and owner not in needed:
+            needed[owner] = None
+            for inner in rewriter.walk(owner):
+                work += inner.operands
+    return needed
+
+
+# --------------------------------------------------------------------------------------------- sort
+
+
+@REDUCTION.on("stablehlo.sort")
+def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Remove operands whose result is unused and that the comparator does not read."""
+    found, count = body_of(operation), len(operation.results)
+    if found is None or len(operation.operands) != count:
+        return False
+    arguments = found[0].arguments
+    if len(arguments) != 2 * count:
+        return False
+    kept = [
+        k
+        for k in range(count)
+        if any(map(rewriter.uses, (operation.results[k], arguments[2 * k], arguments[2 * k + 1])))
+    ]
+    if not kept or len(kept) == count:
+        return False
+    pairs = [arguments[2 * k + side] for k in kept for side in (0, 1)]
+    rewriter.keep_arguments(found[0], pairs)
+    rewriter.set_operands(operation, [operation.operands[k] for k in kept])
+    rewriter.keep_results(operation, [operation.results[k] for k in kept])
+    return True
+
+
+@REDUCTION.on("stablehlo.sort")
+def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the dimension -1 by the number of the last dimension."""
+    type = tensor_of(operation.results[0]) if operation.results else None
+    number = operation.get("dimension")
+    given = number.value if isinstance(number, IntegerAttr) else -1
+    if type is None or given != -1 or not type.rank:
+        return False
+    last = {"dimension": IntegerAttr(type.rank - 1, I64)}
+    rewriter.set_properties(operation, {**operation.properties, **last})
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Last steps of simplifications: replace an operation by a value or by a new operation.
+
+
+def dims(values: Sequence[int]) -> DenseArrayAttr:
+    """Return `array<i64: …>` of these values."""
+    return DenseArrayAttr(I64, tuple(values))
+
+
+def becomes_value(
+    rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
+) -> bool:
+    """Replace the only result by a value of the same type; false if the type differs."""
+    if len(operation.results) != 1 or operation.results[0].type != value.type:
+        return False
+    if value is operation.results[0]:
+        return False
+    if merges:
+        merge(rewriter, operation, value)
+    rewriter.replace(operation, [value])
+    return True
+
+
+def becomes(
+    rewriter: Rewriter,
+    operation: Operation,
+    name: str,
+    operands: Sequence[Value],
+    properties: Mapping[str, Attribute],
+    *,
+    merges: bool = False,
+    infers: bool = False,
+) -> bool:
+    """Replace an operation by a new one with a result of the same type.
+
+    Args:
+        rewriter: The rewriter of the module.
+        operation: The replaced operation.
+        name: Name of the new op.
+        operands: Operands of the new op.
+        properties: Inherent attributes of the new op.
+        merges: Copy the discardable attributes?
+        infers: Check that the new op may have this type, which depends on its constants.  If not,
+            the program cannot run, and nothing is changed.
+    """
+    # The declared type may be less specific than the inferred one, but must not contradict it.
+    if infers:
+        (type,) = [value.type for value in made(name, operands, properties).results]
+        if not compatible(type, operation.result.type):
+            return False
+    new = rewriter.create(
+        name,
+        operands,
+        properties,
+        before=operation,
+        types=[operation.result.type],
+        attributes=dict(operation.attributes) if merges else {},
+    )
+    rewriter.replace(operation, new.results)
+    return True
+
+
+def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
+    """Replace by a constant of equal elements: 0, or 1 for booleans and integers."""
+    type = operation.result.type
+    if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:
+        return False
+    if value and type.element.kind not in ("pred", "signed", "unsigned"):
+        return False
+    width = -(-type.element.bits // 8) if type.num_elements else 0
+    raw = value.to_bytes(width, "little") if width else b""
+    rewriter.replace(operation, [rewriter.constant(DenseAttr(raw, type), type, before=operation)])
+    return True
+
+
+def is_identity(dimensions: Dims) -> bool:
+    """Are the dimensions 0, 1, 2 and so on, in order?"""
+    return dimensions == tuple(range(len(dimensions)))
+
+
+def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
+    """Have two static types the same number of elements?"""
+    if one is None or other is None or not one.is_static or not other.is_static:
+        return False
+    return one.num_elements == other.num_elements
+
+
+# --------------------------------------------------------------------------------------------------
+# Transfer of discardable attributes from a replaced op to its replacement.
+
+
+_BY_ENTRY: Final = "mhlo.frontend_attributes"
+"""A dictionary whose entries are merged one by one."""
+_OWN: Final = "xla_metadata_payload"
+"""Entry that an op keeps if it has one."""
+
+
+def merged(
+    survivor: Mapping[str, Attribute], replaced: Mapping[str, Attribute]
+) -> dict[str, Attribute]:
+    """Return the attributes of both ops; for a common name, that of the replaced op.
+
+    >>> from hloscope.mlir import UnitAttr
+    >>> merged({"b": UnitAttr()}, {"a": UnitAttr()})
+    {'a': UnitAttr(), 'b': UnitAttr()}
+    """
+    both = {**survivor, **replaced}
+    old, new = survivor.get(_BY_ENTRY), replaced.get(_BY_ENTRY)
+    if isinstance(old, DictAttr) and isinstance(new, DictAttr):
+        entries = {**dict(old.entries), **dict(new.entries)}
+        entries |= {name: value for name, value in old.entries if name == _OWN}
+        both[_BY_ENTRY] = DictAttr(tuple(sorted(entries.items())))
+    return dict(sorted(both.items()))
+
+
+def merge(rewriter: Rewriter, replaced: Operation, value: Value) -> None:
+    """Add the attributes of a replaced op to the op that defines `value`, if any."""
+    owner = value.owner
+    if isinstance(owner, Operation) and replaced.attributes:
+        both = merged(owner.attributes, replaced.attributes)
+        if both != owner.attributes:
+            rewriter.set_attributes(owner, both)

@@ -1,0 +1,527 @@
+"""Simplification of ops that rearrange or select elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.ir import Dims, TensorType
+from hloscope.mlir import I64, Attribute, IntegerAttr, Operation, StructAttr, Value
+from hloscope.passes.reading import (
+    LimitedRewrites,
+    Limits,
+    constant_integers,
+    integer_of,
+    integers_of,
+    maker_of,
+    static_result,
+    tensor_of,
+)
+from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.simplifying_laws import (
+    becomes,
+    becomes_splat,
+    becomes_value,
+    dims,
+    is_identity,
+    same_static_count,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Simplification of ops that rearrange elements.
+
+
+SHAPE: Final = LimitedRewrites()
+
+
+def _only(operation: Operation) -> TensorType | None:
+    """Return the type of the only operand, for an op with one result; `None` otherwise."""
+    if len(operation.operands) != 1 or len(operation.results) != 1:
+        return None
+    return tensor_of(operation.operands[0])
+
+
+def _mapped(operation: Operation, name: str) -> Dims | None:
+    """Return the result dimensions of the operand's dimensions; `None` if they are invalid."""
+    numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
+    operand = tensor_of(operation.operands[0])
+    if numbers is None or result is None or operand is None or len(numbers) != operand.rank:
+        return None
+    return numbers if all(0 <= d < result.rank for d in numbers) else None
+
+
+# --------------------------------------------------------------------------------- broadcast_in_dim
+
+
+def _broadcast(operation: Operation) -> Dims | None:
+    return None if _only(operation) is None else _mapped(operation, "broadcast_dimensions")
+
+
+def is_reshape(operation: Operation) -> bool:
+    """Is a `broadcast_in_dim` a reshape: each element once, in order?"""
+    numbers = _broadcast(operation)
+    return (
+        numbers is not None
+        and list(numbers) == sorted(numbers)
+        and same_static_count(_only(operation), tensor_of(operation.results[0]))
+    )
+
+
+@SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
+def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a broadcast of each element once, in order, by a reshape."""
+    if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
+        return False
+    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True)
+
+
+@SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
+def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a broadcast that changes nothing by its operand."""
+    numbers = _broadcast(operation)
+    if numbers is None or not is_identity(numbers):
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@SHAPE.on("stablehlo.broadcast_in_dim")
+def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Merge two broadcasts into one, unless the inner one is a reshape."""
+    outer = _broadcast(operation)
+    inner = maker_of(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
+    numbers = _broadcast(inner) if inner is not None else None
+    if outer is None or inner is None or numbers is None or is_reshape(inner):
+        return False
+    both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
+    return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
+
+
+@SHAPE.on("stablehlo.broadcast_in_dim")
+def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a broadcast that only permutes dimensions by a transpose."""
+    numbers, result = _broadcast(operation), tensor_of(operation.results[0])
+    if numbers is None or result is None or sorted(numbers) != [*range(result.rank)]:
+        return False
+    if not same_static_count(tensor_of(operation.operands[0]), result):
+        return False
+    order = {"permutation": dims([numbers.index(d) for d in range(result.rank)])}
+    return becomes(
+        rewriter, operation, "stablehlo.transpose", operation.operands, order, merges=True
+    )
+
+
+# -------------------------------------------------------------------- reshape, transpose, convert
+
+
+@SHAPE.on("stablehlo.reshape")
+def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Merge two reshapes into one: the inner sizes do not matter."""
+    inner = maker_of(operation.operands[0], operation.name) if _only(operation) else None
+    if inner is None or _only(inner) is None:
+        return False
+    return becomes(
+        rewriter, operation, operation.name, inner.operands, operation.properties, merges=True
+    )
+
+
+@SHAPE.on("stablehlo.reshape", "stablehlo.convert")
+def same_type(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reshape or conversion to the same type by its operand."""
+    return _only(operation) is not None and becomes_value(
+        rewriter, operation, operation.operands[0], merges=True
+    )
+
+
+def _permutation(operation: Operation) -> Dims | None:
+    numbers = None if _only(operation) is None else _mapped(operation, "permutation")
+    return numbers if numbers is not None and sorted(numbers) == [*range(len(numbers))] else None
+
+
+@SHAPE.on("stablehlo.transpose")
+def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a transpose that changes nothing by its operand."""
+    order = _permutation(operation)
+    if order is None or not is_identity(order):
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@SHAPE.on("stablehlo.transpose")
+def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Merge two transposes into one."""
+    outer = _permutation(operation)
+    inner = maker_of(operation.operands[0], operation.name) if outer is not None else None
+    first = _permutation(inner) if inner is not None else None
+    if outer is None or inner is None or first is None:
+        return False
+    both = {"permutation": dims([first[d] for d in outer])}
+    return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
+
+
+@SHAPE.on("stablehlo.transpose")
+def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a transpose by a reshape if dimensions of size above 1 keep their order."""
+    order, type = _permutation(operation), _only(operation)
+    if order is None or type is None or not type.is_static or static_result(operation) is None:
+        return False
+    moved = [d for d in order if type.sizes[d] != 1]
+    if moved != sorted(moved):
+        return False
+    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {})
+
+
+# ------------------------------------------------------------------------------------ reverse, iota
+
+
+@SHAPE.on("stablehlo.reverse")
+def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a reverse that moves no element by its operand."""
+    type, listed = _only(operation), integers_of(operation, "dimensions")
+    if type is None or listed is None or not all(0 <= d < type.rank for d in listed):
+        return False
+    known = limits.known(operation.operands[0])
+    is_still = type.is_static and (
+        type.num_elements == 0 or all(type.sizes[d] == 1 for d in listed)
+    )
+    is_splat = known is not None and known.is_splat
+    if listed and not is_still and not is_splat:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0])
+
+
+def _iota(operation: Operation) -> tuple[int, TensorType] | None:
+    number = integer_of(operation, "iota_dimension")
+    type = tensor_of(operation.results[0]) if len(operation.results) == 1 else None
+    if number is None or type is None or not 0 <= number < type.rank:
+        return None
+    return number, type
+
+
+@SHAPE.on("stablehlo.iota")
+def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an iota of size 1 along its dimension by zeros."""
+    found = _iota(operation)
+    if found is None or found[1].sizes[found[0]] != 1:
+        return False
+    return becomes_splat(rewriter, operation, 0)
+
+
+@SHAPE.on("stablehlo.iota")
+def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an iota by the broadcast of an iota of rank 1."""
+    found = _iota(operation)
+    if found is None or found[1].rank < 2:
+        return False
+    number, type = found
+    line = TensorType(type.element, (type.sizes[number],))
+    if not type.is_static:
+        return False
+    properties = {**operation.properties, "iota_dimension": IntegerAttr(0, I64)}
+    row = rewriter.create(operation.name, (), properties, before=operation, types=[line])
+    across = {"broadcast_dimensions": dims([number])}
+    return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", row.results, across)
+
+
+# -------------------------------------------------------------------------------------- concatenate
+
+
+@SHAPE.on("stablehlo.concatenate")
+def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a concatenation of one operand by the operand."""
+    return len(operation.operands) == 1 and becomes_value(
+        rewriter, operation, operation.operands[0]
+    )
+
+
+@SHAPE.on("stablehlo.concatenate")
+def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Remove empty operands, if others remain."""
+    number = integer_of(operation, "dimension")
+    if number is None:
+        return False
+    kept = []
+    for value in operation.operands:
+        type = tensor_of(value)
+        if type is None or not 0 <= number < type.rank:
+            return False
+        if type.sizes[number] != 0:
+            kept.append(value)
+    if not kept or len(kept) == len(operation.operands):
+        return False
+    rewriter.set_operands(operation, kept)
+    return True
+
+
+@SHAPE.on("stablehlo.concatenate")
+def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Inline operands that are concatenations of the same dimension with no other use."""
+    number = integer_of(operation, "dimension")
+    operands: list[Value] = []
+    # The stack is reversed, so that operands are found in order.
+    work, seen = [*reversed(operation.operands)], {operation}
+    while work:
+        value = work.pop()
+        inner = maker_of(value, operation.name)
+        if (
+            inner is None
+            or inner in seen
+            or rewriter.uses(value) != 1
+            or integer_of(inner, "dimension") != number
+            or len(inner.results) != 1
+        ):
+            operands.append(value)
+        else:
+            seen.add(inner)
+            work += reversed(inner.operands)
+    if operands == [*operation.operands]:
+        return False
+    rewriter.set_operands(operation, operands)
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Simplification of slices, pads and gathers.
+
+
+SLICING: Final = LimitedRewrites()
+
+_BOUNDS: Final = ("start_indices", "limit_indices", "strides")
+
+
+def slice_bounds(operation: Operation) -> tuple[Dims, Dims, Dims] | None:
+    """Return starts, limits and strides of a `slice`; `None` if their number is not the rank."""
+    type = tensor_of(operation.operands[0]) if len(operation.operands) == 1 else None
+    found = [integers_of(operation, name) for name in _BOUNDS]
+    if type is None or any(f is None or len(f) != type.rank for f in found):
+        return None
+    starts, limits, strides = found
+    assert starts is not None
+    assert limits is not None
+    assert strides is not None
+    return starts, limits, strides
+
+
+def bounds_attributes(
+    starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> dict[str, Attribute]:
+    """Return the attributes of a `slice`."""
+    return {name: dims(v) for name, v in zip(_BOUNDS, (starts, limits, strides), strict=True)}
+
+
+@SLICING.on("stablehlo.slice")
+def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a slice of the whole operand by the operand."""
+    if slice_bounds(operation) is None or static_result(operation) is None:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@SLICING.on("stablehlo.slice")
+def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Slice only those operands of a concatenation that the slice reads.
+
+    If there are several, the concatenation must have no other use.
+    """
+    found = slice_bounds(operation)
+    joined = maker_of(operation.operands[0], "stablehlo.concatenate") if found else None
+    if found is None or joined is None or static_result(operation) is None:
+        return False
+    starts, ends, strides = found
+    number = integer_of(joined, "dimension")
+    if number is None or not 0 <= number < len(starts):
+        return False
+    parts = _parts_read(joined, number, starts[number], ends[number])
+    if parts is None:
+        return False
+    needed, offset = parts
+    # No operand means an empty slice; all operands mean that nothing is saved.
+    if len(needed) in (0, len(joined.operands)):
+        return False
+    # With another use, the long concatenation stays and the short one is additional work.
+    if len(needed) > 1 and rewriter.uses(joined.results[0]) != 1:
+        return False
+    source = needed[0]
+    if len(needed) > 1:
+        new = rewriter.create(joined.name, needed, joined.properties, before=operation)
+        new.location = joined.location
+        source = new.result
+    # Bounds count from the first operand that is left.
+    begins, stops = [
+        tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
+    ]
+    properties = bounds_attributes(begins, stops, strides)
+    return becomes(rewriter, operation, operation.name, (source,), properties)
+
+
+def _parts_read(
+    joined: Operation, dimension: int, start: int, end: int
+) -> tuple[list[Value], int] | None:
+    """Return the operands that overlap `[start, end)`, and the position of the first one's begin.
+
+    `None` if a size is unknown.
+    """
+    needed: list[Value] = []
+    at = offset = 0
+    for value in joined.operands:
+        type = tensor_of(value)
+        size = type.sizes[dimension] if type is not None and dimension < type.rank else None
+        if size is None:
+            return None
+        if at < end and at + size > start:
+            if not needed:
+                offset = at
+            needed.append(value)
+        at += size
+    return needed, offset
+
+
+@SLICING.on("stablehlo.dynamic_slice")
+def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a dynamic slice of constant starts by a slice; starts are clamped."""
+    sizes = integers_of(operation, "slice_sizes")
+    type = tensor_of(operation.operands[0]) if operation.operands else None
+    if sizes is None or type is None or not type.is_static or len(sizes) != type.rank:
+        return False
+    starts = _constant_starts(operation.operands[1:], type.rank)
+    if starts is None or any(n > m for n, m in zip(sizes, type.shape, strict=True)):
+        return False
+    begins = [_clamped(s, m - n) for s, m, n in zip(starts, type.shape, sizes, strict=True)]
+    ends = [b + n for b, n in zip(begins, sizes, strict=True)]
+    properties = bounds_attributes(begins, ends, [1] * type.rank)
+    return becomes(
+        rewriter, operation, "stablehlo.slice", operation.operands[:1], properties, merges=True
+    )
+
+
+def _constant_starts(values: Sequence[Value], rank: int) -> list[int] | None:
+    starts: list[int] = []
+    for value in values:
+        found = constant_integers(value)
+        if found is None or len(found) != 1:
+            return None
+        starts += found
+    return starts if len(starts) == rank else None
+
+
+def _clamped(start: int, most: int) -> int:
+    return max(0, min(start, most))
+
+
+@SLICING.on("stablehlo.dynamic_update_slice")
+def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an update with an empty constant by the operand."""
+    if len(operation.operands) < 2 or not limits.is_constant(operation.operands[1]):
+        return False
+    type = tensor_of(operation.operands[1])
+    if type is None or not type.is_static or type.num_elements:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@SLICING.on("stablehlo.dynamic_update_slice")
+def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace an update of the whole operand by the update."""
+    if len(operation.operands) < 2:
+        return False
+    operand, update = operation.operands[:2]
+    type = tensor_of(operand)
+    if type is None or not type.is_static or operand.type != update.type:
+        return False
+    starts = [constant_integers(value) for value in operation.operands[2:]]
+    if any(start is None or any(start) for start in starts):
+        return False
+    return becomes_value(rewriter, operation, update, merges=True)
+
+
+# ---------------------------------------------------------------------------------------------- pad
+
+
+@SLICING.on("stablehlo.pad")
+def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a pad by zero amounts by the operand."""
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    if len(operation.operands) != 2:
+        return False
+    for name in names:
+        numbers = integers_of(operation, name)
+        if numbers is None or any(numbers):
+            return False
+    return becomes_value(rewriter, operation, operation.operands[0])
+
+
+@SLICING.on("stablehlo.pad")
+def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace the pad of an empty operand by a broadcast of the padding value."""
+    type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    if type is None or not type.is_static or type.num_elements:
+        return False
+    if static_result(operation) is None:
+        return False
+    across = {"broadcast_dimensions": dims(())}
+    value = operation.operands[1:]
+    return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", value, across)
+
+
+# ------------------------------------------------------------------------------------------- gather
+
+
+@SLICING.on("stablehlo.gather")
+def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Replace a gather at one constant index by a slice, without the collapsed dimensions."""
+    found = _one_index(operation)
+    result = static_result(operation)
+    if found is None or result is None:
+        return False
+    begins, sizes, kept = found
+    offsets = integers_in(operation, "offset_dims")
+    if offsets != tuple(range(len(kept))) or result.sizes != tuple(sizes[d] for d in kept):
+        return False
+    ends = [b + n for b, n in zip(begins, sizes, strict=True)]
+    properties = bounds_attributes(begins, ends, [1] * len(sizes))
+    source = operation.operands[:1]
+    if len(kept) == len(sizes):
+        return becomes(rewriter, operation, "stablehlo.slice", source, properties)
+    whole = TensorType(result.element, tuple(sizes))
+    cut = rewriter.create("stablehlo.slice", source, properties, before=operation, types=[whole])
+    return becomes(rewriter, operation, "stablehlo.reshape", cut.results, {})
+
+
+def integers_in(operation: Operation, field: str) -> Dims:
+    """Return a field of the dimension numbers; `()` if it is left out."""
+    numbers = operation.get("dimension_numbers")
+    found = numbers.get(field) if isinstance(numbers, StructAttr) else None
+    return found if isinstance(found, tuple) else ()
+
+
+def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None:
+    """Return starts and sizes of the slice, and the dimensions that are not collapsed.
+
+    `None` unless the gather has one constant index.
+    """
+    numbers = operation.get("dimension_numbers")
+    sizes = integers_of(operation, "slice_sizes")
+    if not isinstance(numbers, StructAttr) or sizes is None or len(operation.operands) != 2:
+        return None
+    type, indices = map(tensor_of, operation.operands)
+    if type is None or indices is None or not type.is_static or indices.rank > 1:
+        return None
+    index, mapped = (
+        constant_integers(operation.operands[1]),
+        integers_in(operation, "start_index_map"),
+    )
+    if numbers.get("index_vector_dim") not in (0, None) or index is None:
+        return None
+    if integers_in(operation, "operand_batching_dims") or len(index) != len(mapped):
+        return None
+    if len(sizes) != type.rank or any(n > m for n, m in zip(sizes, type.shape, strict=True)):
+        return None
+    begins = [0] * type.rank
+    for d, start in zip(mapped, index, strict=True):
+        if not 0 <= d < type.rank:
+            return None
+        # An index out of range is clamped, by the specification.
+        begins[d] = _clamped(start, type.shape[d] - sizes[d])
+    collapsed = integers_in(operation, "collapsed_slice_dims")
+    if any(not 0 <= d < type.rank or sizes[d] != 1 for d in collapsed):
+        return None
+    return begins, sizes, [d for d in range(type.rank) if d not in collapsed]

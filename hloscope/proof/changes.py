@@ -1,0 +1,598 @@
+"""Structural differences of two programs, also of one in HLO and one in StableHLO."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from hloscope.errors import HloscopeError
+from hloscope.hlo_parser import print_type
+from hloscope.ir import (
+    Computation,
+    Instruction,
+    Layout,
+    Module,
+    TensorType,
+    TupleType,
+    Type,
+    captured,
+)
+from hloscope.ops import Constant, GetTupleElement, Parameter, Result, Return, Tuple
+from hloscope.passes import find_pass
+from hloscope.proof.meanings import Meaning, Meanings, essence_of, flat
+from hloscope.proof.pairing import plain
+from hloscope.proof.structure import (
+    Matching,
+    Structure,
+    compared_extras,
+    field_of,
+    reads,
+    with_layouts,
+)
+from hloscope.stablehlo import to_graph
+from hloscope.support.walks import nested
+
+# --------------------------------------------------------------------------------------------------
+# Structural differences of two programs; names and order are ignored.
+
+
+_HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", "is_scheduled"})
+"""Module attributes that follow from the program, or are not part of it."""
+
+
+class Aspect(NamedTuple):
+    """One property that differs, with its text in either program; `None` where it is absent."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+
+class Change(Struct, frozen=True):
+    """An instruction that is removed, added or changed.
+
+    Attributes:
+        before: The instruction of the first program; `None` if it is added.
+        after: The instruction of the second program; `None` if it is removed.
+        aspects: Properties that differ, if it is in both.
+        operands: Names of the values it reads, in the second program unless it is removed.
+        users: Names of its users.
+    """
+
+    before: Instruction | None
+    after: Instruction | None
+    aspects: tuple[Aspect, ...] = ()
+    operands: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """`removed`, `added` or `changed`."""
+        if self.after is None:
+            return "removed"
+        return "added" if self.before is None else "changed"
+
+
+class Part(Struct, frozen=True):
+    """Two corresponding computations, or one that only one program has.
+
+    Attributes:
+        before: The computation of the first program.
+        after: The computation of the second program.
+        changes: Changed instructions in the order of the second program.  A removed one comes
+            before the next instruction that is in both.
+        pairs: Number of instructions that are in both.
+    """
+
+    before: Computation | None
+    after: Computation | None
+    changes: tuple[Change, ...] = ()
+    pairs: int = 0
+
+
+class Differences(Struct, frozen=True):
+    """Differences of two programs.
+
+    Attributes:
+        header: Module attributes that differ.
+        parts: Computations that differ.
+        notes: What was not compared.
+    """
+
+    header: tuple[Aspect, ...]
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Are the two programs equal?"""
+        return not self.header and not self.parts
+
+    def count(self, kind: str) -> int:
+        """Return the number of changes of a kind."""
+        return sum(change.kind == kind for part in self.parts for change in part.changes)
+
+
+def differences(a: Module, b: Module) -> Differences:
+    """Return the structural differences of two programs.
+
+    Names, the order of instructions, metadata and source positions are ignored.  Two equal
+    instructions count as one that is used twice, unless their values are random or have side
+    effects.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> one = parse_hlo("ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }")
+    >>> two = parse_hlo("ENTRY g { x = f32[2] parameter(0) ROOT y = f32[2] tanh(x) }")
+    >>> differences(one, one).none
+    True
+    >>> [change.aspects for change in differences(one, two).parts[0].changes]
+    [(Aspect(what='op', before='tan', after='tanh'),)]
+    """
+    return _Differing(a, b).run()
+
+
+class _Differing:
+    """Comparison of two programs, computation by computation."""
+
+    def __init__(self, a: Module, b: Module) -> None:
+        self.a, self.b = a, b
+        self.structure = Structure()
+        self.outer: dict[Instruction, Instruction] = {}
+        """Pairs of values that regions capture, of the computations compared so far."""
+        self.seen: set[tuple[Computation, Computation]] = set()
+
+    def run(self) -> Differences:
+        """Compare the entries, then the computations that corresponding instructions call."""
+        parts: list[Part] = []
+        work = deque([(self.a.entry, self.b.entry)])
+        alone: list[Part] = []
+        for x, y in _uncalled(self.a, self.b, self.structure):
+            if x is not None and y is not None:
+                work.append((x, y))
+            else:
+                alone.append(Part(x, y))
+        while work:
+            both = work.popleft()
+            # Equal numbers mean equal structure, callees included: nothing below can differ.
+            if both in self.seen or self.structure.of(both[0]) == self.structure.of(both[1]):
+                continue
+            self.seen.add(both)
+            part, inside = self._part(*both)
+            if part.changes:
+                parts.append(part)
+            work += inside
+        return Differences(self._header(), (*parts, *alone))
+
+    def _header(self) -> tuple[Aspect, ...]:
+        """Return the module attributes that differ."""
+        before, after = (
+            {name: text for name, text in one.extras if name not in _HEADER}
+            for one in (self.a, self.b)
+        )
+        names = sorted(before.keys() | after.keys())
+        return tuple(
+            Aspect(name, before.get(name), after.get(name))
+            for name in names
+            if before.get(name) != after.get(name)
+        )
+
+    def _part(
+        self, a: Computation, b: Computation
+    ) -> tuple[Part, list[tuple[Computation, Computation]]]:
+        """Return the differences of two computations, and the pairs of callees still to compare."""
+        matching = Matching(self.structure, a, b)
+        pairs, down = matching.pairs, (matching.down_a, matching.down_b)
+        self.outer |= {v: pairs[v] for x in a if x.calls for v in captured(x) if v in pairs}
+        users = matching.users_a, matching.users_b
+        found: list[Change] = []
+        inside: list[tuple[Computation, Computation]] = []
+        gone = [x for x in a if x not in pairs]
+        places = {y: at for at, y in enumerate(b)}
+        at_root = pairs.get(a.root) is not b.root
+        for y in b:
+            x = matching.partners.get(y)
+            if x is None:
+                found.append(_change(None, y, (), users[1]))
+                continue
+            # Instructions with equal operands all the way down need no look; random ones do, since
+            # equality of structure does not make them one value.
+            if x not in matching.equal or x in self.structure.drawn:
+                aspects = self._aspects(x, y, pairs, down)
+                if at_root and y is b.root:
+                    aspects = (*aspects, Aspect("root", a.root.name, b.root.name))
+                if aspects:
+                    found.append(_change(x, y, aspects, users[1]))
+                if len(x.calls) == len(y.calls):
+                    inside += zip(x.calls, y.calls, strict=True)
+        before = _in_order(a, gone, pairs, places)
+        found = _merged(found, [_change(x, None, (), users[0]) for x in gone], before, places)
+        return Part(a, b, tuple(found), len(pairs)), inside
+
+    def _aspects(
+        self,
+        x: Instruction,
+        y: Instruction,
+        pairs: dict[Instruction, Instruction],
+        down: tuple[dict[Instruction, int], dict[Instruction, int]],
+    ) -> tuple[Aspect, ...]:
+        """Return the properties of two paired instructions that differ, their operands included."""
+        found: list[Aspect] = []
+        if self.structure.label(x) != self.structure.label(y):
+            found += self._own(x, y)
+        mine, others = reads(x), reads(y)
+        if len(x.operands) != len(y.operands):
+            found.append(Aspect("operands", str(len(x.operands)), str(len(y.operands))))
+        for place, (p, q) in enumerate(zip(mine, others, strict=False)):
+            if pairs.get(p, self.outer.get(p)) is q:
+                continue
+            # An operand that is paired otherwise is no difference if both operands have the same
+            # structure.
+            same = p in down[0] and down[0][p] == down[1].get(q)
+            if not same or p in self.structure.drawn:
+                found.append(Aspect(f"operand {place}", p.name, q.name))
+        if len(x.calls) != len(y.calls):
+            found.append(Aspect("computations", str(len(x.calls)), str(len(y.calls))))
+        return tuple(found)
+
+    def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
+        """Yield the properties of two instructions that differ, without their operands."""
+        if x.op.name != y.op.name:
+            yield Aspect("op", x.op.name, y.op.name)
+        elif isinstance(x.op, Constant):
+            if x.op != y.op:
+                yield Aspect("value", str(x.op.literal), str(y.op.literal))  # type: ignore[attr-defined]
+        elif x.op != y.op:
+            for name in x.op.__struct_fields__:
+                before, after = field_of(x.op, name), field_of(y.op, name)
+                if before != after:
+                    yield Aspect(name, _text(before), _text(after))
+        before, after = with_layouts(x.type), with_layouts(y.type)
+        if before != after:
+            yield Aspect("type", *type_texts(before, after))
+        here, there = dict(compared_extras(x)), dict(compared_extras(y))
+        for name in sorted(here.keys() | there.keys()):
+            if here.get(name) != there.get(name):
+                yield Aspect(name, here.get(name), there.get(name))
+
+
+def _text(value: object) -> str:
+    """Return the text of an attribute."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value)
+
+
+def type_texts(before: Type, after: Type) -> tuple[str, str]:
+    """Return the texts of two types, with layouts if those differ."""
+    plain = print_type(before, layout=False), print_type(after, layout=False)
+    here, there = _layouts(before), _layouts(after)
+    is_layout_change = here != there and [*map(_rank, here)] == [*map(_rank, there)]
+    if plain[0] == plain[1] or is_layout_change:
+        return print_type(before), print_type(after)
+    return plain
+
+
+def _rank(layout: Layout) -> int:
+    """Return the rank of a layout."""
+    return len(layout.minor_to_major)
+
+
+def _layouts(type_: Type) -> list[Layout]:
+    """Return the layouts of all arrays of a type, those in tuples in order."""
+    parts = nested([type_], lambda t: t.elements if isinstance(t, TupleType) else ())
+    return [t.layout for t in parts if isinstance(t, TensorType) and t.layout is not None]
+
+
+def _change(
+    x: Instruction | None,
+    y: Instruction | None,
+    aspects: tuple[Aspect, ...],
+    users: dict[Instruction, list[tuple[Instruction, int]]],
+) -> Change:
+    """Return a change with the names of its operands and users."""
+    ins = y if y is not None else x
+    assert ins is not None
+    read_by = dict.fromkeys(user.name for user, _ in users.get(ins, ()))
+    return Change(x, y, aspects, tuple(one.name for one in reads(ins)), tuple(read_by))
+
+
+def _in_order(
+    a: Computation,
+    gone: list[Instruction],
+    pairs: dict[Instruction, Instruction],
+    places: dict[Instruction, int],
+) -> dict[Instruction, int]:
+    """Map each removed instruction to the position in the second program that it comes before."""
+    missing = set(gone)
+    found: dict[Instruction, int] = {}
+    following = len(places)
+    for x in reversed(list(a)):
+        if x in missing:
+            found[x] = following
+        else:
+            following = places[pairs[x]]
+    return found
+
+
+def _merged(
+    there: list[Change],
+    gone: list[Change],
+    before: dict[Instruction, int],
+    places: dict[Instruction, int],
+) -> list[Change]:
+    """Return all changes in the order of the second program."""
+
+    def place(change: Change) -> tuple[int, int]:
+        if change.after is not None:
+            return places[change.after], 1
+        assert change.before is not None
+        return before[change.before], 0
+
+    return sorted([*there, *gone], key=place)
+
+
+def _uncalled(
+    a: Module, b: Module, structure: Structure
+) -> Iterator[tuple[Computation | None, Computation | None]]:
+    """Yield pairs of computations without callers, except the entries: equal ones, then by name.
+
+    One of a pair is `None` if the other has no partner.
+    """
+    mine, others = _alone(a), _alone(b)
+    # Equal structure first, so that a renamed computation is not compared with another of its
+    # name.
+    by_number: dict[int, list[Computation]] = {}
+    for y in others:
+        by_number.setdefault(structure.of(y), []).append(y)
+    left: list[Computation] = []
+    for x in mine:
+        found = by_number.get(structure.of(x))
+        if found:
+            found.pop(0)
+        else:
+            left.append(x)
+    rest = {y.name: y for found in by_number.values() for y in found}
+    for x in left:
+        yield x, rest.pop(x.name, None)
+    for y in rest.values():
+        yield None, y
+
+
+def _alone(module: Module) -> list[Computation]:
+    """Return the computations without callers, except the entry."""
+    called = {callee for one in module for callee in one.callees}
+    return [one for one in module if one not in called and one is not module.entry]
+
+
+# --------------------------------------------------------------------------------------------------
+# Differences of a program in HLO and one in StableHLO, in properties that both languages have.
+
+
+Settle: TypeAlias = "Callable[[Instruction, Meaning], Meaning]"
+_STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
+_NOTE: Final = (
+    "HLO against StableHLO: layouts, tuples, shardings, configurations and the bounds of functions"
+    " do not count, and constants are computed"
+)
+
+
+def differences_of_programs(a: Module, b: Module) -> Differences:
+    """Return the differences of two programs, each in HLO or StableHLO.
+
+    Programs in one language are compared by structure.  A program in HLO and one in StableHLO are
+    compared by what their values compute of the arguments; an instruction counts only if a result
+    that differs depends on it.
+    """
+    if a.has_tree == b.has_tree:
+        return differences(a, b)
+    return _Languages(_legalized(a), _legalized(b)).run()
+
+
+def _legalized(module: Module) -> Module:
+    """Return the program with CHLO ops expanded, because HLO has no counterparts."""
+    if not module.has_tree or not any(i.op.name.startswith("chlo.") for c in module for i in c):
+        return module
+    tree: Any = module.tree  # type: ignore[attr-defined]
+    try:
+        return to_graph(find_pass("chlo-legalize-to-stablehlo").apply(tree)[0])
+    except HloscopeError:
+        return module
+
+
+def _elided(module: Module) -> list[Instruction]:
+    """Return the constants whose elements the text leaves out: `constant({...})`."""
+    constants = (i for c in module for i in c if isinstance(i.op, Constant))
+    return [i for i in constants if "..." in str(i.op.literal)]  # type: ignore[attr-defined]
+
+
+class _Languages:
+    """Comparison of two programs in different languages, by what their values compute."""
+
+    def __init__(self, a: Module, b: Module) -> None:
+        self.a, self.b = a, b
+        self.elided = [*_elided(a), *_elided(b)]
+        self._forget()
+
+    def _forget(self) -> None:
+        """Discard all results, before a new pass."""
+        self.meanings = Meanings(frozenset(plain(ins.type) for ins in self.elided))
+        self.pairs: dict[Instruction, Instruction] = {}
+        """Pairs of different instructions with equal operands."""
+        self._taken: set[Instruction] = set()
+        self._numbers: set[int] = set()
+        """Numbers of all values of the second program, in all calls."""
+        self._reading: defaultdict[tuple[object, ...], list[Instruction]] = defaultdict(list)
+        self._seen: set[int] = set()
+        """Numbers of all values of the first program."""
+
+    def run(self) -> Differences:
+        """Compare the programs: without pairs to find what differs, then with pairs to report it.
+
+        An instruction is reported only if it differs in the first pass, and a result depends on it.
+        """
+        notes = [_NOTE]
+        if self.elided:
+            count = f"{len(self.elided)} constants" if len(self.elided) > 1 else "1 constant"
+            notes.append(f"the text leaves out the elements of {count}: not compared")
+        header = _header(self.a.entry, self.b.entry)
+        before, after = self._numbered(self._watch)
+        if before == after:
+            return Differences(header, (), tuple(notes))
+        # Without pairs, everything after a change differs. In the second pass a changed
+        # instruction takes the number of its partner, so only changes themselves remain.
+        different = set(_reached(self.a.entry, self.meanings.of, self._numbers))
+        self._forget()
+        before, after = self._numbered(self._settle)
+        of = self.meanings.of
+        mine = _reached(self.a.entry, of, self._numbers)
+        others = _reached(self.b.entry, of, self._seen)
+        changed = {x: y for x, y in self.pairs.items() if x in different}
+        changes = [_pair_change(x, y, self._aspects(x, y)) for x, y in changed.items()]
+        changes += [_pair_change(x, None, ()) for x in mine if x not in changed]
+        changes += [_pair_change(None, y, ()) for y in others if y not in self._taken]
+        if before != after and not changes:
+            changes.append(self._results(before, after))
+        count_same = sum(x in of and x not in mine and x not in changed for c in self.a for x in c)
+        part = Part(self.a.entry, self.b.entry, tuple(changes), count_same)
+        return Differences(header, (part,), tuple(notes))
+
+    def _numbered(self, settle: Settle) -> tuple[list[int], list[int]]:
+        """Return the numbers of the results of both programs.
+
+        Args:
+            settle: Called with each instruction of the first program and its number; returns the
+                number to use.
+        """
+        self.meanings.settle = self._note
+        after = self.meanings.program(self.b.entry)
+        self.meanings.settle = settle
+        return self.meanings.program(self.a.entry), after
+
+    def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Record the numbers of a value of the first program."""
+        self._seen.update(flat(meaning))
+        return meaning
+
+    def _results(self, before: list[int], after: list[int]) -> Change:
+        """Return a change of the results themselves: of their number or order."""
+        counts = str(len(before)), str(len(after))
+        texts = counts if len(before) != len(after) else ("in this order", "in another order")
+        return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
+
+    def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Record a value of the second program, by the values it reads."""
+        self._numbers.update(flat(meaning))
+        if not isinstance(ins.op, _STRUCTURE):
+            self._reading[self._read(ins)].append(ins)
+        return meaning
+
+    def _read(self, ins: Instruction) -> tuple[object, ...]:
+        """Return a key of an instruction's type and operands."""
+        of = self.meanings.of
+        numbers = sorted(n for operand in ins.operands for n in flat(of[operand]))
+        return (plain(ins.type), *numbers)
+
+    def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Return the number to continue with: that of the partner, if there is one."""
+        numbers = flat(meaning)
+        self._seen.update(numbers)
+        if isinstance(ins.op, _STRUCTURE) or self._numbers.issuperset(numbers):
+            return meaning
+        partner = self.pairs.get(ins)
+        if partner is None and ins.operands and not ins.calls:
+            found = [
+                y
+                for y in dict.fromkeys(self._reading.get(self._read(ins), ()))
+                if y not in self._taken
+                and not y.calls
+                and not self._seen.issuperset(flat(self.meanings.of[y]))
+                and (y.op.name == ins.op.name or self._is_elementwise(y, ins))
+            ]
+            # A partner must be the only candidate: otherwise pairs would be a guess.
+            if len(found) == 1:
+                partner = self.pairs[ins] = found[0]
+                self._taken.add(partner)
+        if partner is None:
+            return meaning
+        found_meaning = self.meanings.of[partner]
+        self._seen.update(flat(found_meaning))
+        return found_meaning
+
+    @staticmethod
+    def _is_elementwise(y: Instruction, x: Instruction) -> bool:
+        """May one op have become the other: have all operands the result's type?"""
+        wanted = plain(x.type)
+        return all(plain(operand.type) == wanted for operand in (*x.operands, *y.operands))
+
+    @staticmethod
+    def _aspects(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
+        """Return the properties of two paired instructions that differ."""
+        found: list[Aspect] = []
+        if x.op.name != y.op.name:
+            found.append(Aspect("op", x.op.name, y.op.name))
+        else:
+            here, there = essence_of(x.op), essence_of(y.op)
+            found += [
+                Aspect(name, str(here.get(name)), str(there.get(name)))
+                for name in here
+                if here.get(name) != there.get(name)
+            ]
+        if plain(x.type) != plain(y.type):
+            found.append(Aspect("type", *type_texts(x.type, y.type)))
+        return tuple(found) or (Aspect("operands", _names(x), _names(y)),)
+
+
+def _names(ins: Instruction) -> str:
+    """Return the names of the operands."""
+    return ", ".join(operand.name for operand in ins.operands)
+
+
+def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
+    """Return the difference of the parameters' types, if there is one."""
+    before, after = ([p.type for p in side.body.parameters] for side in (a, b))
+    if [*map(plain, before)] == [*map(plain, after)]:
+        return ()
+    if len(before) != len(after):
+        return (Aspect("parameters", str(len(before)), str(len(after))),)
+    texts = (", ".join(map(str, types)) for types in (before, after))
+    return (Aspect("types of parameters", *texts),)
+
+
+def _reached(
+    entry: Computation, of: dict[Instruction, Meaning], known: set[int]
+) -> list[Instruction]:
+    """Return the instructions that results depend on and whose values `known` does not have."""
+
+    def is_same(ins: Instruction) -> bool:
+        """Has the other program the value?"""
+        meaning = of.get(ins)
+        return meaning is None or known.issuperset(flat(meaning))
+
+    found: dict[Instruction, None] = {}
+    stack = [entry.root]
+    seen = {entry.root}
+    while stack:
+        ins = stack.pop()
+        # The other program has this value, so its producers need not be searched.
+        if is_same(ins):
+            continue
+        if not isinstance(ins.op, _STRUCTURE):
+            found[ins] = None
+        following: Iterable[Instruction] = (*reads(ins), *[callee.root for callee in ins.calls])
+        for value in following:
+            if value not in seen:
+                seen.add(value)
+                stack.append(value)
+    return [*reversed(found)]
+
+
+def _pair_change(
+    x: Instruction | None, y: Instruction | None, aspects: tuple[Aspect, ...]
+) -> Change:
+    """Return a change with the names of its operands."""
+    ins = y if y is not None else x
+    assert ins is not None
+    return Change(x, y, aspects, tuple(one.name for one in reads(ins)))

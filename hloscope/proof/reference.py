@@ -1,0 +1,531 @@
+"""Reference relations of one output of a program, and comparison of maps with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, prod
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from hloscope.affine import POS_INF, Dim
+from hloscope.errors import UnsupportedError
+from hloscope.fusion import Part
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Precision,
+    address_map,
+    major_to_minor,
+    placed_sizes,
+    sizes as sizes_of,
+    unravel,
+)
+from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker, WalkTooLongError
+from hloscope.proof.integers import Values
+from hloscope.proof.relations import Relating, Relations, Rows, Touching, first_difference
+from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_context
+from hloscope.support.arrays import Ints, np, sorted_unique
+
+# --------------------------------------------------------------------------------------------------
+# Reference relations of one output of a program, by isl and from single elements.
+
+
+ENUMERATED: Final = 256
+"""Outputs of at most this many elements are enumerated."""
+MORE_ENUMERATED: Final = 1 << 16
+"""Outputs of at most this many elements are enumerated if isl does not decide."""
+SAMPLES: Final = (32, 4, 1)
+"""Numbers of sampled elements of larger outputs; fewer if they reach too many elements."""
+ROWS: Final = 1 << 17
+"""Maximum number of elements of one state."""
+MORE_ROWS: Final = 1 << 19
+"""Maximum number of elements of one state if isl does not decide."""
+
+
+class Truth:
+    """Reference relations of one output; each kind is computed once, at first use."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        ins: Instruction,
+        output: int,
+        computation: Computation | None,
+        values: Sequence[Instruction],
+        seed: int,
+        budget: int,
+        left: Callable[[], float] = lambda: inf,
+    ) -> None:
+        self.steps, self.ins, self.computation = steps, ins, computation
+        self.left = left
+        self._values = values
+        self.number = output
+        self.output = steps.of_part(ins.type, Part(output))
+        self.seed, self.budget = seed, budget
+        self.here: Type = steps.leaves(ins.type)[self.output]
+        # All operands of the output are compared with the same reference.
+        self._relations: Way | UndecidedError | None = None
+        self._points: Way | UndecidedError | None = None
+        self._all: Way | UndecidedError | None = None
+
+    def there(self, operand: int, tensor: int) -> Type:
+        """Return the type of a tensor that is read."""
+        return self.steps.tensor_types(self._values[operand].type)[tensor]
+
+    def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
+        """Traverse the program with a follower; return what is reached, by value and tensor."""
+        walker: Walker[Any] = Walker(self.steps, follower, self.left())
+        if self.computation is not None:
+            found = walker.parameters(self.ins, self.output, start, self.computation)
+        else:
+            found = walker.operands(self.ins, self.output, start)
+        parts = {(k, i): self.steps.part(self._values[k].type, i) for k, i in found}
+        return {
+            (k, parts[k, i].tensor): reached
+            for (k, i), reached in found.items()
+            if parts[k, i].dimension is None
+        }
+
+    def reached(self) -> frozenset[tuple[int, int]]:
+        """Return the tensors that may be read: those with a path on which no map is empty.
+
+        Raises:
+            UndecidedError: The program cannot be traversed.
+        """
+        return frozenset(self.walk(Reaching(), True))
+
+    def relations(self) -> Way:
+        """Return the reference as isl relations.
+
+        Raises:
+            UndecidedError: isl takes too many steps, or the traversal cannot go on.
+        """
+        if self._relations is None:
+            try:
+                values = Values(self.seed)
+                with budgeted(self.budget) as isl:
+                    follower = Relating(isl, values)
+                    found = self.walk(follower, follower.identity(sizes_of(self.here)))
+                self._relations = Way(follower, found)
+            except UndecidedError as error:
+                self._relations = error
+        if isinstance(self._relations, UndecidedError):
+            raise self._relations
+        return self._relations
+
+    def points(self) -> Way:
+        """Return the reference from all or some elements.
+
+        Raises:
+            UndecidedError: The traversal cannot go on.
+        """
+        if self._points is None:
+            self._points = self._some_points()
+        if isinstance(self._points, UndecidedError):
+            raise self._points
+        return self._points
+
+    def all_points(self) -> Way:
+        """Return the reference from all elements, up to `MORE_ENUMERATED`.
+
+        Raises:
+            UndecidedError: There are more elements, or the traversal cannot go on.
+        """
+        if self._all is None:
+            shape = sizes_of(self.here)
+            total = prod(shape)
+            if total > MORE_ENUMERATED:
+                self._all = UndecidedError(f"there are {total} elements")
+            else:
+                self._all = self._from_points(shape, total, MORE_ROWS)
+        if isinstance(self._all, UndecidedError):
+            raise self._all
+        return self._all
+
+    @property
+    def are_few(self) -> bool:
+        """Has the output at most `MORE_ENUMERATED` elements?"""
+        try:
+            return prod(sizes_of(self.here)) <= MORE_ENUMERATED
+        except UnsupportedError:
+            return False
+
+    def _some_points(self) -> Way | UndecidedError:
+        """Return the reference from all elements, or from as many samples as the limits allow."""
+        shape = sizes_of(self.here)
+        total = prod(shape)
+        found: Way | UndecidedError = UndecidedError("the output has no elements")
+        # A small output is enumerated. Otherwise fewer and fewer samples are tried, because one
+        # element may reach too many others; a traversal that is too long would be so for fewer as
+        # well.
+        for count in (total if total <= ENUMERATED else 0, *SAMPLES):
+            if 0 < count <= max(total, SAMPLES[-1]):
+                found = self._from_points(shape, count, ROWS)
+                if isinstance(found, Way | WalkTooLongError):
+                    break
+        return found
+
+    def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> Way | UndecidedError:
+        """Return the reference from `count` elements, or the reason why there is none."""
+        values = Values(self.seed)
+        follower = Touching(values, rows)
+        try:
+            chosen = some_points(shape, count, self.seed)
+            found = self.walk(follower, follower.start(chosen))
+        except UndecidedError as error:
+            return error
+        except OverflowError:
+            return UndecidedError("sizes beyond 64 bits")
+        return Way(follower, found, chosen, len(chosen) == prod(shape), values)
+
+
+class Reaching:
+    """A follower that records only whether anything is reached."""
+
+    def through(self, reached: bool, access: Access, names: Names) -> bool | None:
+        """Does the access read anything?"""
+        return None if access.map is None or access.map.is_known_empty else True
+
+    def join(self, one: bool, other: bool) -> bool:
+        """Return true: the state of two unions."""
+        return True
+
+    def key(self, reached: bool) -> bool:
+        """Return the only state."""
+        return True
+
+    def weight(self, reached: bool) -> int:
+        """Return 1: the state has constant size."""
+        return 1
+
+
+class Way:
+    """One reference relation, with the follower that computed it."""
+
+    def __init__(
+        self,
+        follower: Any,
+        found: dict[tuple[int, int], Reached[Any]],
+        chosen: Ints | None = None,
+        is_all: bool = False,
+        values: Values | None = None,
+    ) -> None:
+        self.follower, self.found = follower, found
+        self.chosen, self.is_all, self.values = chosen, is_all, values
+
+
+def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
+    """Return different indices of a tensor: all, or its ends, its middle and random ones.
+
+    Shape `[n, rank]`.
+
+    >>> some_points((2, 2), 9, 0).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    total = prod(shape)
+    if total > POS_INF:
+        return _far_points(shape, count, seed)
+    if total <= count:
+        flat = np.arange(total, dtype=np.int64)
+    else:
+        fixed = [total - 1, 0, total // 2][:count]
+        drawn = np.random.default_rng(seed).integers(0, total, max(0, count - len(fixed)))
+        flat = sorted_unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
+    index = unravel(flat, shape)
+    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+
+
+def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:
+    """Return `some_points` of a tensor with more than 2^63 elements, coordinate by coordinate.
+
+    Raises:
+        UndecidedError: A single index exceeds 64 bits.
+    """
+    if max(shape) > POS_INF:
+        raise UndecidedError("an index does not fit into 64 bits")
+    rng = np.random.default_rng(seed)
+    ends = np.asarray(shape, np.int64) - 1
+    drawn = [rng.integers(0, ends, endpoint=True) for _ in range(count)]
+    return np.unique(np.stack([ends, ends * 0, ends // 2, *drawn])[:count], axis=0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Comparison of the maps of one operand with the reference relation, by isl and at elements.
+
+
+Order: TypeAlias = Literal["logical", "physical", "linear"]
+
+
+class Looked(Struct, frozen=True):
+    """Result of a comparison: method, whether it covers all elements, and a wrong pair if found."""
+
+    means: str
+    is_whole: bool
+    example: CounterExample | None
+
+    def to_json(self) -> Any:
+        """Return the result as JSON data."""
+        x = self.example
+        pair = None if x is None else [[*x.dims], [*x.results], x.only_in]
+        return [self.means, self.is_whole, pair]
+
+
+class Question:
+    """The maps of one operand, and the reference relation of its output."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        operand: int,
+        leaf: int,
+        accesses: Accesses,
+        order: Order,
+        inverse: bool,
+    ) -> None:
+        self.truth, self.accesses, self.inverse = truth, accesses, inverse
+        self.place = operand, leaf
+        self.there = truth.there(operand, leaf)
+        self.placed = placing(truth.here, order), placing(self.there, order)
+        self.is_over = any(a.precision is Precision.OVER for a in accesses)
+        self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
+
+    def _reached(self, way: Way) -> Reached[Any]:
+        """Return the elements reached of the operand.
+
+        Raises:
+            UndecidedError: A map on the path is unknown.
+        """
+        reached = way.found.get(self.place, Reached(None))
+        if reached.unknown:
+            raise UndecidedError(f"unknown on the way: {reached.unknown}")
+        return reached
+
+    # --------------------------------------------------------------------------------------- isl
+
+    def isl_json(self) -> Any:
+        """Return the result of `by_isl` as JSON data."""
+        return Looked("isl", True, self.by_isl()).to_json()
+
+    def by_isl(self) -> CounterExample | None:
+        """Return a pair in exactly one of the two relations; `None` if they are equal.
+
+        Raises:
+            UndecidedError: isl takes too many steps, or the traversal cannot go on.
+        """
+        way = self.truth.relations()
+        reached = self._reached(way)
+        follower: Relating = way.follower
+        with budgeted(self.truth.budget) as isl:
+            real = self._real(isl, follower, reached.elements or {})
+            said = follower.union(self.accesses)
+            if self.is_far:
+                real, said = self._bounded(isl, follower, real, said)
+            # Relations along different routes lead to different devices and are compared
+            # separately.
+            for steps in dict.fromkeys((*real, *said)):
+                example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
+                if example is not None:
+                    return example
+        return None
+
+    def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
+        """Return the reference relations, in the order and direction of the maps."""
+        here, there = self.placed
+        if here is not None:
+            start = follower.relation(here, AS_THEY_ARE).reverse()
+            real = {steps: start.apply_range(r) for steps, r in real.items()}
+        if there is not None:
+            real = follower.through(real, Access(there), AS_THEY_ARE) or {}
+        if not self.inverse:
+            return real
+        return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
+
+    def _bounded(
+        self, isl: Any, follower: Relating, real: Relations, said: Relations
+    ) -> tuple[Relations, Relations]:
+        """Restrict both relations to existing elements.
+
+        Intervals do not bound sizes beyond 64 bits.
+        """
+        types = self.truth.here, self.there
+        ends = []
+        for type, place in zip(types, self.placed, strict=True):
+            shape = sizes_of(type)
+            names = [f"i{k}" for k in range(len(shape))]
+            bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
+            text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
+            # isl's text has integers of any size, unlike the intervals of a map.
+            box = isl.Set.read_from_str(isl_context(), text)
+            ends.append(box if place is None else box.apply(follower.relation(place, AS_THEY_ARE)))
+        start, end = reversed(ends) if self.inverse else ends
+
+        def bounded(relation: Any) -> Any:
+            """Restrict a relation; device positions, after the indices, have no bounds here."""
+            more = relation.dim(isl.dim_type.out) - end.dim(isl.dim_type.set)
+            devices = isl.Set.universe(isl.Space.set_alloc(isl_context(), 0, more))
+            return relation.intersect_domain(start).intersect_range(end.flat_product(devices))
+
+        real = {steps: bounded(r) for steps, r in real.items()}
+        said = {steps: bounded(r) for steps, r in said.items()}
+        return real, said
+
+    def _differs(
+        self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
+    ) -> CounterExample | None:
+        """Return a pair in one relation only; `None` if there is none.
+
+        Raises:
+            UndecidedError: The reference may have too many pairs, and one of them differs.
+        """
+        # An absent side is the empty relation of the same space.
+        real = said.subtract(said) if real is None else real
+        said = real.subtract(real) if said is None else said
+        missing = real.subtract(said)
+        sides = [(1, missing)] if self.is_over else [(1, missing), (0, said.subtract(real))]
+        for only_in, difference in sides:
+            # Runtime values are parameters of isl; only differences for values they can have
+            # count.
+            difference = follower.parameters.possible(isl, difference)
+            if difference.is_empty():
+                continue
+            if only_in == 1 and reached.over:
+                raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+            point = difference.wrap().sample_point()
+            kind = isl.dim_type.set
+            dims = difference.dim(isl.dim_type.in_)
+            count = dims + difference.dim(isl.dim_type.out)
+            pair = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
+            return CounterExample(tuple(pair[:dims]), tuple(pair[dims:]), only_in=only_in)
+        return None
+
+    # ------------------------------------------------------------------------------------ points
+
+    def everywhere_json(self) -> Any:
+        """Return the result of `at_points` at all elements as JSON data."""
+        return self.at_points(everywhere=True).to_json()
+
+    def at_points(self, *, everywhere: bool = False) -> Looked:
+        """Compare at all or some elements.
+
+        Raises:
+            UndecidedError: The traversal cannot go on, or sizes exceed 64 bits.
+        """
+        if self.is_far and self.placed != (None, None):
+            raise UndecidedError("sizes beyond 64 bits")
+        way = self.truth.all_points() if everywhere else self.truth.points()
+        reached = self._reached(way)
+        real: Rows = reached.elements or {}
+        assert way.chosen is not None
+        assert way.values is not None
+        follower: Touching = way.follower
+        here, there = self.placed
+        chosen = _moved(here, way.chosen)
+        real = {steps: _moved_rows(there, rows) for steps, rows in real.items()}
+        if self.inverse:
+            example = self._back(way, chosen, real)
+        else:
+            said = follower.union(self.accesses, follower.start(chosen))
+            example = self._first(chosen, real, said, reached)
+        # Drawn runtime values are samples, and the inverse direction is only sampled.
+        is_all = way.is_all and not way.values.drawn and not self.inverse
+        count = len(chosen)
+        means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"
+        return Looked(means, is_all, example)
+
+    def _first(
+        self, chosen: Ints, real: Rows, said: Rows, reached: Reached[Any]
+    ) -> CounterExample | None:
+        """Return the first pair that differs; `None` if there is none."""
+        row = first_difference(real, said)
+        only_in = 1
+        if row is not None and reached.over:
+            raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+        if row is None and not self.is_over:
+            row, only_in = first_difference(said, real), 0
+        if row is None:
+            return None
+        dims = tuple(chosen[row[0]].tolist())
+        return CounterExample(dims, row[1:], only_in=only_in)
+
+    def _back(self, way: Way, chosen: Ints, real: Rows) -> CounterExample | None:
+        """Compare maps from the operand, in both directions, at sampled elements.
+
+        Returns:
+            A pair in one relation only; `None` if none is found.
+        """
+        reached = way.found.get(self.place, Reached(None))
+        place = self.placed[1]
+        width = 1 + len(place.results if place and place.results else sizes_of(self.there))
+        for steps, rows in real.items():
+            rows = rows[:ROWS].astype(np.int64)
+            rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
+            touched = rows[:, 1:width]
+            said = way.follower.union(self.accesses, way.follower.start(touched))
+            numbers = np.arange(len(rows), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, chosen[rows[:, 0]], rows[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, said)
+            if row is not None:
+                if reached.over:
+                    raise UndecidedError(f"on the way more may be touched: {reached.over}")
+                return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
+        if self.is_over or any(placed is not None for placed in self.placed):
+            return None
+        # The other direction: the maps from some operand elements give output elements, and the
+        # program is traversed from these back to the operand.
+        starts = some_points(sizes_of(self.there), 8, self.truth.seed)
+        width = 1 + len(sizes_of(self.truth.here))
+        for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
+            ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
+            again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:width]))
+            found: Rows = again.get(self.place, Reached(None)).elements or {}
+            numbers = np.arange(len(ends), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, starts[ends[:, 0]], ends[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, found)
+            if row is not None:
+                return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
+        return None
+
+
+def _is_far(type: Type, order: Order) -> bool:
+    """Do indices, or linear positions, exceed 64 bits?"""
+    shape = sizes_of(type)
+    return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
+
+
+def placing(type: Type, order: Order) -> IndexingMap | None:
+    """Return the map from logical indices to the order of the maps; `None` for logical order.
+
+    Raises:
+        UnsupportedError: The type is not a tensor.
+        UndecidedError: Positions exceed 64 bits.
+    """
+    if order == "logical":
+        return None
+    if not isinstance(type, TensorType):
+        raise UnsupportedError("only tensors have places in memory")
+    if order == "linear":
+        if prod(placed_sizes(type)) > POS_INF:
+            raise UndecidedError("a position in memory does not fit into 64 bits")
+        return address_map(type)
+    order_of = major_to_minor(type)
+    return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
+
+
+def _moved(place: IndexingMap | None, points: Ints) -> Ints:
+    """Return the points in the order of the maps. Shape `[n, rank]`."""
+    if place is None or not place.results:
+        return points  # a scalar has no other places
+    columns = place.evaluate_array(list(points.T))
+    return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
+
+
+def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
+    """Return rows with indices in the order of the maps; group positions are unchanged."""
+    if place is None:
+        return rows
+    end = 1 + len(place.dims)
+    moved = [rows[:, :1], _moved(place, rows[:, 1:end]), rows[:, end:]]
+    return np.concatenate(moved, axis=1)

@@ -1,0 +1,480 @@
+"""Structural numbers of instructions, and pairs of corresponding instructions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import prod
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from hloscope.errors import HloscopeError
+from hloscope.ir import (
+    BufferType,
+    Computation,
+    Instruction,
+    Layout,
+    Op,
+    TensorType,
+    TupleType,
+    Type,
+    captured,
+    inside_out,
+)
+from hloscope.ops import Constant
+
+# --------------------------------------------------------------------------------------------------
+# Structural numbers of instructions: alone, with all producers, with all users.
+#
+# Names, the order of instructions, metadata and source positions are ignored.  Types with layouts,
+# attributes, shardings, configurations and elements of constants count.
+
+
+_NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
+"""Extra attributes that do not affect the program."""
+_OF_SCALARS: Final = Layout(())
+_SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
+_DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
+_MOST_ELEMENTS: Final = 1 << 22
+"""Constants with more elements are compared by their text."""
+_CAPTURED: Final = 1 << 20
+"""Offset of the positions of captured values, which follow those of operands."""
+
+
+def with_layouts(type_: Type) -> Type:
+    """Return the type with row-major layouts where none is given, as in XLA.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> with_layouts(TensorType(ELEMENT_TYPES["f32"], (4, 8)))
+    TensorType('f32[4,8]{1,0}')
+    """
+    match type_:
+        case TensorType() if type_.layout == _OF_SCALARS:
+            return replace(type_, layout=None)  # as XLA prints it
+        case TensorType(layout=None) if type_.rank:
+            return replace(type_, layout=Layout(tuple(range(type_.rank - 1, -1, -1))))
+        case TupleType(parts):
+            return TupleType(tuple(map(with_layouts, parts)))
+        case BufferType(inside):
+            return replace(type_, element=with_layouts(inside))
+        case _:
+            return type_
+
+
+class Structure:
+    """Structural numbers of instructions and computations of several programs."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        # Types and ops are shared objects: hashing each once takes most of the time out of
+        # `label`.
+        self._kept: dict[int, tuple[Type, int]] = {}
+        self._ops: dict[int, tuple[Op, int]] = {}
+        self._of: dict[Computation, int] = {}
+        self._drawing: set[Computation] = set()
+        self.drawn: set[Instruction] = set()
+        """Instructions that depend on random values or side effects: equal ones may differ."""
+
+    def number(self, key: object) -> int:
+        """Return the number of a key; equal keys have equal numbers."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def label(self, ins: Instruction) -> int:
+        """Return the number of an instruction alone: its op, type and extra attributes."""
+        return self.number(("label", self._op(ins), self.type(ins.type), compared_extras(ins)))
+
+    def type(self, type_: Type) -> int:
+        """Return the number of a type, with default layouts where none is given.
+
+        Each type object is hashed once, because programs share them.
+        """
+        kept = self._kept.get(id(type_))
+        if kept is None:
+            kept = self._kept[id(type_)] = type_, self.number(with_layouts(type_))
+        return kept[1]
+
+    def _op(self, ins: Instruction) -> object:
+        """Return a key of the instruction's op; of a constant, its elements."""
+        if type(ins.op) is Constant:
+            return _value(ins)
+        kept = self._ops.get(id(ins.op))
+        if kept is None:
+            fields = tuple([field_of(ins.op, name) for name in ins.op.__struct_fields__])
+            kept = self._ops[id(ins.op)] = ins.op, self.number((ins.op.name, fields))
+        return kept[1]
+
+    def of(self, computation: Computation) -> int:
+        """Return the number of a computation, from all its instructions."""
+        for inner in inside_out(computation, self._of):
+            down, sources = self._numbered(inner)
+            read = {value for ins in inner for value in reads(ins)}
+            # Instructions without users count too, in any order, since they may have side effects.
+            ends = sorted(down[ins] for ins in inner if ins not in read)
+            parameters = [down[p] for p in inner.body.parameters]
+            key: tuple[object, ...] = ("computation", *parameters, None, down[inner.root], *ends)
+            if sources:
+                up = self.up(inner)
+                key = (*key, None, *sorted(up[ins] for ins in sources))
+            self._of[inner] = self.number(key)
+        return self._of[computation]
+
+    def down(self, computation: Computation) -> dict[Instruction, int]:
+        """Return the numbers of a computation's instructions with all their producers.
+
+        They are recomputed for each call: stored for all computations they would exceed the
+        program's size.
+        """
+        self.of(computation)
+        return self._numbered(computation)[0]
+
+    def called(self, ins: Instruction) -> tuple[int, ...]:
+        """Return the numbers of the computations that an instruction calls; -1 for recursion."""
+        return tuple([self._of.get(callee, -1) for callee in ins.calls])
+
+    def _numbered(
+        self, computation: Computation
+    ) -> tuple[dict[Instruction, int], list[Instruction]]:
+        """Return the numbers of instructions with producers, and the random instructions."""
+        found: dict[Instruction, int] = {}
+        sources: list[Instruction] = []
+        for i, parameter in enumerate(computation.body.parameters):
+            found[parameter] = self.number(("parameter", i, self.label(parameter)))
+        outer: dict[Instruction, int] = {}
+        for ins in computation:
+            if ins in found:
+                continue
+            numbers = []
+            for value in reads(ins):
+                known = found.get(value)
+                if known is None:
+                    known = outer.get(value)
+                if known is None:
+                    key = ("outer", len(outer), self.type(value.type))
+                    known = outer[value] = self.number(key)
+                numbers.append(known)
+            key_of = (self.label(ins), len(ins.operands), *numbers, None, *self.called(ins))
+            found[ins] = self.number(key_of)
+            # A random instruction makes everything that depends on it random, and so the calling
+            # instruction.
+            if _is_drawn(ins) or any(callee in self._drawing for callee in ins.calls):
+                sources.append(ins)
+                self.drawn.add(ins)
+            elif any(value in self.drawn for value in reads(ins)):
+                self.drawn.add(ins)
+        if sources:
+            self._drawing.add(computation)
+        return found, sources
+
+    def up(self, computation: Computation) -> dict[Instruction, int]:
+        """Return the numbers of a computation's instructions with all their users."""
+        users = users_of(computation)
+        found: dict[Instruction, int] = {}
+        root = computation.root
+        for ins in reversed(list(computation)):
+            read_by = sorted((found.get(user, -1), place) for user, place in users.get(ins, ()))
+            key = ("up", self.label(ins), ins is root, *read_by)
+            found[ins] = self.number(key)
+        return found
+
+
+def _is_drawn(ins: Instruction) -> bool:
+    """May two equal instructions of this kind have different values?"""
+    return ins.op.name in _DRAWN or getattr(ins.op, "has_side_effect", False) is True
+
+
+def reads(ins: Instruction) -> tuple[Instruction, ...]:
+    """Return the operands of an instruction and the values that its regions capture."""
+    return (*ins.operands, *captured(ins)) if ins.calls else ins.operands
+
+
+def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instruction, int]]]:
+    """Return the users of each instruction, with the operand position."""
+    found: dict[Instruction, list[tuple[Instruction, int]]] = {}
+    for ins in computation:
+        for place, operand in enumerate(ins.operands):
+            found.setdefault(operand, []).append((ins, place))
+        if ins.calls:
+            for place, value in enumerate(captured(ins)):
+                found.setdefault(value, []).append((ins, _CAPTURED + place))
+    return found
+
+
+def compared_extras(ins: Instruction) -> tuple[tuple[str, str], ...]:
+    """Return the extra attributes that are compared: shardings, configurations, unknown ones."""
+    return tuple(sorted(one for one in ins.extras if one[0] not in _NOT_COMPARED))
+
+
+def field_of(op: Op, name: str) -> object:
+    """Return a field of an op, without defaults, which artifacts do not store."""
+    value = getattr(op, name, None)
+    if name == "precision_config" and value is not None:
+        return value if any(one != "DEFAULT" for one in map(str, value)) else None
+    if name == "settings" and value:
+        return tuple([one for one in value if one not in _SAID_BY_NOTHING])
+    return value
+
+
+def _value(ins: Instruction) -> object:
+    """Return a key of a constant's elements, independent of their text."""
+    literal: Any = ins.op.literal  # type: ignore[attr-defined]
+    if isinstance(ins.type, TensorType) and _few(ins.type):
+        try:
+            array = literal.array(ins.type)
+            return "constant", array.dtype.name, array.shape, array.tobytes()
+        except HloscopeError:
+            pass
+    return "constant", literal
+
+
+def _few(type_: TensorType) -> bool:
+    """Has the type at most `_MOST_ELEMENTS` elements?"""
+    return None not in type_.sizes and prod(type_.shape) <= _MOST_ELEMENTS
+
+
+# --------------------------------------------------------------------------------------------------
+# Pairs of corresponding instructions of two computations.
+#
+# First, instructions with equal producers are paired, from the end backwards, so that equal parts
+# stay together.  Then those with equal users.  Then, starting from pairs, operands and users at
+# equal positions.  Finally those with equal names.
+
+
+_T = TypeVar("_T")
+
+_MOST_USERS: Final = 1000
+"""Maximum number of users of a value that are searched for pairs."""
+_MOST_TRIED: Final = 32
+"""Maximum number of equal instructions that are tried for one with paired operands."""
+
+
+class Matching:
+    """Pairs of the instructions of two computations.
+
+    Attributes:
+        pairs: Instructions of the second computation by those of the first.
+        partners: The inverse of `pairs`.
+        equal: Instructions of the first that equal their partners with all their producers.
+        down_a: Structural numbers, producers included, of the first's instructions.
+        down_b: The same numbers of the second's instructions.
+        users_a: Users of the first's instructions, with the operand position.
+        users_b: Users of the second's instructions.
+    """
+
+    def __init__(self, structure: Structure, a: Computation, b: Computation) -> None:
+        self.pairs: dict[Instruction, Instruction] = {}
+        self.partners: dict[Instruction, Instruction] = {}
+        self.equal: set[Instruction] = set()
+        self._structure, self._a, self._b = structure, a, b
+        self.down_a, self.down_b = structure.down(a), structure.down(b)
+        self.users_a, self.users_b = users_of(a), users_of(b)
+        self._by_reading()
+        if len(self.pairs) < max(len(a), len(b)):
+            self._by_the_rest()
+
+    # ----------------------------------------------------------------- what reads the same
+
+    def _by_reading(self) -> None:
+        """Pair instructions of equal structure: producers and users, producers only, users only."""
+        up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
+        exact = _Bag(self._b, lambda y: (self.down_b[y], up_b[y]))
+        alike = _Bag(self._b, lambda y: self.down_b[y])
+        self._force(self._a.root, self._b.root)
+        for bag, key in (
+            (exact, lambda x: (self.down_a[x], up_a[x])),
+            (alike, lambda x: self.down_a[x]),
+        ):
+            # From the end: pairing a value also pairs its producers, so whole equal parts stay
+            # together.
+            for x in reversed(list(self._a)):
+                if x not in self.pairs:
+                    y = bag.take(key(x), self.partners, partial(self._fits, x))
+                    if y is not None:
+                        self._force(x, y)
+        by_users = _Bag(self._b, lambda y: up_b[y])
+        for x in self._a:
+            if x not in self.pairs:
+                y = by_users.take(up_a[x], self.partners, partial(self._fits, x))
+                if y is not None:
+                    self._pair(x, y)
+
+    def _fits(self, x: Instruction, y: Instruction) -> bool:
+        """Are the operands paired with each other, as far as they are paired?"""
+        return all(
+            self.pairs.get(p, q) is q and self.partners.get(q, p) is p
+            for p, q in zip(reads(x), reads(y), strict=False)
+        )
+
+    def _force(self, x: Instruction, y: Instruction) -> None:
+        """Pair two equal instructions and all their producers, position by position."""
+        stack = [(x, y)]
+        while stack:
+            x, y = stack.pop()
+            if x in self.pairs or y in self.partners:
+                continue
+            number = self.down_a.get(x)
+            if number is None or number != self.down_b.get(y):
+                continue
+            self._pair(x, y)
+            self.equal.add(x)
+            stack += zip(reads(x), reads(y), strict=True)
+
+    def _pair(self, x: Instruction, y: Instruction) -> None:
+        """Record a pair."""
+        self.pairs[x] = y
+        self.partners[y] = x
+
+    # ------------------------------------------------------- what stands at the same place
+
+    def _by_the_rest(self) -> None:
+        """Pair the remaining instructions by position, use and name."""
+        for x, y in zip(self._a.body.parameters, self._b.body.parameters, strict=False):
+            if self._free(x, y):
+                self._pair(x, y)
+        if self._free(self._a.root, self._b.root) and _same_op(self._a.root, self._b.root):
+            self._pair(self._a.root, self._b.root)
+        self._spread(list(self.pairs.items()))
+        label = self._structure.label
+        # From safe keys to weak ones; after each, `_unique` follows the new pairs to their
+        # neighbours.
+        keys: tuple[Callable[[Instruction], object], ...] = (
+            lambda ins: (label(ins), *[self._known(one) for one in reads(ins)]),
+            lambda ins: (ins.name, ins.op.name),
+            lambda ins: self._place(ins) if reads(ins) else ins,
+            self._use,
+            label,
+        )
+        for key in keys:
+            self._unique(key)
+        if self._free(self._a.root, self._b.root):
+            self._pair(self._a.root, self._b.root)
+
+    def _place(self, ins: Instruction) -> object:
+        """Return a key of type and operands if all operands are paired, else a unique key."""
+        known = [self._known(one) for one in reads(ins)]
+        return ins if None in known else (self._structure.type(ins.type), *known)
+
+    def _use(self, ins: Instruction) -> object:
+        """Return a key of type and users if all users are paired, else a unique key."""
+        users = self.users_a.get(ins) or self.users_b.get(ins) or ()
+        known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
+        found = not known or any(user is None for user, _ in known)
+        return ins if found else (self._structure.type(ins.type), frozenset(known))
+
+    def _known(self, value: Instruction) -> object:
+        """Return a value's partner in the first program; `None` if it is not paired."""
+        return value if value in self.pairs else self.partners.get(value)
+
+    def _unique(self, key: Callable[[Instruction], object]) -> None:
+        """Pair instructions that are the only ones with their key on both sides."""
+        left = _alone((x for x in self._a if x not in self.pairs), key)
+        right = _alone((y for y in self._b if y not in self.partners), key)
+        found = [(x, right[at]) for at, x in left.items() if at in right]
+        for x, y in found:
+            if self._free(x, y):
+                self._pair(x, y)
+        self._spread(found)
+
+    def _free(self, x: Instruction, y: Instruction) -> bool:
+        """Are both instructions not paired yet?"""
+        return x not in self.pairs and y not in self.partners
+
+    def _spread(self, work: list[tuple[Instruction, Instruction]]) -> None:
+        """Pair the operands and users of pairs, as far as they correspond."""
+        while work:
+            x, y = work.pop()
+            if x in self.equal and not self._open_users(x, y):
+                continue
+            found = [*self._operands(x, y), *self._same_users(x, y)]
+            for p, q in found:
+                if self._free(p, q):
+                    self._pair(p, q)
+                    work.append((p, q))
+
+    def _open_users(self, x: Instruction, y: Instruction) -> bool:
+        """Have both instructions users that are not paired?"""
+        return any(user not in self.pairs for user, _ in self.users_a.get(x, ())) and any(
+            user not in self.partners for user, _ in self.users_b.get(y, ())
+        )
+
+    def _operands(
+        self, x: Instruction, y: Instruction
+    ) -> Iterable[tuple[Instruction, Instruction]]:
+        """Return the operand pairs of two instructions of the same op, as far as ops agree."""
+        read, other = reads(x), reads(y)
+        if len(read) != len(other) or not _same_op(x, y):
+            return ()
+        here, there = self.down_a, self.down_b
+        return [
+            (p, q)
+            for p, q in zip(read, other, strict=True)
+            if p in here and q in there and self._free(p, q) and _same_op(p, q)
+        ]
+
+    def _same_users(
+        self, x: Instruction, y: Instruction
+    ) -> Iterable[tuple[Instruction, Instruction]]:
+        """Return pairs of users at equal operand positions that are the only ones of their kind."""
+        mine = [u for u in self.users_a.get(x, ()) if u[0] not in self.pairs]
+        others = [u for u in self.users_b.get(y, ()) if u[0] not in self.partners]
+        if not mine or not others or max(len(mine), len(others)) > _MOST_USERS:
+            return ()
+        label = self._structure.label
+        keys: tuple[Callable[[tuple[Instruction, int]], object], ...] = (
+            lambda use: (use[1], label(use[0])),
+            lambda use: (use[1], use[0].op.name, len(use[0].operands)),
+        )
+        # First users that are equal in all attributes, then those of the same op.
+        for key in keys:
+            left, right = _alone(mine, key), _alone(others, key)
+            found = [(left[at][0], right[at][0]) for at in left if at in right]
+            if found:
+                return found
+        return ()
+
+
+class _Bag:
+    """Instructions by key; each is taken once, the last one first."""
+
+    def __init__(self, side: Computation, key: Callable[[Instruction], object]) -> None:
+        self._found: defaultdict[object, list[Instruction]] = defaultdict(list)
+        for ins in side:
+            self._found[key(ins)].append(ins)
+
+    def take(
+        self,
+        key: object,
+        taken: Mapping[Instruction, Instruction],
+        fits: Callable[[Instruction], bool],
+    ) -> Instruction | None:
+        """Return an instruction with the key that is not taken yet, preferably one that fits."""
+        found = self._found.get(key)
+        if not found:
+            return None
+        found[:] = [ins for ins in found if ins not in taken] if found[-1] in taken else found
+        if not found:
+            return None
+        last = len(found) - 1
+        some = range(last, max(last - _MOST_TRIED, -1), -1)
+        at = next((at for at in some if found[at] not in taken and fits(found[at])), None)
+        if at is None:
+            at = next((at for at in some if found[at] not in taken), None)
+        return None if at is None else found.pop(at)
+
+
+def _alone(items: Iterable[_T], key: Callable[[_T], object]) -> dict[object, _T]:
+    """Return the items whose key no other item has, by key."""
+    found: dict[object, _T] = {}
+    twice = set()
+    for item in items:
+        at = key(item)
+        if at in found:
+            twice.add(at)
+        found[at] = item
+    return {at: item for at, item in found.items() if at not in twice}
+
+
+def _same_op(x: Instruction, y: Instruction) -> bool:
+    """Have the instructions the same op name?"""
+    return x.op.name == y.op.name

@@ -1,0 +1,306 @@
+"""Portable artifacts: programs as MLIR bytecode of a version of VHLO, and their health."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from hloscope.errors import HloscopeError
+from hloscope.mlir import UNKNOWN, DenseAttr, Operation, Region, Value, elements, type_text
+from hloscope.stablehlo.bytecode.exported import Exported, is_exported, read_exported
+from hloscope.stablehlo.bytecode.image import (
+    PRODUCER,
+    SECTIONS,
+    is_of_the_future,
+    producer_noted,
+    version_in,
+)
+from hloscope.stablehlo.bytecode.reader import Bytecode, read_bytecode
+from hloscope.stablehlo.bytecode.writer import Orders, write_bytecode
+from hloscope.stablehlo.vhlo import (
+    CURRENT,
+    MINIMUM,
+    RELEASES,
+    Converted,
+    Need,
+    Needs,
+    Obstacle,
+    Rebuild,
+    Version,
+    bytecode_version,
+    copied,
+    every_op,
+    target_of,
+    to_stablehlo,
+    to_version,
+    to_vhlo,
+    turn_into_current,
+    turn_into_stablehlo,
+    version_of,
+    version_text,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Portable artifacts: StableHLO programs as MLIR bytecode of a version of VHLO.
+
+
+def write_artifact(
+    module: Operation,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+) -> bytes:
+    """Return a program as a portable artifact, equal to the bytes that StableHLO itself writes.
+
+    Args:
+        module: The tree of a program in StableHLO, or in VHLO of any version.
+        target: The version, or `current`, `min`, `week_4`, `week_12`, `none`, `max`.
+        library: The StableHLO version to imitate, since bytes depend on it. By default the
+            newest known one.
+        allow_other_dialects: Keep attributes of other dialects as they are.
+
+    Raises:
+        UnknownNameError: The target or library version is unknown.
+        UnsupportedError: Something has no form in VHLO. The message names everything that has none.
+        DowngradeError: The program needs a later version. The message names every such op.
+    """
+    of = version_of(library) if library else CURRENT
+    producer = target_of(target, of)
+    version = version_of(producer)
+    made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return write_bytecode(
+        made.module,
+        producer=PRODUCER + producer,
+        version=bytecode_version(version),
+        orders=made.orders,
+    )
+
+
+def artifact_in_version(
+    module: Operation,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+) -> Converted:
+    """Return the VHLO tree that `write_artifact` would write with these arguments."""
+    of = version_of(library) if library else CURRENT
+    version = version_of(target_of(target, of))
+    return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+
+
+def in_version(
+    module: Operation,
+    target: Version,
+    library: Version = CURRENT,
+    *,
+    allow_other_dialects: bool = False,
+) -> Converted:
+    """Convert a program in StableHLO or VHLO to a version of VHLO."""
+    if is_vhlo(module):
+        return to_version(module, target)
+    module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
+    return to_version(module, target, mixed=allow_other_dialects)
+
+
+def is_vhlo(module: Operation) -> bool:
+    """Does a module have an op of VHLO?"""
+    return any(op.name.startswith("vhlo.") for op in every_op(module))
+
+
+def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
+    """Read a portable artifact of any version as a program in StableHLO.
+
+    Raises:
+        BytecodeError: The artifact is damaged.
+        UnsupportedError: It has an unknown or unsupported op; the
+            message names the producer and the newest version known here.
+    """
+    module = read_bytecode(data, name).module
+    if not is_vhlo(module):
+        return module
+    with producer_noted(data, always=True):
+        turn_into_current(module)
+        return turn_into_stablehlo(module)
+
+
+def stablehlo_of(found: Bytecode) -> Operation:
+    """Return the program of a bytecode file in StableHLO, from any version of VHLO."""
+    return stablehlo_of_tree(found.module)
+
+
+def stablehlo_of_tree(module: Operation) -> Operation:
+    """Convert a module of any version of VHLO to StableHLO.
+
+    A module without ops of VHLO is returned unchanged.
+    """
+    if not is_vhlo(module):
+        return module
+    return to_stablehlo(to_version(module, CURRENT).module)
+
+
+def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
+    """Return a module without debug information, and its use-list orders."""
+
+    def make(
+        op: Operation,
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+        regions: tuple[Region, ...],
+    ) -> Operation:
+        made = copied(op, operands, results, regions)
+        made.location = UNKNOWN
+        for region in regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.location = UNKNOWN
+        return made
+
+    rebuild = Rebuild(make)
+    module = rebuild.run(found.module)
+    return module, {rebuild.value(value): order for value, order in found.orders.items()}
+
+
+# --------------------------------------------------------------------------------------------------
+# Summary of an artifact: versions that can read it, obstacles to older targets, sizes.
+
+
+class Repeated(Struct, frozen=True):
+    """Equal constants: their number, type, and the bytes of one."""
+
+    count: int
+    type: str
+    bytes: int
+
+
+class Health(Struct, frozen=True):
+    """Summary of an artifact and of its compatibility.
+
+    Attributes:
+        name: Name of the file.
+        size: Size of the file in bytes.
+        exported: The functions of a `jax.export` file; empty for other files.
+        producer: The producer that the file names.
+        version: The VHLO version that the file states; empty if it states none.
+        bytecode: Version of MLIR bytecode.
+        ops: Number of operations.
+        readable_by: The oldest version of StableHLO that can read the file; empty if no
+            known version can, or if the file has no op of VHLO.
+        because: Ops that need that version.
+        oldest_target: The oldest version to which it converts; empty when `readable_by` is.
+        forced_by: Ops that need that version.
+        obstacles: Ops that need a version later than the minimum.
+        unknown: Ops of VHLO that are in no known version.
+        sections: Size of each section in bytes.
+        without_locations: Bytes of the same artifact without debug information; `None` if unknown.
+        repeated: Constants that occur more than once.
+    """
+
+    name: str
+    size: int
+    exported: tuple[Exported, ...]
+    producer: str
+    version: str
+    bytecode: int
+    ops: int
+    readable_by: str
+    because: tuple[Obstacle, ...]
+    oldest_target: str
+    forced_by: tuple[Obstacle, ...]
+    obstacles: tuple[Obstacle, ...]
+    unknown: tuple[str, ...]
+    sections: dict[str, int]
+    without_locations: int | None
+    repeated: tuple[Repeated, ...]
+
+    @property
+    def is_of_the_future(self) -> bool:
+        """Does the artifact state a version newer than the newest known one?"""
+        return is_of_the_future(self.producer)
+
+
+def examine(data: bytes, name: str) -> Health:
+    """Summarize a bytecode file, or a file of `jax.export`.
+
+    Raises:
+        BytecodeError: The file is damaged.
+    """
+    exported: tuple[Exported, ...] = ()
+    bytecode = data
+    if is_exported(data):
+        exported = tuple(read_exported(data, name))
+        bytecode = exported[0].module
+    return _health(read_bytecode(bytecode, name), name, len(data), exported)
+
+
+def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...]) -> Health:
+    image, needs = found.image, Needs()
+    ops = list(every_op(found.module))
+    vhlo = [op for op in ops if op.name.startswith("vhlo.")]
+    as_it_is = [_obstacle(op, need) for op in vhlo for need in needs.as_it_is(op)]
+    obstacles = [_obstacle(op, need) for op in vhlo for need in needs.of(op)]
+    # A reader must know the container as well as the ops, so the oldest reader is the later of the
+    # first version with that bytecode and the versions that the ops need as they are.
+    container = min(
+        (r.version for r in RELEASES if r.bytecode >= image.version), default=RELEASES[-1].version
+    )
+    readable = max([container, *(one.version for one in as_it_is)])
+    target = max([MINIMUM, *(one.version for one in obstacles)])
+    version = version_in(image.producer)
+    unknown = tuple(dict.fromkeys(op.name for op in vhlo if not needs.knows(op)))
+    known = bool(vhlo) and not unknown
+    return Health(
+        name=name,
+        size=size,
+        exported=exported,
+        producer=image.producer,
+        version=version_text(version) if version else "",
+        bytecode=image.version,
+        ops=len(ops) - 1,
+        readable_by=version_text(readable) if known else "",
+        because=tuple(one for one in as_it_is if known and one.version == readable),
+        oldest_target=version_text(target) if known else "",
+        forced_by=tuple(one for one in obstacles if known and one.version == target),
+        obstacles=tuple(obstacles),
+        unknown=unknown,
+        sections={SECTIONS[number]: span.size for number, span in image.sections.items()},
+        without_locations=_stripped(found),
+        repeated=_repeated(ops),
+    )
+
+
+def _obstacle(op: Operation, need: Need) -> Obstacle:
+    return Obstacle(op.name, op.location, need.version, need.feature)
+
+
+def _stripped(found: Bytecode) -> int | None:
+    """Return the size in bytes without debug information; `None` if it cannot be written."""
+    image = found.image
+    try:
+        module, orders = without_locations(found)
+        data = write_bytecode(
+            module,
+            producer=image.producer,
+            version=image.version,
+            orders=orders,
+            by_trait=found.by_trait,
+        )
+    except HloscopeError:
+        return None
+    return len(data)
+
+
+def _repeated(ops: list[Operation]) -> tuple[Repeated, ...]:
+    counts: Counter[DenseAttr] = Counter()
+    for op in ops:
+        value = op.properties.get("value") if op.name.endswith(("constant_v1", ".constant")) else 0
+        if isinstance(value, DenseAttr):
+            counts[value] += 1
+    found = [
+        Repeated(count, type_text(value.type), len(elements(value).raw))
+        for value, count in counts.items()
+        if count > 1
+    ]
+    return tuple(sorted(found, key=lambda one: -one.count * max(one.bytes, 1)))

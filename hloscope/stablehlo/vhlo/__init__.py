@@ -1,0 +1,52 @@
+"""VHLO, StableHLO's versioned dialect: its versions, and conversion between any two of them."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.support.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.stablehlo.vhlo.convert import (
+        Converted as Converted,
+        DowngradeError as DowngradeError,
+        Need as Need,
+        Needs as Needs,
+        Obstacle as Obstacle,
+        obstacles as obstacles,
+        to_version as to_version,
+        turn_into_current as turn_into_current,
+    )
+    from hloscope.stablehlo.vhlo.legalize import (
+        to_stablehlo as to_stablehlo,
+        to_vhlo as to_vhlo,
+        turn_into_stablehlo as turn_into_stablehlo,
+    )
+    from hloscope.stablehlo.vhlo.tables import (
+        ATTRIBUTES as ATTRIBUTES,
+        ENUMS as ENUMS,
+        OPS as OPS,
+        TYPES as TYPES,
+        CodeRow as CodeRow,
+        OpRow as OpRow,
+        attributes_of as attributes_of,
+        code_row as code_row,
+    )
+    from hloscope.stablehlo.vhlo.trees import (
+        Rebuild as Rebuild,
+        copied as copied,
+        every_op as every_op,
+    )
+    from hloscope.stablehlo.vhlo.versions import (
+        CURRENT as CURRENT,
+        FOREVER as FOREVER,
+        MINIMUM as MINIMUM,
+        RELEASES as RELEASES,
+        Release as Release,
+        Version as Version,
+        bytecode_version as bytecode_version,
+        target_of as target_of,
+        version_of as version_of,
+        version_text as version_text,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

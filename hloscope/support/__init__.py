@@ -1,0 +1,1 @@
+"""What every room uses: late loading, traversals, limits, source positions, the system."""

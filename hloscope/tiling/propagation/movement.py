@@ -1,0 +1,368 @@
+"""Tiles through data movement: broadcasts, transposes, concatenations, slices, updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.affine import Const, Dim, Expr, Runtime, is_multiple_of, maximum, minimum, substitute
+from hloscope.indexing import output_sizes, sizes, trailing
+from hloscope.ir import Instruction, TensorType
+from hloscope.ops import (
+    BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Iota,
+    Pad,
+    RealDynamicSlice,
+    Reverse,
+    Slice,
+    Transpose,
+)
+from hloscope.tiling.propagation.arithmetic import spread_to_operand, spread_to_output
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    CarriedTile,
+    Way,
+    although_refused,
+    exact,
+    joined,
+    lost_start,
+    maybe_empty,
+    parts,
+    refuse,
+    refused,
+    to_operands,
+    to_outputs,
+    unless,
+)
+from hloscope.tiling.space import TilingSpace, has_scalar_starts
+from hloscope.tiling.tile import DimTile, RefusalCode, Tile, spelled, whole
+
+# --------------------------------------------------------------------------------------------------
+# Tiles through data-movement ops; reshapes are in `reshape`.
+
+
+@to_operands(Constant, Iota)
+def _(space: TilingSpace, ins: Instruction, op: Constant, tile: Tile, output: int) -> Answer:
+    return exact()
+
+
+refuse(Constant, Iota, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(Transpose)
+def _(space: TilingSpace, ins: Instruction, op: Transpose, tile: Tile, output: int) -> Answer:
+    return exact(tile.permuted([op.permutation.index(d) for d in range(len(op.permutation))]))
+
+
+@to_outputs(Transpose)
+def _(space: TilingSpace, ins: Instruction, op: Transpose, tile: Tile, operand: int) -> Answer:
+    return exact(tile.permuted(op.permutation))
+
+
+_BACKWARDS: Final = "its elements are in the opposite order"
+
+
+@to_operands(Reverse, refused=_BACKWARDS)
+@to_outputs(Reverse, refused=_BACKWARDS)
+def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int) -> Answer:
+    """Return the same elements counted from the end: first and last are exchanged."""
+    dims, reasons = [], []
+    for d, (t, n) in enumerate(zip(tile.dims, output_sizes(ins), strict=True)):
+        if d not in op.dimensions:
+            dims.append(t)
+            continue
+        dims.append(DimTile(n - 1 - t.last, t.size, t.stride, Const(n)))
+        if t.upper_bound is not Const(n):
+            reasons.append("an upper bound is a lower bound of the reversed tile")
+        reasons.append(lost_start(space, [t]))
+    return parts(unless(joined(*reasons), tile.with_dims(dims)))
+
+
+@to_operands(Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
+    """Return the tiles of all operands. A tile reads one operand only."""
+    d = op.dimension
+    extents = [sizes(operand.type)[d] for operand in ins.operands]
+    wrong = misfit(space, tile.dims[d], extents)
+    if wrong:
+        return refused(wrong, RefusalCode.FAILED_PRECONDITION)
+    return parts(*_pieces(tile, d, extents))
+
+
+@although_refused(Way.TO_OPERANDS, Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
+    """Return the tiles of all operands. A tile of several operands is cut off in each."""
+    d = op.dimension
+    return parts(*_pieces(tile, d, [sizes(operand.type)[d] for operand in ins.operands]))
+
+
+def _pieces(tile: Tile, d: int, extents: list[int]) -> list[CarriedTile]:
+    found, start = [], 0
+    here = tile.dims[d]
+    for n in extents:
+        bound = maximum(minimum(here.upper_bound - start, n), 0)
+        piece = DimTile(here.offset - start, here.size, here.stride, bound)
+        found.append(CarriedTile(tile.with_dims([*tile.dims[:d], piece, *tile.dims[d + 1 :]])))
+        start += n
+    return found
+
+
+@to_outputs(Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, operand: int) -> Answer:
+    d = op.dimension
+    start = sum(sizes(o.type)[d] for o in ins.operands[:operand])
+    here = tile.dims[d]
+    moved = DimTile(here.offset + start, here.size, here.stride, here.upper_bound + start)
+    dims = [*tile.dims[:d], moved, *tile.dims[d + 1 :]]
+    return parts(unless(lost_start(space, [here]) if start else "", tile.with_dims(dims)))
+
+
+_INTERIOR: Final = "Can't propagate tile to input of pad op with interior padding"
+
+
+@to_operands(Pad)
+def _(space: TilingSpace, ins: Instruction, op: Pad, tile: Tile, output: int) -> Answer:
+    if any(op.interior_padding):
+        return refused(_INTERIOR, RefusalCode.UNIMPLEMENTED)
+    dims, reasons = [], []
+    source = sizes(ins.operands[0].type)
+    for t, low, n in zip(tile.dims, op.edge_padding_low, source, strict=True):
+        dims.append(DimTile(t.offset - low, t.size, t.stride, Const(n)))
+        if low < 0:
+            reasons.append(lost_start(space, [t]))
+        if space.bounds(t.upper_bound - (low + n)).lo < 0:
+            reasons.append("an upper bound within the operand is not kept")
+    value = joined("the padding value is read by padded elements only")
+    pads = any((*op.edge_padding_low, *op.edge_padding_high))
+    return parts(
+        unless(joined(*reasons), tile.with_dims(dims)),
+        unless(value if pads else "it is not read", tile.with_dims(())),
+    )
+
+
+refuse(Pad, reason="from an array to the padded one there is no rule", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(BitcastConvert)
+def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, output: int) -> Answer:
+    return _same_bits(space, tile, sizes(ins.operands[0].type), len(output_sizes(ins)))
+
+
+@to_outputs(BitcastConvert)
+def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, operand: int) -> Answer:
+    return _same_bits(space, tile, output_sizes(ins), len(sizes(ins.operands[0].type)))
+
+
+def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: int) -> Answer:
+    """Return the tile of the same bits in another type.
+
+    The narrower type has one more dimension, whose elements together are one of the wider type.
+    """
+    if len(target) == rank:
+        return exact(tile)
+    if len(target) > rank:
+        return exact(tile.with_dims([*tile.dims, whole(target[-1])]))
+    return parts(unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))
+
+
+@to_operands(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, op.broadcast_dimensions))
+
+
+@to_outputs(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, operand: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_output(space, tile, source, output_sizes(ins), op.broadcast_dimensions))
+
+
+@to_operands(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, trailing(source, output_sizes(ins))))
+
+
+@to_outputs(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: int) -> Answer:
+    source, target = sizes(ins.operands[0].type), output_sizes(ins)
+    return parts(spread_to_output(space, tile, source, target, trailing(source, target)))
+
+
+# --------------------------------------------------------------------------------------------------
+# XLA's condition that each tile of a concatenation lies within one operand.
+
+
+_WHERE = "Tiling propagation rejected for Concatenate"
+
+
+def misfit(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
+    """Return why a tile may cover parts of several operands; empty if it does not.
+
+    The size of the tile must be a number; otherwise the result is empty. From the first tile on,
+    which may begin within an operand, tiles must end where operands do. The last operand may end
+    within a tile.
+
+    Args:
+        space: The tiling space.
+        tile: The tile along the concatenated dimension.
+        extents: Sizes of the operands along it.
+    """
+    if not isinstance(tile.size, Const):
+        return ""
+    size = tile.size.value
+    base = substitute(tile.offset, {Dim(i): 0 for i in range(len(space.dimensions))})
+    if not isinstance(base, Const):
+        return f"{_WHERE}: The base offset {spelled(base)} is not a constant"
+    if not 0 <= base.value < max(sum(extents), 1):
+        return f"{_WHERE}: The base offset {base} is outside of the output"
+    if size == 0 or not is_multiple_of(tile.offset - base, size):
+        moved = spelled(tile.offset - base)
+        return f"{_WHERE}: The tile offset {moved} must be a clean multiple of its tile size {size}"
+    start = 0
+    for k, n in enumerate(extents[:-1]):
+        end = start + n
+        left = min(n, end - base.value)
+        if left > 0 and left % size:
+            what = "The remaining dimension size" if left < n else "The dimension size"
+            return (
+                f"{_WHERE}: {what} {left} in the concatenate operand {k} must be a clean multiple"
+                f" of its tile size {size}"
+            )
+        start = end
+    return ""
+
+
+# --------------------------------------------------------------------------------------------------
+# Tiles through slices and updates.
+
+
+_OLD = "its starts are one vector, not a scalar for each dimension"
+_CLAMPED = "a start that can only be 0 is not read"
+_AFFECTED = "a tile of the operand may lie between the elements that are taken"
+
+
+def _sliced(tile: DimTile, start: Expr, step: int) -> DimTile:
+    """Return the operand's tile along one dimension: index `i` reads `start + i * step`."""
+    return DimTile(
+        tile.offset * step + start,
+        tile.size,
+        tile.stride * step,
+        tile.upper_bound * step + start,
+    )
+
+
+def _sliced_part(
+    space: TilingSpace, tile: Tile, starts: Sequence[Expr], steps: Sequence[int]
+) -> CarriedTile:
+    dims = [
+        _sliced(d, start, step) for d, start, step in zip(tile.dims, starts, steps, strict=True)
+    ]
+    shifted = [d for d, start in zip(tile.dims, starts, strict=True) if start != Const(0)]
+    return unless(lost_start(space, shifted), tile.with_dims(dims))
+
+
+@to_operands(Slice)
+def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, output: int) -> Answer:
+    return parts(_sliced_part(space, tile, [Const(s) for s in op.start_indices], op.strides))
+
+
+@to_outputs(Slice, refused=_AFFECTED)
+def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int) -> Answer:
+    """Return the output's tile.
+
+    It is exact for steps of 1: indices before the start are cut off at 0.
+    """
+    dims = []
+    for d, start, step, n in zip(
+        tile.dims, op.start_indices, op.strides, output_sizes(ins), strict=True
+    ):
+        if step != 1:
+            return refused(_AFFECTED)
+        bound = minimum(d.upper_bound - start, n)
+        dims.append(DimTile(d.offset - start, d.size, d.stride, bound))
+    return parts(CarriedTile(tile.with_dims(dims)))
+
+
+def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
+    """Return the start of a slice along a dimension: a clamped constant, or a runtime variable.
+
+    `None` if the slice has no runtime value for the operand.
+    """
+    number = space.runtime_number(ins, operand)
+    if number is None:
+        return None
+    origin, bounds = space.runtime[number].origin, space.runtime[number].bounds
+    if isinstance(origin.op, Constant) and isinstance(origin.type, TensorType):
+        value = origin.op.literal.integers(origin.type)
+        if value is not None:
+            return Const(min(max(value[0], bounds.lo), bounds.hi))
+    return Runtime(number)
+
+
+@to_operands(DynamicSlice)
+def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output: int) -> Answer:
+    starts = [start_of(space, ins, 1 + d) for d in range(len(op.slice_sizes))]
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts):
+        return refused(_OLD)
+    empty, rooms = maybe_empty(space, tile.dims), sizes(ins.operands[0].type)
+    scalars = [
+        unless(joined(_CLAMPED if room == size else "", empty), tile.with_dims(()))
+        for room, size in zip(rooms, op.slice_sizes, strict=True)
+    ]
+    return parts(_sliced_part(space, tile, known, [1] * len(known)), *scalars)
+
+
+refuse(
+    DynamicSlice,
+    reason="which elements of the slice a tile of the operand becomes is known at run time",
+    ways=(Way.TO_OUTPUTS,),
+)
+refuse(
+    RealDynamicSlice,
+    reason="its starts, limits and strides are known at run time",
+)
+
+
+@to_operands(DynamicUpdateSlice, refused="the rule for updates is not there")
+def _(
+    space: TilingSpace, ins: Instruction, op: DynamicUpdateSlice, tile: Tile, output: int
+) -> Answer:
+    """Return the operands' tiles. A box cannot leave out the elements that are updated."""
+    update, target = sizes(ins.operands[1].type), output_sizes(ins)
+    if not has_scalar_starts(ins, len(update), 2):
+        return refused(_OLD)
+    dims = []
+    for d, n, room, start in zip(tile.dims, update, target, ins.operands[2:], strict=True):
+        at = _known_start(start, room - n)
+        if at is None:
+            return refused("where the update lies is known at run time")
+        bound = maximum(minimum(d.upper_bound - at, n), 0)
+        dims.append(DimTile(d.offset - at, d.size, d.stride, bound))
+    over = joined("what is updated is not read", maybe_empty(space, tile.dims))
+    scalar = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
+    return parts(
+        unless(over, tile), CarriedTile(tile.with_dims(dims)), *[scalar] * (len(ins.operands) - 2)
+    )
+
+
+def _known_start(start: Instruction, most: int) -> int | None:
+    if isinstance(start.op, Constant) and isinstance(start.type, TensorType):
+        value = start.op.literal.integers(start.type)
+        if value is not None:
+            return min(max(value[0], 0), max(most, 0))
+    return None
+
+
+refuse(
+    DynamicUpdateSlice,
+    reason="which elements a tile of the update becomes is known at run time",
+    ways=(Way.TO_OUTPUTS,),
+)
