@@ -297,8 +297,8 @@ def _advice(
 
 
 def by_worth(found: Iterable[Advice]) -> list[Advice]:
-    """Sort advice: first what saves bytes moved, then bytes held; largest share first."""
-    return sorted(found, key=lambda one: (one.level is Level.HELD, -one.share, -one.bytes_saved))
+    """Sort advice: first what saves bytes moved, then bytes of memory; largest share first."""
+    return sorted(found, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
 
 
 def _file(file: str) -> str:
@@ -465,7 +465,7 @@ def padding_advice(program: Advised) -> list[Advice]:
         def command(ins: Instruction) -> str:
             return f"hloscope check {_file(program.file)} --rule padding"
 
-        found.append(_advice(changes, AdviceKind.PADDING, Level.HELD, total, text, command))
+        found.append(_advice(changes, AdviceKind.PADDING, Level.ARRAYS, total, text, command))
     return found
 
 
@@ -500,4 +500,4 @@ def donation_advice(program: Advised) -> list[Advice]:
     def command(ins: Instruction) -> str:
         return f"hloscope memory {_file(program.file)}"
 
-    return [_advice(changes, AdviceKind.DONATION, Level.HELD, whole, text, command)]
+    return [_advice(changes, AdviceKind.DONATION, Level.BOUNDARY, whole, text, command)]

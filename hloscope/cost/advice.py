@@ -52,9 +52,15 @@ class Level(StrEnum):
     """Bytes that kernels read and write at least."""
     TRANSFERRED = "transferred by L2"
     """Bytes of the transactions of all threads and tiles."""
-    HELD = "held"
-    """Bytes of memory: of padding those of all arrays, of donations those of arguments and
-    results."""
+    ARRAYS = "of all arrays"
+    """Bytes of memory of all arrays, padding included."""
+    BOUNDARY = "of arguments and results"
+    """Bytes of memory of the arguments and results of the program."""
+
+    @property
+    def is_memory(self) -> bool:
+        """Do the bytes take memory, instead of being moved?"""
+        return self in (Level.ARRAYS, Level.BOUNDARY)
 
 
 class Advice(Struct, frozen=True):

@@ -346,7 +346,7 @@ class DeviceCounts(NamedTuple):
                 return self.replicas * self.partitions
 
 
-UNKNOWN_COUNTS: Final = DeviceCounts()
+UNKNOWN_COUNTS: Final[DeviceCounts] = DeviceCounts()
 _MOST_COUNT: Final = 1 << 31
 """Largest number of replicas or partitions that a header can state."""
 
