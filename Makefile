@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
+# Tests start hundreds of processes, and without compiled files each of them compiles what it loads.
+export PYTHONDONTWRITEBYTECODE :=
+
 LOWEST := tests/scan/test_query.py tests/cli/test_inputs.py tests/cli/test_schemas.py \
   tests/interpreter/test_rounding.py tests/indexing/test_isl.py tests/simplifier/test_convert.py \
   tests/ir/test_graph.py tests/test_notebook.py tests/scan/test_running.py \

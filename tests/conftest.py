@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.selection import quick
+from tests.selection import MOST_EXAMPLES, draw_few_examples, quick
 
 settings.register_profile("no clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clocks")  # no test measures time: a busy machine fails none
-settings.register_profile("quick", settings.get_profile("no clocks"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("no clocks"), max_examples=MOST_EXAMPLES)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so are a shell's jobs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt their children
@@ -40,9 +42,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The quick run tries 20 examples of each hypothesis test, the others try 100."""
+    """The quick run tries few examples of each hypothesis test, the others try 100."""
     if config.getoption("--quick"):
         settings.load_profile("quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without the garbage collector.
+
+    Modules and tests are needed until the end, and to search them again and again for garbage is a
+    third of the processor time of the collection: 14.6 s with it, 9.6 s without.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -52,6 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = quick(items)
         config.stash[LEFT_OUT] = len(items) - len(kept)
         items[:] = kept
+        for item in kept:
+            draw_few_examples(getattr(item, "obj", None))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -5,8 +5,9 @@
     pytest.param(..., marks=pytest.mark.slow)     # this case is not
 
 Slow is what takes more than about a third of a second of processor time, or a family of cases that
-takes more than about a second together.  The mark stands at the test, or is `pytestmark` of its
-file.  Of any other test with many cases, `MOST_CASES` are in the quick run.
+takes more than about half a second together.  The mark stands at the test, or is `pytestmark` of
+its file.  Of any other test with many cases, `MOST_CASES` are in the quick run.  A test that draws
+its cases draws `MOST_EXAMPLES`, or fewer if it says so.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from typing import Final, TypeVar
 from zlib import crc32
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 T = TypeVar("T", bound=pytest.Item)
 
 MOST_CASES: Final = 12
 """Cases of one test in the quick run, where no mark says another number."""
+MOST_EXAMPLES: Final = 20
+"""Examples that hypothesis draws for one test in the quick run."""
 
 
 def spread(names: Iterable[str], keep: int) -> set[str]:
@@ -44,3 +48,16 @@ def quick(items: Sequence[T]) -> list[T]:
     for (_, keep), names in families.items():
         left_out |= set(names) - spread(names, keep)
     return [item for item in items if item.nodeid not in left_out]
+
+
+def draw_few_examples(test: object) -> None:
+    """Bound the examples of a test of hypothesis that states a number in its `@settings`.
+
+    hypothesis has no option for that: a profile counts only where a test states no number.
+    """
+    test = getattr(test, "__func__", test)
+    if is_hypothesis_test(test):
+        stated = getattr(test, "_hypothesis_internal_use_settings", None)
+        if stated is not None and stated.max_examples > MOST_EXAMPLES:
+            few = settings(stated, max_examples=MOST_EXAMPLES)
+            setattr(test, "_hypothesis_internal_use_settings", few)  # noqa: B010

@@ -6,8 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.selection import quick, spread
+from tests.selection import MOST_EXAMPLES, draw_few_examples, quick, spread
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent.name for path in (ROOT / "hloscope").glob("*/__init__.py"))
@@ -59,3 +61,17 @@ def test_a_name_that_is_added_changes_at_most_one_of_a_spread() -> None:
 def test_a_spread_favors_no_value_of_a_parameter() -> None:
     kept = spread([f"test[{n}-{kind}]" for n in range(50) for kind in ("hlo", "mlir")], 20)
     assert 4 < sum("hlo" in name for name in kept) < 16
+
+
+@pytest.mark.parametrize("stated", [3, 300])
+def test_the_quick_run_draws_few_examples_whatever_a_test_states(stated: int) -> None:
+    drawn = []
+
+    @settings(max_examples=stated)
+    @given(st.integers())
+    def law(number: int) -> None:
+        drawn.append(number)
+
+    draw_few_examples(law)
+    law()
+    assert len(drawn) == min(stated, MOST_EXAMPLES)
