@@ -22,7 +22,7 @@ from hypothesis import is_hypothesis_test, settings
 
 T = TypeVar("T", bound=pytest.Item)
 
-MOST_CASES: Final = 12
+MOST_CASES: Final = 8
 """Cases of one test in the quick run, where no mark says another number."""
 MOST_EXAMPLES: Final = 20
 """Examples that hypothesis draws for one test in the quick run."""

@@ -125,7 +125,7 @@ QUESTIONS = ["", "--to-parameters", "--linear"]
 """Options of `index`."""
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize(("make", "size"), [(call_chain, 1500), (call_tree, 30)])
 def test_proofs_walk_into_calls_without_frames(
@@ -138,6 +138,7 @@ def test_proofs_walk_into_calls_without_frames(
     assert sys.getrecursionlimit() == before
 
 
+@pytest.mark.slow
 def test_proofs_of_functions_that_call_themselves_are_undecided() -> None:
     code, output = invoke("index - --all --verify", recursion(3))
     assert code == 0

@@ -33,6 +33,7 @@ def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
     assert texts(shown) == texts(today), "out of date; `make docs` writes it anew"
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_in_the_folder_of_the_repository_too(path: Path, full: bool) -> None:
     """Paths are the only thing that depends on the folder: a sample runs all cells there."""

@@ -95,6 +95,7 @@ COMMAND: Final = "hloscope.cli"
 """The room of the command, whose process is its own."""
 
 
+@pytest.mark.slow
 def test_a_call_of_the_library_changes_nothing_of_the_process() -> None:
     found: dict[str, set[str]] = {}
     for path in FILES:

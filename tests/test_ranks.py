@@ -78,7 +78,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("rank", RANKS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_question_about_many_dimensions_is_answered(program: str, rank: int) -> None:

@@ -47,6 +47,7 @@ EXTREMELY_ASKED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", EXTREME)
 def test_a_few_words_that_mean_very_much_are_right_and_answered(kind: str, tmp_path: Path) -> None:
     found = {}

@@ -6,8 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.selection import MOST_EXAMPLES, draw_few_examples, quick, spread
 
@@ -22,24 +21,28 @@ def functions(items: list[pytest.Item]) -> Counter[tuple[str, str]]:
     return Counter((name.split("/")[0], name.split("/")[1]) for name in names)
 
 
-@pytest.fixture
-def collected(request: pytest.FixtureRequest) -> list[pytest.Item]:
+@pytest.fixture(scope="module")
+def collected(request: pytest.FixtureRequest) -> Counter[tuple[str, str]]:
     """All tests that were collected; skips where only some were asked for."""
-    items = request.session.items
-    found = functions(items)
+    found = functions(request.session.items)
     if not all(found["tests", folder] for folder in FOLDERS) or not found["hloscope", "ir"]:
         pytest.skip("needs the whole suite to be collected")
-    return items
+    return found
+
+
+@pytest.fixture(scope="module")
+def guarding(request: pytest.FixtureRequest) -> Counter[tuple[str, str]]:
+    """The tests of the quick run."""
+    return functions(quick(request.session.items))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_has_tests_in_the_quick_run(
-    package: str, collected: list[pytest.Item]
+    package: str, collected: Counter[tuple[str, str]], guarding: Counter[tuple[str, str]]
 ) -> None:
-    found = functions(quick(collected))
-    assert found["tests", package] + found["hloscope", package] > 0
+    assert guarding["tests", package] + guarding["hloscope", package] > 0
     if package in FOLDERS:
-        assert found["tests", package] >= functions(collected)["tests", package] / 2
+        assert guarding["tests", package] >= collected["tests", package] / 2
 
 
 @pytest.mark.parametrize("keep", [0, 1, 3, 100])

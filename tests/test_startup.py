@@ -53,7 +53,7 @@ def modules_loaded_by(arguments: list[str], *, prints: bool = True) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.slow(keep=5)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=list(COMMANDS))
 def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert not modules_loaded_by(arguments) & HEAVY
@@ -69,6 +69,7 @@ def test_a_question_about_hlo_loads_nothing_of_other_rooms(name: str) -> None:
     assert not {name for name in loaded - {"hloscope.mlir.dialects"} if name.startswith(others)}
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", ["ls", "show", "index"])
 def test_what_only_errors_pages_and_pipes_need_is_not_loaded(name: str) -> None:
     assert not modules_loaded_by(COMMANDS[name]) & {"difflib", "html", "shutil"}

@@ -82,7 +82,7 @@ def read_or_refused(text):
         raise
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("step", ["t{0} * t{0}", "t{0} * t{0} * d1 + 9", "t{0} / 2 + t{0} / 3"])
 def test_parts_that_double_take_no_memory(step):

@@ -135,7 +135,7 @@ def failure(program: Program, language: str) -> str:
     return ""
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("language", SPELL)
 def test_most_answers_are_exact_where_nothing_is_repeated(language: str, full: bool) -> None:
     claims: Counter[Precision] = Counter()

@@ -38,7 +38,7 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("body", ["copy(b)", "negate(b)", "constant(7)"])
 @pytest.mark.parametrize("name", ROWS)
 def test_what_one_row_overwrites_is_left_out_exactly(name: str, body: str) -> None:

@@ -42,6 +42,7 @@ def test_a_program_comes_from_the_standard_input_too(run: Any, here: Path) -> No
     assert (broken.exit_code, broken.stdout.split(": ")[:2]) == (3, ["<stdin>:1", "error"])
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", ["a" * 300, "", "x/\udcff"])
 @pytest.mark.parametrize("words", ["check {} --rule copies", "scan {} -o .", "ls {}"])
 def test_names_of_no_file_are_said(run: Any, here: Path, words: str, name: str) -> None:

@@ -62,7 +62,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("options", QUESTIONS, ids=" ".join)
 def test_a_cache_changes_no_answer(run: Run, tmp_path: Path, options: list[str]) -> None:
     files = [*EXAMPLES, "examples/softmax.mlir", "examples/tan.mlir"]

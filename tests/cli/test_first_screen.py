@@ -71,6 +71,7 @@ def test_the_words_of_a_question_lead_to_its_command(run: Run, words: str, comma
     assert any(re.search(rf"  (hloscope )?{command} ", text) for text in found)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["ls", "--help"], ["help", "ls"]])
 def test_a_terminal_gets_colour_and_a_pipe_gets_none(run: Run, arguments: list[str]) -> None:
     code, shown, errors = at_terminal(*arguments)
@@ -81,6 +82,7 @@ def test_a_terminal_gets_colour_and_a_pipe_gets_none(run: Run, arguments: list[s
     assert click.unstyle(shown).split() == plain.split()
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     ("options", "no_color", "term"),
     [(["--color", "never"], "", "xterm"), ([], "1", "xterm"), ([], "", "dumb")],

@@ -65,7 +65,7 @@ def test_literals_of_nothing_are_read_where_all_that_is_written_fits(n: int) -> 
     assert f"expected {n + 1} entries, found 0" in done.output
 
 
-@pytest.mark.slow(keep=120)
+@pytest.mark.slow(keep=60)
 @pytest.mark.parametrize("element", "i7 i3 si5 ui3 i12 i65 tf32 f80 index complex<f32>".split())
 @pytest.mark.parametrize("value", ["1", "1.0", "[1, 2]", '"0x0102"', ""])
 @pytest.mark.parametrize("sizes", ["2", "0", "4294967296x4294967296x0", "4294967296x4294967296"])

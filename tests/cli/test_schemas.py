@@ -127,7 +127,7 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.slow(keep=24)
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("name", schema_names())
 def test_a_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
@@ -143,7 +143,7 @@ def test_every_schema_that_the_code_names_is_there() -> None:
     assert named == {schema(name)["title"] for name in schema_names()}
 
 
-@pytest.mark.slow(keep=11)
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("command", OF_PROGRAMS)
 def test_what_is_said_of_the_examples_is_described(command: str) -> None:
     assert sum(assert_described(command, path.relative_to(ROOT)) for path in PROGRAMS)

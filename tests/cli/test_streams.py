@@ -66,7 +66,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_nothing_of_a_program_commands_a_terminal(command: list[str], kind: str) -> None:
@@ -176,6 +176,7 @@ def _end_of(process: subprocess.Popen[str]) -> str:
         process.kill()
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("what", WAITING)
 def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full: bool) -> None:
     (tmp_path / "loop.mlir").write_text(LOOP)

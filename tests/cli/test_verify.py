@@ -78,6 +78,7 @@ def test_all_goes_on_after_a_wrong_map(run: Run, wrong: None) -> None:
     assert "refuted" in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_all_ends_with_how_many_were_proved(run: Run) -> None:
     result = run("index", KV, "--all", "--verify")
     assert result.exit_code == 0

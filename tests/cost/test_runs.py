@@ -195,6 +195,7 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
     assert inner.notes == ("`f` calls itself: counted without that call",)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("depth", [70, 500])
 def test_loops_may_be_nested_deep(depth: int) -> None:
     parts = [body("b0"), condition("c0", 2)]

@@ -362,7 +362,7 @@ def test_a_compiled_model_has_no_count_that_the_source_has_not(name: str, form: 
     assert {*counts(name, form)} <= {*counts(name, FORMS[0])}
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @needs_models
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_annotated_in_models_is_what_is_computed(form: str) -> None:

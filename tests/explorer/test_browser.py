@@ -455,6 +455,7 @@ def test_expressions_are_evaluated_as_in_python(page: Browser, tmp_path: Path) -
         assert int(found) == value == m.evaluate((7,))[0], text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["", "dark"])
 def test_on_paper_nothing_covers_anything_and_text_is_dark(
     page: Browser, tmp_path: Path, theme: str

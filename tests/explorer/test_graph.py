@@ -173,6 +173,7 @@ def test_what_is_shown_first_is_the_largest_that_is_computed(page: Browser, tmp_
     assert page.value("H.program.name[H.state.k]") == "loop"  # 25 numbers; `both` has 24
 
 
+@pytest.mark.slow
 def test_of_an_operand_nothing_is_asked_before_a_number_is_typed(
     page: Browser, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def assert_harmless(text: str) -> None:
     assert text == visible(text)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("command", PICTURES)
 def test_pictures_of_hostile_programs_are_well_formed(command: str) -> None:
     drawn = 0

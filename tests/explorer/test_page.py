@@ -247,6 +247,7 @@ def test_parts_can_be_left_out(without: str) -> None:
 FORKS = pytest.mark.skipif(not CAN_FORK, reason="needs processes that are forked")
 
 
+@pytest.mark.slow(keep=4)
 @FORKS
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("parts", [EXPLORER_PARTS, ("cancel",), ("maps",), ("footprint", "tiles")])

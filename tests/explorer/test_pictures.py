@@ -196,7 +196,7 @@ def test_pictures_on_paper_leave_what_is_before_them(page: Browser, tmp_path: Pa
     assert len(re.findall(rb"/Subtype\s*/Form", base64.b64decode(printed))) < 20
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "colours"), [(1, {LIGHT}), (2, {LIGHT, "255,255,255"})])
 def test_small_cells_have_lines_between_them_where_half_a_pixel_is_one(
     page: Browser, tmp_path: Path, scale: int, colours: set[str]

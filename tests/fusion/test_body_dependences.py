@@ -357,7 +357,7 @@ def test_reads_follow_random_bodies(op: str, language: str, full: bool) -> None:
     assert claims["exact"] >= INEXACT.get(op, 0.8) * claims.total(), claims
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_what_moves_is_read(op: str, language: str, full: bool) -> None:
@@ -377,7 +377,7 @@ def test_what_moves_is_read(op: str, language: str, full: bool) -> None:
                 assert not missing.any(), f"{pair}\n{case.hlo or case.mlir}"
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_the_second_walk_agrees(op: str, language: str, full: bool) -> None:

@@ -154,6 +154,7 @@ func.func @main(%x: tensor<2x3xf32>, %i: tensor<3xf32>, %k: tensor<3xf32>) -> te
     assert [access.precision for access in operand] == [Precision.OVER]
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", CAPTURES)
 def test_of_a_captured_value_is_read_what_one_application_reads(name: str) -> None:
     body, maps, precision = CAPTURES[name]

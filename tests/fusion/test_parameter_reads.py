@@ -65,6 +65,7 @@ def touched(accesses: Accesses, at: tuple[int, ...]) -> set[tuple[int, ...]] | N
     return found
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_value_reads_what_a_walk_from_it_finds(name: str) -> None:
     program = hs.read(PROGRAMS[name])

@@ -62,7 +62,7 @@ def disagreements(module: Module, random: np.random.Generator, *, picky: bool) -
     return wrong
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_no_random_program_reads_what_is_not_said(name: str, full: bool) -> None:
     for seed in range(60 if full else 12):

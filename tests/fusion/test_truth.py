@@ -88,6 +88,7 @@ def test_execution_reads_what_the_maps_say(direction: Any) -> None:
     assert verdicts["equal"] > 2000
 
 
+@pytest.mark.slow
 def test_every_access_of_the_executed_fusions_is_claimed_exact() -> None:
     for fusion in fusions():
         entry = parse_hlo(fusion["hlo"]).entry

@@ -36,6 +36,7 @@ def printed(mark: str = "%", count: int = 3000) -> str:
     return "\n".join([*lines, '}, execution_thread="main"', ""])
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("mark", ["", "%"])
 @pytest.mark.parametrize("joined", [lambda t: t.replace("\n", " "), lambda t: " ".join(t.split())])
 def test_a_joined_text_is_the_same_program(joined, mark: str) -> None:  # type: ignore[no-untyped-def]

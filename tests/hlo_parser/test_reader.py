@@ -544,6 +544,7 @@ def test_bytes_and_byte_order_mark() -> None:
 # --------------------------------------------------------------------------------- large texts
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_instructions() -> None:
     lines = "\n".join(f"  v{i + 1} = f32[] add(v{i}, v{i})" for i in range(100_000))
     module = parse_hlo(

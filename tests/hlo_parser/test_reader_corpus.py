@@ -32,6 +32,7 @@ def test_the_corpus_is_read(shared: Path, full: bool) -> None:
     assert counts["instructions"] > (400_000 if full else 10_000)
 
 
+@pytest.mark.slow
 def test_lazy_and_strict_agree(shared: Path, full: bool) -> None:
     for number, (name, text) in enumerate(corpus(shared)):
         if (full and len(text) < 1_000_000) or number % (3 * EVERY) == 0:

@@ -242,7 +242,7 @@ WINDOWS = [("size=3 stride=1", 3), ("size=2 stride=1", 4), ("size=2 stride=2", 2
            ("size=1 stride=2", 3)]  # fmt: skip
 
 
-@pytest.mark.slow(keep=8)
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("body", ["ROOT c = f32[] negate(b)", "ROOT c = f32[] add(a, b)"])
 @pytest.mark.parametrize(("window", "source"), WINDOWS)
 @pytest.mark.parametrize("select", SELECTS)

@@ -81,6 +81,7 @@ f32[]                        f32[1,1]{0,1}
 """
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("line", BITCASTS.strip().splitlines())
 def test_a_bitcast_relates_the_elements_at_one_address(line: str) -> None:
     here, there = map(array, line.split())

@@ -221,6 +221,7 @@ def test_ranges_of_expressions_hold_every_value(m: IndexingMap) -> None:
         assert all(interval.lo <= result[i] <= interval.hi for *_, result in relation(m))
 
 
+@pytest.mark.slow
 @given(maps())
 @quick
 def test_pickling_gives_an_equal_map(m: IndexingMap) -> None:

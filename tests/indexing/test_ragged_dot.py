@@ -32,7 +32,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_moves_is_in_the_maps(case: str, full: bool) -> None:
     types, settings = case.split(", ", 1)

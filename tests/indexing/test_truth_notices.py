@@ -56,6 +56,7 @@ MUTATIONS: dict[str, tuple[Mutation, str]] = {
 }
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("kind", MUTATIONS)
 def test_wrong_map_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate, name = MUTATIONS[kind]

@@ -107,7 +107,7 @@ def flipped(content: bytes, generator: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.slow(keep=120)
+@pytest.mark.slow(keep=60)
 @pytest.mark.parametrize("compression", [0, 8, 12, 14], ids=["stored", "deflate", "bzip2", "lzma"])
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_files_are_refused_or_read(tmp_path: Path, compression: int, seed: int) -> None:

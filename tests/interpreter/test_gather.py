@@ -10,6 +10,7 @@ from tests.interpreter.helpers import values
 from tests.interpreter.indexed import EXAMPLE, GATHER, Case, made
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("block", range(10))
 def test_gathers_are_those_of_the_specification(block: int) -> None:
     for seed in range(block * 25, block * 25 + 25):

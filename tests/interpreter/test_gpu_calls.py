@@ -108,7 +108,7 @@ def test_backward_convolutions_are_adjoint_to_the_forward_one(
     close((conv("BackwardFilter", w, x, dy) * w).sum(), (dy * y).sum())
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(("window", "groups", "sizes"), CONVOLUTIONS)
 def test_a_weight_takes_no_part_where_its_tap_read_padding(
     window: str, groups: int, sizes: tuple[int, int]

@@ -328,6 +328,7 @@ def test_scan_backwards() -> None:
     assert last == [6, 25]
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("carry", ["2,3", "1,3", "4", "", "2,3,4"])
 def test_a_carry_of_a_scan_has_any_shape(carry: str) -> None:
     """Of the rank of the scanned inputs too; a carry is whole at every step."""

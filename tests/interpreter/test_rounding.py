@@ -32,7 +32,7 @@ def test_the_example_of_convert() -> None:
     assert convert(np.int64([-1, 0, 1]), "complex<f64>").tolist() == [-1, 0, 1]
 
 
-@pytest.mark.slow(keep=18)
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("source", ["i1", *INTEGERS, *FLOATS, *COMPLEX])
 def test_zero_and_one_convert_to_themselves(source: str) -> None:
     for target in ("i1", *INTEGERS, *FLOATS, *COMPLEX):

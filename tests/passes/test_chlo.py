@@ -91,7 +91,7 @@ def differ(op: str, type_: str, expected: Any, found: Any) -> Any:
     return ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-@pytest.mark.slow(keep=10)
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("op", UNARY)
 def test_functions_keep_their_values(op: str, full: bool) -> None:
     for type_ in (*REAL, *(COMPLEX if op in OF_COMPLEX else ())):

@@ -32,7 +32,7 @@ def tree_of(text: str) -> Operation:
     return parse_mlir(text, dialects=DIALECTS)
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", BIT_FOR_BIT)
 def test_random_programs_mean_the_same(name: str, full: bool) -> None:
     fired: Counter[str] = Counter()

@@ -22,6 +22,7 @@ from tests.passes.semantics import check_generated
 PASSES = ("aggressive-folder", "aggressive-simplification", "target-independent-optimization")
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", PASSES)
 def test_random_programs_mean_the_same(name: str, full: bool) -> None:
     fired: Counter[str] = Counter()

@@ -292,6 +292,7 @@ def test_a_cut_profile_is_refused_or_read_up_to_the_cut(form: str) -> None:
                 read_profile(data[:end])
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("form", [*FORMS, "nsys sqlite"])
 def test_a_damaged_profile_is_read_or_refused(form: str, tmp_path: Path) -> None:
     whole = FORMS[form] if form in FORMS else sqlite(tmp_path / "a").read_bytes()

@@ -120,7 +120,7 @@ COLLECTIVES = {
 }
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_wrong_members_are_refuted(name: str, tmp_path: Path) -> None:
     ins, accesses = reads(COLLECTIVES[name])
@@ -304,7 +304,7 @@ LOOPS = {  # what the body makes of `i`, and what the condition asks
 }
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_decides_how_often_a_loop_runs_may_be_on_another_device(name: str) -> None:
     body, asked = LOOPS[name]

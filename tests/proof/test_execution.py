@@ -105,7 +105,7 @@ def test_programs_shrink_and_keep_their_structure(name: str) -> None:
     assert not hloscope.verify(hloscope.print_hlo(instance.module))
 
 
-@pytest.mark.slow(keep=18)
+@pytest.mark.slow(keep=9)
 @pytest.mark.parametrize("name", SHRINKING)
 def test_no_right_map_is_refuted_by_execution(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # A busy machine must not end the runs early.
@@ -196,7 +196,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("change", ["nothing", "shifted", "narrow"])
 @pytest.mark.parametrize("body", SMALL)
 def test_wrong_maps_are_refuted_by_execution_alone(

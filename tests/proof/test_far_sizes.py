@@ -26,7 +26,7 @@ def program(name: str) -> hloscope.Program:
     )
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(("name", "order", "inverse"), [*product(FAR, ORDERS, (False, True))])
 def test_right_maps_of_far_sizes_are_not_refuted(name: str, order: str, inverse: bool) -> None:
     root = program(name).root

@@ -56,6 +56,7 @@ def mixed(name: str) -> hloscope.Program:
     )
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", MIXED)
 def test_elements_behind_the_size_of_one_side_are_in_no_map(name: str) -> None:
     view = next(v for v in mixed(name) if v.ir.operands)
@@ -86,6 +87,7 @@ def test_a_start_without_result_leaves_what_is_done_unknown() -> None:
         assert not any(found.maps)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     "text",
     ["f64[]{:T(256)}", "f32[5]{0:T(2,4)}", "f32[7]{0:T(3)(2)}", "f32[5,7]{0,1:T(2,4)(2,1)}"],

@@ -69,7 +69,7 @@ def program(name: str) -> hloscope.Program:
     return hloscope.read(GATHER.format(index=index, count=count))
 
 
-@pytest.mark.slow(keep=12)
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("name", INDICES)
 def test_right_maps_are_not_refuted(name: str, inverse: bool) -> None:

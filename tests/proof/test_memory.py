@@ -109,6 +109,7 @@ def test_one_verifier_answers_as_fresh_ones_in_any_order(seed: int) -> None:
     assert {Outcome.PROVED, Outcome.REFUTED} <= outcomes
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
 def test_scatters_at_other_constant_indices_are_other_questions(order: tuple[str, str]) -> None:
     program = hloscope.read(PROGRAM)
@@ -205,6 +206,7 @@ def chain(n: int) -> str:
       ROOT r = f32[{90 * n},12] transpose(g), dimensions={{1,0}} }}"""
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("n", [1, 8, 100])
 def test_a_chain_of_reshapes_and_transposes_is_proved(n: int) -> None:
     program = hloscope.read(chain(n))

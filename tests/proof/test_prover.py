@@ -77,6 +77,7 @@ def root(text: str) -> hloscope.InstructionView:
     return hloscope.read(text).root
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize(
     ("text", "order"),
     [
@@ -90,6 +91,7 @@ def test_answers_are_right(text: str, order: str) -> None:
     assert {check.outcome for check in checks} <= {Outcome.PROVED, Outcome.SAMPLED}
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_answers_the_other_way_are_right(text: str) -> None:
     view = root(text)
@@ -137,7 +139,7 @@ def wrong_maps(m: IndexingMap) -> dict[str, IndexingMap]:
     return found
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     ("text", "way"),
     [

@@ -36,7 +36,7 @@ def program(kind: str) -> hloscope.Program:
       ENTRY e {{ {own} ROOT r = {type} fusion({names}), kind=kLoop, calls=f }}""")
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_only_what_is_reached_is_asked_about(
@@ -62,6 +62,7 @@ def test_only_what_is_reached_is_asked_about(
     assert "proof: out of reach" in str(found)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("to_parameters", [False, True])
 @pytest.mark.parametrize("seconds", [inf, 1e-9])
 def test_each_output_of_a_wide_operand_asks_about_the_tensor_that_it_reaches(
@@ -116,7 +117,7 @@ def test_a_tensor_of_a_wide_operand_that_is_reached_and_left_out_is_refuted() ->
     assert [check.outcome for check in checked.checks] == [Outcome.PROVED, Outcome.REFUTED]
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_one_run_tells_of_all_that_is_out_of_reach(
@@ -174,6 +175,7 @@ def without(found: Indexing, number: int) -> Indexing:
     return Indexing(replace(found.answer, outputs=outputs))
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
     checked = without(program(kind).root.indexing(None), 7).prove()

@@ -63,6 +63,7 @@ def test_every_named_question_has_an_answer(name: str, examples: Path) -> None:
     assert all(len(row) == len(found.columns) for row in found.rows)
 
 
+@pytest.mark.slow
 def test_what_wastes_most_comes_first(examples: Path) -> None:
     found = ask("waste", [examples])
     wasted = [row[found.columns.index("wasted_bytes")] for row in found.rows]

@@ -38,6 +38,7 @@ def rewritten(e: Expr, rng: random.Random) -> Expr:
     return replace(e, {x: new})
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(("exact", "number", "share"), [(False, 400, 0.94), (True, 60, 0.95)])
 def test_equal_expressions_get_one_text(exact, number, share, full):
     rng = random.Random(5)

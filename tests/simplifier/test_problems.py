@@ -51,6 +51,7 @@ def points(box: dict[Var, Interval], number: int) -> dict[Var, Any]:
     return columns
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("file", BEST_PEERS)
 def test_no_peer_leaves_fewer_divisions(file: str, full: bool) -> None:
     problems = load(file)

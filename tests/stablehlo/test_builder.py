@@ -201,6 +201,7 @@ with b.function("main", x="2x3xf32") as (x,):
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_finds_mistakes(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_every_output_reads_the_same_as_in_the_hlo(name: str, full: bool) -> Non
     assert compared or name == "zero_size_and_scalars"
 
 
+@pytest.mark.slow
 def test_no_scatter_of_the_programs_differs_between_the_languages() -> None:
     """Where windows can stick out, a scatter is another op in HLO: such programs are named here."""
     named: dict[str, list[str]] = {}

@@ -264,6 +264,7 @@ def refused(text: str) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_planted_faults_are_refused(shared: Path, full: bool) -> None:
     """Of single faults in real dumps, nearly all are found; some change nothing that is checked."""
     verdicts = Counter(refused(text) for _, _, _, text in planted(shared, 600 if full else 130))

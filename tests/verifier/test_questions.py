@@ -28,6 +28,7 @@ SUM = (
 )
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize(
     "program", hlo_programs.RIGHT, ids=lambda p: f"{p.lines[0].opcode} {p.parameters}"
 )
@@ -38,6 +39,7 @@ def test_a_right_program_of_each_opcode_is_accepted_and_answered(
     assert disagreements(program.text()) == []
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize(
     "program", stablehlo_programs.RIGHT, ids=lambda p: f"{p.op} {p.parameters}"
 )
@@ -284,6 +286,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_right_programs_are_accepted(name: str) -> None:
     text = f"{SUM}ENTRY e {{ {ACCEPTED[name]} }}"
