@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -116,12 +115,6 @@ ODD: Final = {
 LIGHT = "H.view.elements.lit()"
 ALL_COLUMNS: Final = "document.querySelector('.sheet .wide + .link').click()"
 """Shows all rows and columns of the costs."""
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 def shown(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,12 +34,6 @@ SEEN: Final = """(text) => {
     && one.textContent.includes(text) && isSeen(one.getBoundingClientRect()));
 }"""
 """Does an element without others inside it have a text, and is all of it in the window?"""
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 def window(page: Browser, width: int, height: int) -> None:

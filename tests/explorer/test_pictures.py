@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -36,12 +35,6 @@ ROW: Final = """(() => { const { canvas, lefts, side, scale } = H.view.elements.
 })()"""
 """The colours of the pixels of eight cells beside each other."""
 LIGHT, DARK = "230,234,240", "36,44,54"
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 def drawn_by(page: Browser, change: str, least: int) -> int:
