@@ -21,7 +21,7 @@ help: ## List what can be made
 demo: .venv/command ## Install the command and ask it about a softmax
 	$(BIN)/hloscope index examples/softmax.hlo
 
-test: .venv/develop ## Install everything and run the quick tests (5 minutes on 2 cores)
+test: .venv/develop ## Install everything and run the quick tests (3 minutes on 2 cores)
 	$(PYTEST) -q -n auto --quick --timeout 300 --timeout-method thread
 
 test-full: .venv/develop ## All tests (about 20 minutes on 2 cores)
