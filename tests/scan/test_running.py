@@ -32,7 +32,7 @@ def squares(engine: Engine, deadly: int, flag: Path | None, count: int = COUNT) 
 EXPECTED = [(number, number**2) for number in range(COUNT)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("deadly", [0, 70, COUNT - 1])
 def test_a_worker_that_is_killed_loses_nothing(deadly: int, tmp_path: Path) -> None:
     assert squares(engine_of(2, None), deadly, tmp_path / "flag") == EXPECTED
