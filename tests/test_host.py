@@ -170,7 +170,7 @@ def _is_error(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, BaseException)
 
 
-@pytest.mark.slow(keep=12)
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_leaves_the_process_as_it_was(name: str) -> None:
     CALLS[name]()  # modules are imported and libraries initialised

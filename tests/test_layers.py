@@ -61,7 +61,7 @@ def test_every_file_is_in_a_room() -> None:
     assert sum(map(len, FOLDER.values())) == len(FILES)
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("room", ROOMS)
 def test_imports_go_upwards_only(room: str) -> None:
     here = ROOMS.index(room)
@@ -83,7 +83,7 @@ def test_nothing_is_loaded_upwards(room: str) -> None:
         assert not upwards, name
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("room", CORE)
 def test_there_is_no_language_in_the_core(room: str) -> None:
     for path in sorted((PACKAGE / room).rglob("*.py")):
@@ -258,7 +258,7 @@ def is_behind_a_door(module: str) -> bool:
     return is_inside and module not in DOORS and room_of(module) != "support"
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("room", ROOMS)
 def test_rooms_are_entered_through_their_doors(room: str) -> None:
     """`from hloscope.mlir import Operation`, not `from hloscope.mlir.ir import Operation`.

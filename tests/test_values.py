@@ -147,6 +147,7 @@ def test_a_changed_copy_finds_derived_fields_anew() -> None:
     assert (pair.depth, pair.leaves, changed.depth, changed.leaves) == (1, 2, 2, 2)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     "wrap",
     [

@@ -377,7 +377,7 @@ def test_what_moves_is_read(op: str, language: str, full: bool) -> None:
                 assert not missing.any(), f"{pair}\n{case.hlo or case.mlir}"
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_the_second_walk_agrees(op: str, language: str, full: bool) -> None:

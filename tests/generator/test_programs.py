@@ -110,6 +110,7 @@ def test_every_kind_occurs_often(full: bool) -> None:
     assert {kind: found[kind] for kind in OFTEN if found[kind] < 3} == {}
 
 
+@pytest.mark.slow
 def test_a_program_shrinks_to_what_matters() -> None:
     """Of a gather whose result a loop reads, the gather and the loop are left, and little else."""
 
@@ -134,6 +135,7 @@ def test_a_program_shrinks_to_what_matters() -> None:
     assert found == 3
 
 
+@pytest.mark.slow
 def test_a_node_alone_is_a_program() -> None:
     count = 0
     for program in programs("hlo", full=False)[:40]:

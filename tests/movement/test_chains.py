@@ -191,6 +191,7 @@ def told(chain: Chain) -> list[Any]:
     return [*known, chain.judgements, chain.blocking, Planner(chain.flow).saved_alone(chain)]
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     "text",
     [layers(), long(10), long(200), long(90, half=True)],

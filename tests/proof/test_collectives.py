@@ -56,7 +56,7 @@ def test_no_chain_is_refuted(first: int, full: bool) -> None:
     assert seen > BATCH
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 48, BATCH))
 def test_no_chain_of_stablehlo_is_refuted(first: int, full: bool) -> None:
     step = MORE if full else 1

@@ -56,7 +56,7 @@ def mixed(name: str) -> hloscope.Program:
     )
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", MIXED)
 def test_elements_behind_the_size_of_one_side_are_in_no_map(name: str) -> None:
     view = next(v for v in mixed(name) if v.ir.operands)

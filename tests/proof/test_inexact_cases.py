@@ -186,7 +186,7 @@ def test_every_inexact_case_is_here() -> None:
     assert cases().keys() == ROWS.keys() | SEPARATE.keys()
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", ROWS)
 def test_the_answer_is_exact_at_every_index(name: str) -> None:
     for row in ROWS[name]:

@@ -109,7 +109,7 @@ def test_one_verifier_answers_as_fresh_ones_in_any_order(seed: int) -> None:
     assert {Outcome.PROVED, Outcome.REFUTED} <= outcomes
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
 def test_scatters_at_other_constant_indices_are_other_questions(order: tuple[str, str]) -> None:
     program = hloscope.read(PROGRAM)

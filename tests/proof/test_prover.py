@@ -139,7 +139,7 @@ def wrong_maps(m: IndexingMap) -> dict[str, IndexingMap]:
     return found
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     ("text", "way"),
     [

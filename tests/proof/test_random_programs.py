@@ -181,6 +181,7 @@ def test_execution_that_reads_another_element_is_noticed() -> None:
     assert noticed >= 15
 
 
+@pytest.mark.slow
 def test_programs_are_of_every_family() -> None:
     seen: Counter[str] = Counter()
     lengths = set()

@@ -185,7 +185,7 @@ def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
     assert missed.check.is_refuted
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_one_process_of_isl_answers_for_many_outputs(
     to_parameters: bool, monkeypatch: pytest.MonkeyPatch

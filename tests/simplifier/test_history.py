@@ -55,7 +55,7 @@ def answers(domain: Domain, questions: list[tuple[str, Expr]]) -> dict[tuple[str
     return {(kind, e): ask[kind](e) for kind, e in questions}
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_questions_changes_no_answer(seed: int, full: bool) -> None:
     rng = random.Random(seed)

@@ -153,6 +153,7 @@ def test_constraints_that_exclude_each_other_are_unsatisfiable() -> None:
     assert str(ConstraintExpression()) == "unsatisfiable"
 
 
+@pytest.mark.slow
 def test_many_runs_are_satisfiable_at_once_but_not_written_out() -> None:
     runs = [Run(tuple(map(Dim, range(k, k + 16))), (2,) * 16) for k in range(12)]
     constraints = TileConstraints.of(*runs)
