@@ -14,7 +14,8 @@ from hloscope.interpreter import evaluate
 from hloscope.ir import TensorType, TupleType
 from hloscope.passes.folding import FOLDS, PURE_LOOPS
 from hloscope.passes.reading import LimitedRewrites, Limits, Row
-from hloscope.passes.simplifying import ROWS, SIMPLIFICATIONS
+from hloscope.passes.simplifying import SIMPLIFICATIONS
+from hloscope.passes.simplifying_laws import ROWS
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir
 from tests.passes.folded import applied, pass_of
