@@ -37,8 +37,7 @@ _HEAD: Final = '''\
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from hloscope.mlir.ir import Attribute
-from hloscope.mlir.ir import Value
+from hloscope.mlir.ir import Attribute, Value
 from hloscope.stablehlo.making import TypeLike
 
 _Values = Value | Sequence[Value]
