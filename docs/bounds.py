@@ -10,23 +10,22 @@ from typing import Final
 from docs.house import PACKAGE
 
 STATED: Final = {
-    "limits": (
+    "support/limits": (
         "MOST_INPUT MOST_NESTING MOST_DIGITS MOST_LEAVES MOST_ALIASED MOST_DIMENSIONS MOST_ARRAY "
         "MOST_JSON MAX_BYTES MOST_FLOPS MOST_STEPS MOST_THREADS MOST_MEMORY"
     ),
     "fusion/values": "MAX_DEPTH",
     "proof/prover": "BUDGET",
-    "proof/allowance": "SECONDS SECONDS_MORE SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL",
-    "proof/truth": "ENUMERATED MORE_ENUMERATED",
-    "proof/isolated": "MAX_MEMORY",
-    "proof/evidence": "SECONDS_AFTER MOST_PAIRS",
+    "proof/allowance": "SECONDS SECONDS_MORE SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL MAX_MEMORY",
+    "proof/reference": "ENUMERATED MORE_ENUMERATED",
+    "proof/execution": "SECONDS_AFTER MOST_PAIRS",
     "proof/devices": "MOST_DEVICES",
     "movement/walking": "MOST_VALUES MOST_COMPUTED",
-    "movement/checks": "MOST_ELEMENTS",
+    "movement/drafts": "MOST_ELEMENTS",
     "cost/slices": "MOST_NODES MOST_NODES_IN_ALL MOST_CALLS MOST_LOOPS",
     "cost/trip_counts": "MOST_STEPS MOST_STEPS_IN_ALL MOST_STEPS_IN_DOUBT MOST_TURNS_LISTED",
     "tiling/sweeping": "MOST MAX_ELEMENTS MAX_DOT_SIDE",
-    "explorer/program": "MOST_TEXT MOST_LEAVES",
+    "display/explorer/program": "MOST_TEXT MOST_LEAVES",
     "api/exploring": "MOST_OUTPUTS MOST_ASKED_FROM",
 }
 """Files of the package, and the constants of each that the page shows."""

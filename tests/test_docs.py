@@ -73,7 +73,7 @@ def test_the_rooms_are_those_of_today() -> None:
 
 def test_the_bounds_are_those_of_the_code() -> None:
     text = (ROOT / "docs/limits.md").read_text()
-    assert "| `limits.py` |" in text
+    assert "| `support/limits.py` |" in text
     assert refresh.with_bounds(text) == text, "out of date; `make docs` writes it anew"
 
 
