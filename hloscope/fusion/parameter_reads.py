@@ -142,7 +142,7 @@ class ParameterReads:
             reached = further if first is None else composed(interner, first, further)
             if reached:
                 found = with_accesses(interner, found, reached, type)
-        every = tuple(found.values())
+        every = tuple(found)
         if len(every) <= 1 or (len(every) <= MANY and not any(map(_has_conditions, every))):
             return every
         return tuple(without_contained(every, type))
