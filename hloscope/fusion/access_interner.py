@@ -40,8 +40,11 @@ class AccessInterner:
     """
 
     def __init__(self) -> None:
+        # Without it, 128 sums of shifted slices take 1.2 times as long; if identities are not found
+        # by their sizes, all maps of a GPT of 48 layers take 1.8 times as long.
         self._known: dict[Access | Dims, Access] = {}
         """Interned accesses; an identity is also found by the sizes of its tensor."""
+        # Without it, all maps of a cartpole rollout take 1.3 times as long.
         self._composed: dict[tuple[Access, Access, bool], Access | None] = {}
 
     @property

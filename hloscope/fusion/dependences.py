@@ -186,7 +186,8 @@ class Flows(ABC):
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         # A shared result needs no type check: the key contains all types, and it was stored after
         # the check of an equal instruction.
-        if key is not None and (shared := self.results.get(key)) is not None:
+        shared: tuple[Flow, ...] | None = None if key is None else self.results.get(key)
+        if shared is not None:
             return shared
         self.type_guard.check(ins)
         if leaf > 0 and self._sizes.concern(ins):
@@ -294,8 +295,9 @@ class Flows(ABC):
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
-        if key is not None and (found := self.results.get(key)) is not None:
-            return found
+        shared: tuple[Flow, ...] | None = None if key is None else self.results.get(key)
+        if shared is not None:
+            return shared
         self.type_guard.check(ins)
         answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
         # Not shared: the result is a generator of dependences with sizes, which are rare.

@@ -106,7 +106,8 @@ class Walk:
             return True
         known = leaves.get(leaf, accesses)
         # Values share their sets, so a set is replaced, never changed.
-        leaves[leaf] = accesses if known is accesses else self._limited(ins, leaf, known | accesses)
+        both = known if known is accesses else known | accesses
+        leaves[leaf] = both if len(both) <= COMPRESS_AT else self._limited(ins, leaf, both)
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
