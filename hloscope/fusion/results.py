@@ -28,8 +28,8 @@ class Results(dict[tuple[Any, ...], Any]):
     | `starts` | instruction | first leaf of each operand | 3.7 times, 1,200 outputs |
     | `offsets` | type | first leaf of each element | 6 times, loop with 640 arrays |
     | `in step` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
-    | `has sizes` | instruction | is there a run-time size? | QQ |
-    | `is valid` | instruction | its types are checked | VV |
+    | `has sizes` | instruction | is there a run-time size? | QQQ |
+    | `is valid` | instruction | its types are checked | 16 times, loop with 640 arrays |
     | `fusion that calls` | computation | its caller | two callers would not be found |
     | `depth`, `… ahead` | computation | nesting of calls | quadratic in nested calls |
     """

@@ -28,7 +28,7 @@ from hloscope.ir import (
     inside_out,
 )
 from hloscope.ops import Constant, Parameter
-from hloscope.walks import needed_first
+from hloscope.support.walks import needed_first
 
 
 class Numbering:
