@@ -22,13 +22,13 @@ class Results(dict[tuple[Any, ...], Any]):
     | `parameters` | structure | uses of all parameters | 2.1 times, cartpole rollout |
     | `first parameter` | structure | the parameter queried first | see `parameter_users` |
     | `body` | structure | dependences of a called body | 2 times, sums of 160 arrays |
-    | `source` | computation, leaf | value returned unchanged | exponential in nested calls |
+    | `source` | computation, leaf | value returned unchanged | it does not end: callees first |
     | `positions` | computation | order of the instructions | 1.6 times, 1,200 outputs |
     | `users` | computation | users of each value | 4 times, 300 outputs |
     | `starts` | instruction | first leaf of each operand | 3.7 times, 1,200 outputs |
     | `offsets` | type | first leaf of each element | 6 times, loop with 640 arrays |
     | `in step` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
-    | `has sizes` | instruction | is there a run-time size? | QQQ |
+    | `has sizes` | instruction | is there a run-time size? | 1.7 times, 1,200 operands |
     | `is valid` | instruction | its types are checked | 16 times, loop with 640 arrays |
     | `fusion that calls` | computation | its caller | two callers would not be found |
     | `depth`, `… ahead` | computation | nesting of calls | quadratic in nested calls |
