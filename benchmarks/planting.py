@@ -48,7 +48,6 @@ EQUIVALENT: Final[dict[str, str]] = {
     "symbols.py call: -(-old.interval.lo // step) if old.interval.lo > NEG_INF else NEG_INF  -> "
     " branches exchanged": "what is known of the whole bounds its part",
     "base.py _canonical: expr.index < len(dims)  ->  LtE": "no map names a dimension it has not",
-    "parameter_users.py _table: 1  ->  2": "the number of questions tells which way is faster",
     "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
     "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
     "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",

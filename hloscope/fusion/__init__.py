@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         valid_pairs as valid_pairs,
     )
     from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
+    from hloscope.fusion.results import Results as Results
     from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structural_ids import (
         RECURSIVE as RECURSIVE,

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.indexing import Accesses
 from hloscope.ir import Type
 
@@ -23,45 +25,39 @@ WIDTH: Final = 8
 """Children of one node."""
 
 
-class Reading:
+class Reading(Struct, frozen=True):
     """The accesses to one value, and the type of the value."""
 
-    __slots__ = ("accesses", "type")
-
-    def __init__(self, type: Type, accesses: Accesses) -> None:
-        self.type = type
-        self.accesses = accesses
+    type: Type
+    accesses: Accesses
 
 
-class Node:
-    """A subtree for `WIDTH ** height` consecutive numbers."""
+class Node(Struct, frozen=True, eq=False):
+    """A subtree for `WIDTH ** height` consecutive numbers; it is compared by identity."""
 
-    __slots__ = ("height", "parts")
-
-    def __init__(self, height: int, parts: tuple[Part, ...]) -> None:
-        self.height = height
-        self.parts = parts
+    height: int
+    parts: tuple[Part, ...]
 
 
-class Deferred:
-    """A table that stores its inputs unjoined: tables of disjoint ranges of numbers.
+class Deferred(Struct, frozen=True, eq=False):
+    """A table that stores its inputs unjoined; it is compared by identity.
 
-    Each input has the accesses that lead to it.
+    Attributes:
+        flows: Tables of disjoint ranges of numbers, each with the accesses that lead to it.
+        first: The least number.
+        last: The greatest number.
     """
 
-    __slots__ = ("first", "flows", "last")
-
-    def __init__(self, flows: tuple[Flow, ...], first: int, last: int) -> None:
-        self.flows = flows
-        self.first = first
-        self.last = last
+    flows: tuple[Flow, ...]
+    first: int
+    last: int
 
 
 Table: TypeAlias = Node | Deferred
 Flow: TypeAlias = tuple[Accesses | None, Table]
 """Accesses, followed by those of a table; `None` for the identity."""
 Part: TypeAlias = Node | Reading | None
-Inflow: TypeAlias = tuple[Accesses | None, Part]
+Inflow: TypeAlias = tuple[Accesses | None, Part | Deferred]
 """Accesses, followed by those of a part of a table; `None` for the identity."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
 """Return the union of compositions, for pairs of accesses whose last target has this type."""
@@ -88,18 +84,16 @@ class Tables:
         self._join = join
         self._is_plain = is_plain
         self._through = through
-        # These intern nodes and memoize joins: shared subtrees are what makes the tables small.
-        self._deferred: dict[tuple[int, ...], Deferred] = {}
-        self._made: dict[Deferred, Node | None] = {}
-        self._readings: dict[tuple[int, ...], Reading] = {}
-        self._nodes: dict[tuple[int, ...], Node] = {}
-        self._seen: dict[tuple[int, ...], Accesses] = {}
-        self._joined: dict[tuple[int, ...], Part] = {}
+        # Without the two, the tables of n parameters take n * n entries (a test counts them).
+        self._tables: dict[tuple[Part, ...] | tuple[Flow, ...], Table] = {}
+        """Tables by their contents; equal subtrees are one object."""
+        self._joined: dict[tuple[Inflow, ...], Part] = {}
+        """Unions of compositions."""
 
     @property
     def size(self) -> int:
-        """Number of stored nodes, joins and deferred tables, as a measure of memory."""
-        return len(self._nodes) + len(self._joined) + len(self._deferred)
+        """Number of stored tables and unions, as a measure of memory."""
+        return len(self._tables) + len(self._joined)
 
     def single(self, number: int, type: Type, accesses: Accesses) -> Node:
         """Return the table of one value.
@@ -110,7 +104,7 @@ class Tables:
         [77]
         """
         number, place = divmod(number, WIDTH)
-        node = self._node(1, _alone(self._reading(type, accesses), place))
+        node = self._node(1, _alone(Reading(type, accesses), place))
         # The digits of `number` to the base `WIDTH` are the path to the value, from the leaf
         # upwards.
         while number:
@@ -123,11 +117,7 @@ class Tables:
 
         `None` if all tables are `None`.
         """
-        present = [
-            (None if accesses is None else self._one(accesses), table)
-            for accesses, table in flows
-            if table is not None
-        ]
+        present = [(accesses, table) for accesses, table in flows if table is not None]
         seen = [accesses for accesses, _ in present if accesses is not None]
         late = seen or any([isinstance(table, Deferred) for _, table in present])
         # Disjoint ranges have no value in common, so nothing needs a union: the join waits until
@@ -136,9 +126,9 @@ class Tables:
         if late and all(map(self._is_plain, seen)):
             spans = sorted([_span(table) for _, table in present])
             if all([last < first for (_, last), (first, _) in pairwise(spans)]):
-                key = tuple([id(x) for flow in present for x in flow])
-                new = Deferred(tuple(present), spans[0][0], spans[-1][1])
-                return self._deferred.setdefault(key, new)
+                key = tuple(present)
+                new = Deferred(key, spans[0][0], spans[-1][1])
+                return self._tables.setdefault(key, new)
         return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
 
     def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
@@ -162,7 +152,7 @@ class Tables:
             for accesses, part in sorted(top.flows, key=lambda flow: _span(flow[1]), reverse=True):
                 both = seen if accesses is None else accesses
                 if seen is not None and accesses is not None:
-                    both = self._one(self._through(seen, accesses))
+                    both = self._through(seen, accesses)
                 # An empty tuple, unlike `None`, is an empty composition: nothing is read through
                 # it.
                 if both is None or both:
@@ -171,24 +161,33 @@ class Tables:
 
     def _now(self, table: Table | None) -> Node | None:
         """Return the table with all deferred joins computed."""
-        made, stack = self._made, [] if table is None else [table]
+        stack = [table] if isinstance(table, Deferred) else []
         while stack:
             top = stack[-1]
-            if isinstance(top, Node) or top in made:
+            if ((None, top),) in self._joined:
                 stack.pop()
                 continue
             # Postorder with an explicit stack: nested deferred tables are as deep as the program's
             # chains, which could exceed Python's recursion limit.
-            missing = [p for _, p in top.flows if isinstance(p, Deferred) and p not in made]
+            inner = [part for _, part in top.flows if isinstance(part, Deferred)]
+            missing = [part for part in inner if ((None, part),) not in self._joined]
             if missing:
                 stack += missing
                 continue
-            flows = [(a, made[p] if isinstance(p, Deferred) else p) for a, p in top.flows]
-            made[top] = self._joined_now(flows)
-        return made[table] if isinstance(table, Deferred) else table
+            flows = [(accesses, self._node_of(part)) for accesses, part in top.flows]
+            self._joined[((None, top),)] = self._joined_now(flows)
+        return None if table is None else self._node_of(table)
+
+    def _node_of(self, table: Table) -> Node | None:
+        """Return the table, or the union that was computed for a deferred one."""
+        if isinstance(table, Node):
+            return table
+        found = self._joined[((None, table),)]
+        assert not isinstance(found, Reading)
+        return found
 
     def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
-        """Return the union of tables composed with interned access tuples."""
+        """Return the union of tables, each composed with accesses."""
         height = max([table.height for _, table in flows if table is not None], default=0)
         found = self._all(
             [(a, self._lifted(table, height)) for a, table in flows if table is not None]
@@ -196,16 +195,16 @@ class Tables:
         assert not isinstance(found, Reading)  # what is joined has parts, and so has the result
         return found
 
-    def _all(self, flows: list[Inflow]) -> Part:
+    def _all(self, flows: list[tuple[Accesses | None, Part]]) -> Part:
         """Return the union of several parts of equal height, which bounds the recursion."""
-        flows = list({(id(a), id(part)): (a, part) for a, part in flows}.values())
+        flows = list(dict.fromkeys(flows))
         if not flows:
             return None
         # A single part seen through the identity is shared unchanged: this is what keeps tables
         # small.
         if len(flows) == 1 and flows[0][0] is None:
             return flows[0][1]
-        key = tuple([id(x) for flow in flows for x in flow])
+        key = tuple(flows)
         try:
             return self._joined[key]
         except KeyError:
@@ -222,7 +221,7 @@ class Tables:
             assert first is not None
             readings = [(a, part.accesses) for a, part in flows if isinstance(part, Reading)]
             accesses = self._join(first.type, readings)
-            found = self._reading(first.type, accesses) if accesses else None
+            found = Reading(first.type, accesses) if accesses else None
         self._joined[key] = found
         return found
 
@@ -233,23 +232,12 @@ class Tables:
         return table
 
     def _node(self, height: int, parts: tuple[Part, ...]) -> Node:
-        key = tuple(map(id, parts))
-        known = self._nodes.get(key)
+        """Return the node with these children; equal nodes are one object."""
+        known = self._tables.get(parts)
         if known is None:
-            known = self._nodes[key] = Node(height, parts)
+            known = self._tables[parts] = Node(height, parts)
+        assert isinstance(known, Node)  # a node has parts, a deferred table pairs
         return known
-
-    def _reading(self, type: Type, accesses: Accesses) -> Reading:
-        """Return the `Reading` of these interned accesses; equal readings are one object."""
-        key = (id(type), *map(id, accesses))
-        known = self._readings.get(key)
-        if known is None:
-            known = self._readings[key] = Reading(type, accesses)
-        return known
-
-    def _one(self, accesses: Accesses) -> Accesses:
-        """Return the one tuple object that stands for these interned accesses."""
-        return self._seen.setdefault(tuple(map(id, accesses)), accesses)
 
 
 def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:

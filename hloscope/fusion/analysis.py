@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 
 from hloscope.fusion.access_interner import AccessSet
 from hloscope.fusion.dependences import INSIDE, Convention, Flows
-from hloscope.fusion.parameter_users import Reaching
+from hloscope.fusion.parameter_users import reached_outputs
 from hloscope.fusion.structural_ids import (
     RECURSIVE,
-    Nesting,
     Summary,
+    computed_ahead,
     has_runtime,
     origins_of,
     with_origins,
@@ -65,19 +65,8 @@ class Analysis(Flows):
         super().__init__(
             has_regions=has_regions, convention=convention, refuse=refuse, counts=counts
         )
-        # Asked for every leaf of every call: a program has many calls of few structures.
-        self._positions: Final[dict[Computation, Mapping[Instruction, int]]] = {}
-        self._backward: Final[dict[tuple[int, int], Summary]] = {}
-        self._forward: Final[dict[tuple[int, int, int], Summary]] = {}
-        self._nesting: Final = Nesting()
-        self._reaching: Final = Reaching(self)
-        self._open: Final[set[tuple[int, ...]]] = set()
+        self._open: Final[set[tuple[object, ...]]] = set()
         """Keys of results in progress.  A second request for one means that it is recursive."""
-
-    @property
-    def number_of_summaries(self) -> int:
-        """Number of (structure, root leaf) pairs traversed backwards."""
-        return len(self._backward)
 
     # -------------------------------------------------------------------------------- questions
 
@@ -87,21 +76,19 @@ class Analysis(Flows):
         Operands that are not read are left out.  Runtime variables of a fusion or call are read
         from instructions of the called computation.
         """
-        self.type_guard.check(ins)
         leaf = self.leaf_of(ins.type, output)
+        is_inside = self._is_inside(ins)
+        if leaf is None or is_inside or not (ins.operands or ins.calls):
+            self.type_guard.check(ins)  # `reads` checks other instructions
         if leaf is None:
             return {}
         found: dict[Place, Accesses] = {}
         # `summary` names origins of runtime variables inside the callee; `reads` names them for
         # the caller.
-        if self._is_inside(ins):
-            flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
-        else:
-            flows = self.reads(ins, leaf)
-        plain = self._leaves.plain
+        flows = self.summary(ins.calls[0], leaf) if is_inside else self.reads(ins, leaf)
         for operand, part, accesses in flows:
             source = ins.operands[operand] if isinstance(operand, int) else operand
-            tensor = part if id(source.type) in plain else self.tensor_of(source.type, part)
+            tensor = self.tensor_of(source.type, part)
             if tensor is None:
                 continue
             if accesses is None:
@@ -170,26 +157,23 @@ class Analysis(Flows):
 
         Runtime variables are read from instructions of the computation.
         """
-        key = (self.structure_ids.number(callee), leaf)
-        known = self._backward.get(key)
+        key = "reads", self.structure_ids.number(callee), leaf
+        known: Summary | None = self.results.get(key)
         if known is None:
-            if not callee.callees:
-                flows = self._walked(callee, leaf)
             # Not stored: the unknown result holds only for this request inside the recursion.
-            elif key in self._open:
+            if key in self._open:
                 return tuple(self._of_recursion(callee))
-            else:
-                self._open.add(key)
-                try:
-                    # Inner computations first: otherwise each level of calls takes several Python
-                    # frames, and deep nesting would exceed the recursion limit.
-                    for inner in self._nesting.ahead("reads", callee):
-                        for k in range(len(self.leaves(inner.root.type))):
-                            self.summary(inner, k)
-                    flows = self._walked(callee, leaf)
-                finally:
-                    self._open.discard(key)
-            known = self._backward[key] = Summary(callee, flows)
+            self._open.add(key)
+            try:
+                # Inner computations first: otherwise each level of calls takes several Python
+                # frames, and deep nesting would exceed the recursion limit.
+                for inner in computed_ahead(self.results, "reads", callee):
+                    for k in range(len(self.leaves(inner.root.type))):
+                        self.summary(inner, k)
+                flows = self._walked(callee, leaf)
+            finally:
+                self._open.discard(key)
+            known = self.results[key] = Summary(callee, flows)
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
@@ -219,12 +203,12 @@ class Analysis(Flows):
                 continue
             for leaf, accesses in sorted(leaves.items()) if len(leaves) > 1 else leaves.items():
                 if accesses is not last:
-                    last, kept = accesses, tuple(accesses.values())
+                    last, kept = accesses, tuple(accesses)
                 flows.append(Flow(k, leaf, kept))
         if self.has_regions and captures(callee):
             inside = self.positions(callee)
             flows += [
-                Flow(ins, leaf, tuple(accesses.values()))
+                Flow(ins, leaf, tuple(accesses))
                 for ins, leaves in found.items()
                 if ins not in inside
                 for leaf, accesses in sorted(leaves.items())
@@ -233,9 +217,8 @@ class Analysis(Flows):
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
         """Return the dependences of the root's leaves on one leaf of a parameter."""
-        number = self.structure_ids.number(callee)
-        key = (number, parameter, leaf)
-        known = self._forward.get(key)
+        key = "writes", self.structure_ids.number(callee), parameter, leaf
+        known: Summary | None = self.results.get(key)
         if known is None:
             outputs = self.leaves(callee.root.type)
             if key in self._open:
@@ -244,15 +227,15 @@ class Analysis(Flows):
             self._open.add(key)
             try:
                 # As in `summary`: inner computations first, to bound the depth of Python frames.
-                for inner in self._nesting.ahead("writes", callee):
+                for inner in computed_ahead(self.results, "writes", callee):
                     for k, handed in enumerate(inner.parameters):
                         for part in range(len(self.leaves(handed.type))):
                             self.spread(inner, k, part)
-                owner, found = self._reaching.of(callee, number, parameter, leaf)
+                owner, found = reached_outputs(self, callee, parameter, leaf)
             finally:
                 self._open.discard(key)
             flows = [Flow(parameter, k, some) for k, some in found.items()]
-            known = self._forward[key] = Summary(owner, tuple(flows))
+            known = self.results[key] = Summary(owner, tuple(flows))
         return known.for_(callee)
 
     def called(
@@ -299,11 +282,10 @@ class Analysis(Flows):
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """Return the index of each instruction in its computation."""
-        known = self._positions.get(computation)
-        if known is None:
-            known = {ins: at for at, ins in enumerate(computation.instructions)}
-            self._positions[computation] = known
-        return known
+        return self.results.once(
+            ("positions", computation),
+            lambda: {ins: at for at, ins in enumerate(computation.instructions)},
+        )
 
 
 def _with_few_values(access: Access) -> Access:
@@ -318,7 +300,7 @@ def _with_few_values(access: Access) -> Access:
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:
     """Return the union of interned accesses, without duplicates."""
-    return tuple({id(access): access for access in (*some, *others)}.values())
+    return tuple(dict.fromkeys((*some, *others)))
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hloscope import indexing
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.overapproximate import join_reasons
+from hloscope.fusion.results import Results
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,
@@ -57,11 +58,11 @@ _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
-    """Flattening of types and a memo of sources; an `Analysis` provides both."""
+    """Flattening of types, and what is known; an `Analysis` provides both."""
 
     @property
-    def sources(self) -> dict[tuple[Computation, int], Source]:
-        """Sources found so far, by computation and leaf of its root."""
+    def results(self) -> Results:
+        """The results so far; sources among them."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Return the types of the leaves of a type."""
@@ -80,10 +81,9 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
     parameters, at values outside the computation, and at values that are computed or selected. The
     result of a recursive function counts as computed.
     """
-    known = at.sources
-    # Every caller of a function asks for the same sources, nested callers again.
-    if (callee, leaf) in known:
-        return known[callee, leaf]
+    results = at.results
+    if ("source", callee, leaf) in results:
+        return _source(at, callee, leaf)
     opened: dict[tuple[Computation, int], Source] = {(callee, leaf): (callee.root, leaf)}
     stack = [(callee, leaf)]
     while stack:
@@ -100,15 +100,16 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
         # already on the stack is recursive: its root counts as computed.
         except _UnknownError as error:
             opened[top] = source
+            called, inner = error.called
             if error.called in opened:
-                known[error.called] = error.called[0].root, error.called[1]
+                results["source", called, inner] = called.root, inner
             else:
-                opened[error.called] = error.called[0].root, error.called[1]
+                opened[error.called] = called.root, inner
                 stack.append(error.called)
             continue
-        known[top] = source
+        results["source", *top] = source
         stack.pop()
-    return known[callee, leaf]
+    return source
 
 
 class _UnknownError(Exception):
@@ -125,7 +126,7 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
     Raises:
         _UnknownError: It is not known yet.
     """
-    found = at.sources.get((callee, leaf))
+    found: Source | None = at.results.get(("source", callee, leaf))
     if found is None:
         raise _UnknownError((callee, leaf))
     return found

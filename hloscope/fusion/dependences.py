@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope import indexing
 from hloscope.fusion.access_interner import AccessInterner, normal
-from hloscope.fusion.body_dependences import Source, dependence_of, in_every_application, varying
+from hloscope.fusion.body_dependences import dependence_of, in_every_application, varying
 from hloscope.fusion.flat_tuples import Leaves
+from hloscope.fusion.results import Results
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structural_ids import StructureIds
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
@@ -90,20 +91,16 @@ class Flows(ABC):
         self.has_regions: Final = has_regions
         self.counts: Final = counts
         self.convention: Final = convention
-        self.type_guard: Final = TypeGuard(refuse)
+        self.results: Final = Results()
         self.interner: Final = AccessInterner()
         self.structure_ids: Final = StructureIds()
-        self._leaves = Leaves()
-        self._sizes = Sizes(self.interner, self._leaves)
+        self.type_guard: Final = TypeGuard(refuse, self.results)
+        self._leaves = Leaves(self.results)
+        self._sizes = Sizes(self.interner, self._leaves, self.results)
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
-        self._shared: dict[tuple[object, ...], tuple[Flow, ...]] = {}
-        """Dependences of instructions by direction, op, types and structure of the bodies."""
-        # Asked once for every instruction that calls a body, such as the many reductions by a sum.
-        self._dependence: dict[int, Dependence] = {}
-        self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
     # -------------------------------------------------------------------- of whole computations
 
@@ -189,7 +186,8 @@ class Flows(ABC):
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         # A shared result needs no type check: the key contains all types, and it was stored after
         # the check of an equal instruction.
-        if key is not None and (shared := self._shared.get(key)) is not None:
+        shared: tuple[Flow, ...] | None = None if key is None else self.results.get(key)
+        if shared is not None:
             return shared
         self.type_guard.check(ins)
         if leaf > 0 and self._sizes.concern(ins):
@@ -227,11 +225,8 @@ class Flows(ABC):
 
     def dependence(self, callee: Computation) -> Dependence:
         """Return the dependences of each result of a computation on its parameters."""
-        number = self.structure_ids.number(callee)
-        known = self._dependence.get(number)
-        if known is None:
-            known = self._dependence[number] = dependence_of(callee, self, self.summary)
-        return known
+        key = "body", self.structure_ids.number(callee)
+        return self.results.once(key, lambda: dependence_of(callee, self, self.summary))
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
         """Yield the dependences on values captured by the bodies of an op with a rule."""
@@ -300,8 +295,9 @@ class Flows(ABC):
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
-        if key is not None and (found := self._shared.get(key)) is not None:
-            return found
+        shared: tuple[Flow, ...] | None = None if key is None else self.results.get(key)
+        if shared is not None:
+            return shared
         self.type_guard.check(ins)
         answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
         # Not shared: the result is a generator of dependences with sizes, which are rare.
@@ -309,7 +305,7 @@ class Flows(ABC):
             return self._sized_writes(ins, operand, leaf, answer)
         flows = self._written_by(ins, operand, leaf, answer)
         if key is not None:
-            self._shared[key] = flows
+            self.results[key] = flows
         return flows
 
     def _key(
@@ -354,8 +350,7 @@ class Flows(ABC):
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
             kept = self.interner.keep_all(mine)
             if kept:
-                is_plain = self.interner.is_identity(kept, ins.operands[operand].type)
-                same = is_plain and self._is_same(ins, ins.operands[operand].type)
+                same = self._is_unchanged(ins, kept, ins.operands[operand].type)
                 target = self.leaf_of(ins.type, k)
                 if target is not None:
                     flows.append(Flow(operand, target, None if same else kept))
@@ -374,7 +369,7 @@ class Flows(ABC):
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
         if key is not None:
-            self._shared[key] = found
+            self.results[key] = found
         return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
@@ -385,7 +380,7 @@ class Flows(ABC):
         # of composing each with an identity.
         if len(leaves) == 1:
             kept = self.interner.keep_all(accesses)
-            if self.interner.is_identity(kept, leaves[0]) and self._is_same(ins, leaves[0]):
+            if self._is_unchanged(ins, kept, leaves[0]):
                 return [Flow(k, 0, None)]
             return [Flow(k, 0, kept)] if kept else []
         flows = []
@@ -395,11 +390,11 @@ class Flows(ABC):
                 flows.append(Flow(k, leaf, kept))
         return flows
 
-    def _is_same(self, ins: Instruction, type: Type) -> bool:
-        """Does the instruction's value have the sizes of `type`?"""
-        return not isinstance(ins.type, TupleType) and (
-            self.interner.identity(ins.type) is self.interner.identity(type)
-        )
+    def _is_unchanged(self, ins: Instruction, accesses: Accesses, type: Type) -> bool:
+        """Are the accesses the identity between the instruction's value and a value of `type`?"""
+        if len(accesses) != 1 or isinstance(ins.type, TupleType):
+            return False
+        return accesses[0] is self.interner.identity(ins.type) is self.interner.identity(type)
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
         """Return the access with known runtime variables replaced and equal ones merged."""

@@ -6,9 +6,11 @@ own: an `s32` scalar after the tensor that it belongs to.  Outside, only tensors
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from hloscope.fusion.results import Results
 from hloscope.ir import ELEMENT_TYPES, FutureType, Instruction, TensorType, TupleType, Type
 from hloscope.support.walks import nested
 
@@ -76,26 +78,19 @@ class _Parts(NamedTuple):
 
 
 class Leaves:
-    """Flattened types, sizes included, memoized by the identity of the type.
+    """Flattened types, sizes included."""
 
-    Types of a module are shared objects.  Hashing a tuple of a thousand tensors for each of its
-    thousand projections would take longer than the analysis.
-    """
-
-    def __init__(self) -> None:
-        self.plain: Final[set[int]] = set()
-        """`id`s of types without run-time sizes."""
-        # Asked for every operand of every instruction that a traversal visits.
+    def __init__(self, results: Results | None = None) -> None:
+        self._results: Final = Results() if results is None else results
+        # Without it, all maps of a loop that carries 640 arrays take 60 times as long. The key is
+        # the `id`, because to hash a tuple type takes as long as to flatten it.
         self._known: dict[int, _Parts] = {}
-        self._offsets: dict[int, tuple[Type, tuple[int, ...]]] = {}
-        self._starts: dict[int, tuple[Instruction, tuple[int, ...]]] = {}
+        """Flattened types; `_Parts` holds the type, so that its `id` is not reused."""
 
     def _of(self, type: Type) -> _Parts:
         known = self._known.get(id(type))
         if known is None:
             known = self._known[id(type)] = _Parts.of(type)
-            if len(known.leaves) == len(known.tensors):
-                self.plain.add(id(type))
         return known
 
     def of(self, type: Type) -> tuple[Type, ...]:
@@ -132,8 +127,6 @@ class Leaves:
 
     def tensor(self, type: Type, leaf: int) -> int | None:
         """Return the tensor number of a leaf; `None` if the leaf is a size or does not exist."""
-        if id(type) in self.plain:
-            return leaf
         parts = self._of(type).parts
         if leaf >= len(parts):
             return None
@@ -141,22 +134,22 @@ class Leaves:
 
     def has_sizes(self, type: Type) -> bool:
         """Is a leaf a run-time size?"""
-        return id(type) not in self.plain and len(self._of(type).types) < len(self.of(type))
+        if isinstance(type, TensorType):
+            return None in type.sizes
+        known = self._of(type)
+        return len(known.types) < len(known.leaves)
 
     def offset(self, type: Type, index: int) -> int:
         """Return the number of the first leaf of element `index` of a tuple."""
-        known = self._offsets.get(id(type))
-        if known is None:
-            offsets = [0]
-            for element in type.elements if isinstance(type, TupleType) else ():
-                offsets.append(offsets[-1] + len(self.of(element)))
-            known = self._offsets[id(type)] = (type, tuple(offsets))
-        return known[1][index]
+        elements = type.elements if isinstance(type, TupleType) else ()
+        key = "offsets", id(type)  # the result holds the type, so that its `id` is not reused
+        return self._results.once(key, lambda: (type, self._starts(elements)))[1][index]
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
         """Return the first leaf of each operand in the concatenated leaves, then their total."""
-        known = self._starts.get(id(ins))
-        if known is None:
-            counts = (len(self.of(operand.type)) for operand in ins.operands)
-            known = self._starts[id(ins)] = (ins, tuple(accumulate(counts, initial=0)))
-        return known[1]
+        return self._results.once(
+            ("starts", ins), lambda: self._starts([operand.type for operand in ins.operands])
+        )
+
+    def _starts(self, types: Iterable[Type]) -> tuple[int, ...]:
+        return tuple(accumulate([len(self.of(type)) for type in types], initial=0))

@@ -40,7 +40,7 @@ class Closure:
     ) -> None:
         self._at, self._types, self._forward = at, types, forward
         identity = at.interner.identity(types[start])
-        self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
+        self.found: dict[int, AccessSet] = {start: {identity: None}}
         self._dims = None if identity.map is None else identity.map.dims
         self._covered: set[int] = set()
         """Parts with an access to all elements: other accesses on the own device add nothing."""
@@ -65,8 +65,8 @@ class Closure:
         # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = self._at.interner.keep_all(hull(known.values(), type, REASON))
-            self.found[leaf] = {id(access): access for access in whole}
+            whole = self._at.interner.keep_all(hull(known, type, REASON))
+            self.found[leaf] = dict.fromkeys(whole)
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
         """Add accesses to those known of a part of the loop's state.
@@ -76,14 +76,13 @@ class Closure:
         nested loops, that leaves 6,000 of 31,000 accesses.
         """
         for access in reached:
-            if id(access) in known or (leaf in self._covered and _is_of_one_device(access)):
+            if access in known or (leaf in self._covered and _is_of_one_device(access)):
                 continue
             if self._covers(access, type):
                 self._covered.add(leaf)
-                others = [a for a in known.values() if not _is_of_one_device(a)]
-                known.clear()
-                known.update({id(a): a for a in others})
-            known[id(access)] = access
+                for other in [a for a in known if _is_of_one_device(a)]:
+                    del known[other]
+            known[access] = None
 
     def _covers(self, access: Access, type: Type) -> bool:
         """Does the access read every element of the value from each index of the first part?"""
@@ -99,10 +98,10 @@ class Closure:
         interner, type = self._at.interner, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
         further = (interner.identity(type),) if flow.accesses is None else flow.accesses
-        known.update({id(access): access for access in self._through(before, further, type)})
+        known.update(dict.fromkeys(self._through(before, further, type)))
         if len(known) > MAX_ACCESSES:
-            whole = interner.keep_all(hull(known.values(), type, REASON))
-            self.outside[source, flow.leaf] = {id(access): access for access in whole}
+            whole = interner.keep_all(hull(known, type, REASON))
+            self.outside[source, flow.leaf] = dict.fromkeys(whole)
 
     def _through(
         self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
@@ -115,15 +114,19 @@ class Closure:
             type: Type of the target.
             is_covered: The target is read entirely; compositions on the own device are left out.
         """
-        compose, loose = self._at.interner.compose, self._at.interner.changed
-        nexts = [loose(access, type, _loose) for access in further]
+        compose = self._at.interner.compose
+        nexts = [self._loose(access, type) for access in further]
         for first in before:
             for next_ in nexts:
                 if is_covered and _is_of_one_device(first) and _is_of_one_device(next_):
                     continue
                 both = compose(first, next_, forward=self._forward)
                 if both is not None:
-                    yield loose(both, type, _loose)
+                    yield self._loose(both, type)
+
+    def _loose(self, access: Access, type: Type) -> Access:
+        """Return `_loose`, interned."""
+        return self._at.interner.keep(_loose(access, type))
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Apply the body's dependences until no new access is found.
@@ -131,14 +134,14 @@ class Closure:
         Args:
             flows: Returns the dependences of a part of the loop's state.
         """
-        done: dict[int, set[int]] = {}
+        done: dict[int, set[Access]] = {}
         todo = list(self.found)
         while todo:
             leaf = todo.pop()
             # Only accesses that are new since the last visit are composed. The closure is finite:
             # there are at most `MAX_ACCESSES` per part before they become one.
             seen = done.setdefault(leaf, set())
-            new = [access for key, access in self.found[leaf].items() if key not in seen]
+            new = [access for access in self.found[leaf] if access not in seen]
             seen.update(self.found[leaf])
             if new:
                 for flow in flows(leaf):
@@ -152,15 +155,15 @@ class Closure:
         for leaf, known in self.found.items():
             for flow in flows(leaf):
                 further = (interner.identity(type),) if flow.accesses is None else flow.accesses
-                loose = [interner.changed(access, type, _loose) for access in further]
-                found += composed(interner, known.values(), loose, forward=True)
+                loose = [self._loose(access, type) for access in further]
+                found += composed(interner, known, loose, forward=True)
         if len(found) > MAX_ACCESSES:
             return [*interner.keep_all(hull(found, type, REASON))]
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """Return the accesses found, with precision `OVER`."""
-        return self._at.interner.keep_all([_any_number(access) for access in found.values()])
+        return self._at.interner.keep_all([_any_number(access) for access in found])
 
 
 def _is_of_one_device(access: Access) -> bool:
@@ -250,11 +253,11 @@ def loop_writes(
         every = composed(
             at.interner, deciding, [at.interner.whole(decided, types[i])], forward=True
         )
-        found = {id(access): access for access in every}
+        found = dict.fromkeys(every)
         whole = at.interner.whole(types[start], types[i])
         has_all = any(not access.via and access.map == whole.map for access in every)
         inner = closure.found.get(i, {})
-        found |= {key: access for key, access in inner.items() if access.via or not has_all}
+        found |= dict.fromkeys([a for a in inner if a.via or not has_all])
         if found:
             is_alone = found.keys() == inner.keys()
             known = _claimed(at, ins, start, i, closure) if is_alone else closure.accesses(found)
@@ -270,7 +273,7 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
     """
     found = closure.found[i]
     identity = at.interner.identity(at.leaves(ins.type)[i])
-    if i != start or any(access is not identity for access in found.values()):
+    if i != start or any(access is not identity for access in found):
         return closure.accesses(found)
     for flow in _read(at, ins, ins.calls[1], i):
         if isinstance(flow.operand, int) and flow.leaf == i:

@@ -40,9 +40,10 @@ def join_reasons(*reasons: str) -> str:
     return "; ".join(parts)
 
 
-def size(map: IndexingMap) -> int:
-    """Count the range variables, runtime variables and constraints of a map."""
-    return len(map.ranges) + len(map.runtime) + len(map.constraints)
+def is_large(access: Access) -> bool:
+    """Does the map have more than `MAX_SIZE` variables and constraints?"""
+    map = access.map
+    return map is not None and len(map.ranges) + len(map.runtime) + len(map.constraints) > MAX_SIZE
 
 
 def simpler(access: Access, type: Type) -> Access:
@@ -58,7 +59,7 @@ def simpler(access: Access, type: Type) -> Access:
     (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [1, 9]
     """
     map = access.map
-    if map is None or size(map) <= MAX_SIZE or access.replica is not None:
+    if map is None or not is_large(access) or access.replica is not None:
         return access
     if not isinstance(type, TensorType) or not type.is_static:
         return access

@@ -63,7 +63,6 @@ class ParameterReads:
     def _forget(self) -> None:
         self._tables = Tables(self._join, _is_plain, self._through)
         self._known: dict[Leaf, Table | None] = {}
-        self._numbered: list[Leaf] = []
         self._tensors: list[Leaf | None] = []
 
     def of(self, ins: Instruction, output: int) -> Ends:
@@ -120,8 +119,7 @@ class ParameterReads:
 
     def _itself(self, end: Leaf) -> Node:
         """Return the table of an end: the identity access to itself, under a new number."""
-        number = len(self._numbered)
-        self._numbered.append(end)
+        number = len(self._tensors)
         tensor = self._analysis.tensor_of(end[0].type, end[1])
         self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
         type = self._analysis.leaves(end[0].type)[end[1]]
@@ -142,7 +140,7 @@ class ParameterReads:
             reached = further if first is None else composed(interner, first, further)
             if reached:
                 found = with_accesses(interner, found, reached, type)
-        every = tuple(found.values())
+        every = tuple(found)
         if len(every) <= 1 or (len(every) <= MANY and not any(map(_has_conditions, every))):
             return every
         return tuple(without_contained(every, type))

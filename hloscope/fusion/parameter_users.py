@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.fusion.structural_ids import Recent
-from hloscope.fusion.traversal import Users, Walk
+from hloscope.fusion.traversal import Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction
 
@@ -16,89 +14,72 @@ if TYPE_CHECKING:
 
 MAX_ENDS: Final = 4
 """With more outputs, each queried parameter has its own traversal to the users."""
-MANY_PARAMETERS, FEW_QUESTIONS = 256, 4
-"""With more than `MANY_PARAMETERS`, the first `FEW_QUESTIONS` queries are computed singly."""
+MANY_PARAMETERS: Final = 256
+"""With more parameters, the first query is computed singly."""
 Reached: TypeAlias = dict[int, Accesses]
 """Accesses to each output that is reached, by output."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
 """Results by parameter and leaf."""
 
 
-class Reaching:
-    """Accesses from parameters to outputs, memoized by the structure of the computation.
+def reached_outputs(
+    about: Analysis, callee: Computation, parameter: int, leaf: int
+) -> tuple[Computation, Reached]:
+    """Return the accesses from one parameter leaf to the outputs, and their computation.
+
+    The computation has the same structure as `callee`; runtime variables are read from its
+    instructions.
 
     Args:
-        analysis: Gives the dependences of single instructions.
+        about: Gives the dependences of single instructions.
+        callee: The computation.
+        parameter: Number of the parameter.
+        leaf: Number of the parameter's leaf.
     """
+    if len(about.leaves(callee.root.type)) > MAX_ENDS:
+        return callee, _to_users(about, callee, callee.parameters[parameter], leaf)
+    number = about.structure_ids.number(callee)
+    first, key = ("first parameter", number), ("parameters", number)
+    # One traversal gives the results of all parameters. With very many parameters, it takes much
+    # longer than the one for a single parameter, which may be the only one.
+    if len(callee.parameters) > MANY_PARAMETERS and first not in about.results:
+        about.results[first] = parameter
+        found = _of_parameters(about, callee, _dependent(callee, parameter))
+        return callee, found.get((parameter, leaf), {})
+    owner, table = about.results.once(key, lambda: (callee, _of_parameters(about, callee)))
+    return owner, table.get((parameter, leaf), {})
 
-    def __init__(self, analysis: Analysis) -> None:
-        self._analysis: Final = analysis
-        # One table serves every parameter of every computation of a structure.
-        self._tables: Final[dict[int, tuple[Computation, Table]]] = {}
-        self._asked: Final[Counter[int]] = Counter()
-        self._users: Final = Recent[Users](lambda callee: analysis.users(callee.instructions))
 
-    def of(
-        self, callee: Computation, number: int, parameter: int, leaf: int
-    ) -> tuple[Computation, Reached]:
-        """Return the accesses from one parameter leaf to the outputs, and their computation.
+def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
+    """Return the accesses to each output by one traversal from a parameter to the users."""
+    walk = Walk(about.interner, about.leaves)
+    walk.begin(start, leaf)
+    users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
+    walk.to_users(users, about.writes)
+    found = walk.found.get(callee.root, {})
+    return {k: tuple(accesses) for k, accesses in sorted(found.items())}
 
-        The computation has the same structure as `callee`; runtime variables are read from its
-        instructions.
 
-        Args:
-            callee: The computation.
-            number: Number of its structure.
-            parameter: Number of the parameter.
-            leaf: Number of the parameter's leaf.
-        """
-        if len(self._analysis.leaves(callee.root.type)) > MAX_ENDS:
-            return callee, self._walked(callee, callee.parameters[parameter], leaf)
-        owner, table = self._table(callee, number, parameter)
-        return owner, table.get((parameter, leaf), {})
+def _of_parameters(
+    about: Analysis, callee: Computation, through: Container[Instruction] | None = None
+) -> Table:
+    """Return the accesses from each parameter to each output, by one traversal per output.
 
-    def _walked(self, callee: Computation, start: Instruction, leaf: int) -> Reached:
-        """Return the accesses to each output by one traversal from a parameter to the users."""
-        about = self._analysis
-        walk = Walk(about.interner, about.leaves)
-        walk.begin(start, leaf)
-        walk.to_users(self._users(callee), about.writes)
-        found = walk.found.get(callee.root, {})
-        return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
-
-    def _table(self, callee: Computation, number: int, parameter: int) -> tuple[Computation, Table]:
-        """Return a table with the results of `parameter`, and its computation.
-
-        One traversal gives the results of all parameters.  With very many parameters, the first
-        queries have traversals of their own.
-        """
-        known = self._tables.get(number)
-        if known is not None:
-            return known
-        self._asked[number] += 1
-        if len(callee.parameters) > MANY_PARAMETERS and self._asked[number] <= FEW_QUESTIONS:
-            return callee, self._all(callee, _dependent(callee, parameter))
-        known = self._tables[number] = callee, self._all(callee)
-        return known
-
-    def _all(self, callee: Computation, through: Container[Instruction] | None = None) -> Table:
-        """Return the accesses from each parameter to each output, by one traversal per output.
-
-        Args:
-            callee: The computation.
-            through: The values to pass through; all if `None`.
-        """
-        about = self._analysis
-        table: Table = {}
-        for output, type in enumerate(about.leaves(callee.root.type)):
-            walk = Walk(about.interner, about.leaves, type)
-            walk.begin(callee.root, output)
-            position = about.positions(callee).get
-            walk.from_producers(position, about.places, about.writes, through)
-            for number, parameter in enumerate(callee.parameters):
-                for leaf, accesses in walk.found.get(parameter, {}).items():
-                    table.setdefault((number, leaf), {})[output] = tuple(accesses.values())
-        return table
+    Args:
+        about: Gives the dependences of single instructions.
+        callee: The computation.
+        through: The values to pass through; all if `None`.
+    """
+    table: Table = {}
+    for output, type in enumerate(about.leaves(callee.root.type)):
+        walk = Walk(about.interner, about.leaves, type)
+        walk.begin(callee.root, output)
+        position = about.positions(callee).get
+        walk.from_producers(position, about.places, about.writes, through)
+        for number, parameter in enumerate(callee.parameters):
+            for leaf, accesses in walk.found.get(parameter, {}).items():
+                table.setdefault((number, leaf), {})[output] = tuple(accesses)
+    return table
 
 
 def _dependent(callee: Computation, parameter: int) -> set[Instruction]:

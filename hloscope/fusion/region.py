@@ -10,7 +10,7 @@ from msgspec import Struct
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.access_interner import AccessSet
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.traversal import Found, Walk, as_set
+from hloscope.fusion.traversal import Found, Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter
@@ -112,7 +112,7 @@ def _tensors(
     for leaf, accesses in sorted(leaves.items()):
         tensor = analysis.tensor_of(ins.type, leaf)
         if tensor is not None:
-            found[tensor] = tuple(accesses.values())
+            found[tensor] = tuple(accesses)
     return found
 
 
@@ -126,7 +126,7 @@ def epilogue(
     first, last = positions[parent], positions[root]
     between = computation.instructions[first + 1 : last + 1]
     walk.to_users(analysis.users(between), analysis.writes)
-    return tuple(walk.found.get(root, {}).get(0, {}).values())
+    return tuple(walk.found.get(root, {}).get(0, {}))
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
@@ -183,7 +183,7 @@ def _from_inside(
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])
-    begin: Found = {start: {leaf: as_set([identity])}}
+    begin: Found = {start: {leaf: {identity: None}}}
     found: Found = {}
     # From the innermost fusion outwards: what is reached of the parameters of one continues at the
     # operands of the fusion, which belong to the next computation outside.
@@ -220,10 +220,7 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
 def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
     """Compose the accesses to a fusion with those inside it."""
     return {
-        ins: {
-            leaf: walk.through(before, tuple(accesses.values()))
-            for leaf, accesses in leaves.items()
-        }
+        ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
         for ins, leaves in further.items()
     }
 

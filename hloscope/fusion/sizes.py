@@ -17,6 +17,7 @@ from hloscope import indexing
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.access_interner import AccessInterner
 from hloscope.fusion.flat_tuples import Leaves, Part, leaf_types
+from hloscope.fusion.results import Results
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,
@@ -28,7 +29,7 @@ from hloscope.indexing import (
     output_sizes,
     sizes,
 )
-from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
+from hloscope.ir import WIDE, Computation, Dims, Instruction, Type
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -54,24 +55,17 @@ Dynamic: TypeAlias = tuple[tuple[int, ...], ...]
 class Sizes:
     """Dependences of run-time sizes, and of elements on run-time sizes."""
 
-    def __init__(self, interner: AccessInterner, leaves: Leaves) -> None:
+    def __init__(
+        self, interner: AccessInterner, leaves: Leaves, results: Results | None = None
+    ) -> None:
         self._interner, self._leaves = interner, leaves
-        # Asked once for each leaf of an instruction, which may have thousands.
-        self._in_step: dict[Instruction, bool] = {}
-        self._wide = of_last(self._has_sizes)
+        self._results = Results() if results is None else results
 
     def concern(self, ins: Instruction) -> bool:
         """Does the value or an operand have a run-time size?"""
-        if len(ins.operands) > WIDE:
-            return self._wide(ins)
-        plain = self._leaves.plain  # inline: one call for every instruction
-        if id(ins.type) in plain:
-            for operand in ins.operands:
-                if id(operand.type) not in plain:
-                    break
-            else:
-                return False
-        return self._has_sizes(ins)
+        if len(ins.operands) <= WIDE:
+            return self._has_sizes(ins)
+        return self._results.once(("has sizes", ins), lambda: self._has_sizes(ins))
 
     def _has_sizes(self, ins: Instruction) -> bool:
         has = self._leaves.has_sizes
@@ -83,17 +77,13 @@ class Sizes:
         A parameter or result of a computation may declare a size that is not known in the type of
         the value passed for it.
         """
-        known = self._in_step.get(ins)
-        if known is None:
-            known = self._in_step[ins] = self._is_in_step(ins)
-        return known
+        return self._results.once(("in step", ins), lambda: self._is_in_step(ins))
 
     def _is_in_step(self, ins: Instruction) -> bool:
         """Compute `in_step`."""
         if not self.concern(ins):
-            has, plain = self._leaves.has_sizes, self._leaves.plain
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
-            if not any([id(type) not in plain and has(type) for type in inside]):
+            if not any(map(self._leaves.has_sizes, inside)):
                 return True
         return all(a == b for a, b in self._meetings(ins))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.access_interner import AccessInterner
-from hloscope.fusion.body_dependences import Source
+from hloscope.fusion.results import Results
 from hloscope.fusion.structural_ids import has_runtime, with_origins
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import Access
@@ -44,8 +44,8 @@ class Context(Protocol):
         """The interning table of accesses."""
 
     @property
-    def sources(self) -> dict[tuple[Computation, int], Source]:
-        """Sources of root leaves found so far, as in `body_dependences.source_in`."""
+    def results(self) -> Results:
+        """The results so far, as in `body_dependences.source_in`."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Return the types of the leaves of a type."""

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.fusion.access_interner import AccessInterner, AccessSet
-from hloscope.fusion.overapproximate import contains_all, hull, simpler, with_runs
+from hloscope.fusion.overapproximate import contains_all, hull, is_large, simpler, with_runs
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 
@@ -51,11 +51,6 @@ def composed(
     ]
 
 
-def as_set(accesses: Iterable[Access]) -> AccessSet:
-    """Return interned accesses as a set, in order."""
-    return {id(access): access for access in accesses}
-
-
 def with_accesses(
     interner: AccessInterner, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
@@ -64,27 +59,31 @@ def with_accesses(
     `known` may be changed.
     """
     for access in accesses:
-        if id(access) not in interner.small:
-            access = interner.changed(access, type, simpler)
-        known[id(access)] = access
+        known[interner.keep(simpler(access, type)) if is_large(access) else access] = None
     # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
     # is still too large becomes one superset.
     if len(known) > COMPRESS_AT:
-        fewer = contains_all(known.values(), type)
+        fewer = contains_all(known, type)
         if fewer is None:
-            runs = with_runs([*known.values()])
+            runs = with_runs([*known])
             if len(runs) < len(known):
-                known = as_set(interner.keep_all(runs))
+                known = dict.fromkeys(interner.keep_all(runs))
         if fewer is None and len(known) > WIDEN_AT:
             reason = f"touched in more than {WIDEN_AT} ways"
-            fewer = interner.keep_all(hull(known.values(), type, reason))
+            fewer = interner.keep_all(hull(known, type, reason))
         if fewer is not None:
-            return as_set(fewer)
+            return dict.fromkeys(fewer)
     return known
 
 
 class Walk:
-    """A traversal, and the accesses that it has found so far."""
+    """A traversal, and the accesses that it has found so far.
+
+    Args:
+        interner: Composes the accesses.
+        leaves: Returns the types of the leaves of a type.
+        end: Type of the target of all maps; `None`: the value found.
+    """
 
     def __init__(
         self,
@@ -93,50 +92,39 @@ class Walk:
         end: Type | None = None,
     ) -> None:
         self.found: Found = {}
-        self._interner = interner
-        self._small = interner.small
-        self._leaves = leaves
-        self._end = end  # type of the target of all maps; `None`: the value found
+        self._interner, self._leaves, self._end = interner, leaves, end
 
     def begin(self, ins: Instruction, leaf: int) -> None:
         """Start at a leaf of a value, with the identity access."""
-        identity = self._interner.identity(self._leaves(ins.type)[leaf])
-        self.add(ins, leaf, {id(identity): identity})
+        self.add(ins, leaf, {self._interner.identity(self._leaves(ins.type)[leaf]): None})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
         """Record accesses to a leaf of a value; return whether the value is new."""
         leaves = self.found.get(ins)
-        is_new = leaves is None
         if leaves is None:
-            leaves = self.found[ins] = {leaf: accesses}
-        else:
-            known = leaves.get(leaf)
-            if known is accesses:
-                return False
-            # Values share their sets, so a set is replaced, never changed.
-            leaves[leaf] = accesses = accesses if known is None else known | accesses
-        if len(accesses) > COMPRESS_AT or not self._small.issuperset(accesses):
-            type = self._end or self._leaves(ins.type)[leaf]
-            leaves[leaf] = with_accesses(self._interner, {}, accesses.values(), type)
-        return is_new
+            self.found[ins] = {leaf: accesses}
+            return True
+        known = leaves.get(leaf, accesses)
+        # Values share their sets, so a set is replaced, never changed.
+        both = known if known is accesses else known | accesses
+        leaves[leaf] = both if len(both) <= COMPRESS_AT else self._limited(ins, leaf, both)
+        return False
+
+    def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
+        """Return the accesses to a leaf of a value, or a superset if there are too many."""
+        if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
+            return accesses
+        type = self._end or self._leaves(ins.type)[leaf]
+        return with_accesses(self._interner, {}, accesses, type)
 
     def through(
-        self, accesses: AccessSet, further: Iterable[Access] | None, *, forward: bool = False
+        self, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
     ) -> AccessSet:
-        """Return all non-empty compositions of two sets of accesses; `None` is the identity.
+        """Return all non-empty compositions of two sets of accesses.
 
         With `forward` the accesses lead to the outputs.
         """
-        if further is None:
-            return accesses
-        compose = self._interner.compose
-        found: AccessSet = {}
-        for first in accesses.values():
-            for second in further:
-                both = compose(first, second, forward=forward)
-                if both is not None:
-                    found[id(both)] = both
-        return found
+        return dict.fromkeys(composed(self._interner, accesses, further, forward=forward))
 
     def to_producers(
         self,
@@ -157,34 +145,18 @@ class Walk:
         # A heap by negative position visits the latest definition first. All users of an
         # instruction come later in the order, so its accesses are complete when it is visited.
         heap = sorted(waiting)
-        found, small, add, through = self.found, self._small, self.add, self.through
-        # The last set that was checked to be small. Most values share one set, so the check of
-        # the next value is one comparison of identities.
-        fit: AccessSet = {}
         while heap:
             ins = waiting[heappop(heap)]
-            operands = ins.operands
-            for leaf, accesses in found[ins].items():
+            for leaf, accesses in self.found[ins].items():
                 for operand, source, further in reads(ins, leaf):
-                    target = operands[operand] if isinstance(operand, int) else operand
-                    known = found.get(target)
-                    if known is not None:
-                        touched = accesses if further is None else through(accesses, further)
-                        if touched and known.get(source) is not touched:
-                            add(target, source, touched)
+                    target = ins.operands[operand] if isinstance(operand, int) else operand
+                    # An unchanged value shares the set of its users.
+                    reached = accesses
+                    if further is not None:
+                        reached = self._limited(target, source, self.through(accesses, further))
+                    if not reached or not self.add(target, source, reached):
                         continue
-                    at = position(target)
-                    touched = accesses if further is None else through(accesses, further)
-                    if touched is fit or (
-                        len(touched) <= COMPRESS_AT and small.issuperset(touched)
-                    ):
-                        if not touched:
-                            continue
-                        found[target] = {source: touched}
-                        fit = touched
-                    else:
-                        add(target, source, touched)
-                    if at is not None:
+                    if (at := position(target)) is not None:
                         waiting[-at] = target
                         heappush(heap, -at)
 
@@ -226,9 +198,8 @@ class Walk:
                         continue
                     reached = ends[leaf]
                     if accesses is not None:
-                        reached = self.through(
-                            as_set(accesses), tuple(reached.values()), forward=True
-                        )
+                        reached = self.through(accesses, reached, forward=True)
+                        reached = self._limited(target, source, reached)
                     if not reached or not self.add(target, source, reached):
                         continue
                     if (at := position(target)) is not None:
@@ -269,7 +240,10 @@ class Walk:
                 leaves = found[value]
                 for leaf in users.taken(ins, leaves):
                     for _, target, further in writes(ins, k, leaf):
-                        touched = self.through(leaves[leaf], further, forward=True)
+                        touched = leaves[leaf]
+                        if further is not None:
+                            touched = self.through(touched, further, forward=True)
+                            touched = self._limited(ins, target, touched)
                         if touched:
                             self.add(ins, target, touched)
             reached = [ins] if ins in found else []  # it may depend on none of the leaves found

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError, VerifyError
+from hloscope.fusion.results import Results
 from hloscope.ir import (
-    Computation,
     IncompatibleTypesError,
     Instruction,
     TensorType,
@@ -24,9 +24,6 @@ from hloscope.ops import CopyStart, Fusion, ReduceScatter, fused_twice
 
 Refusal: TypeAlias = Callable[[Instruction], None]
 """Raises `VerifyError` if an instruction is not valid."""
-_Kind: TypeAlias = tuple[int | None, ...]
-
-
 _ASKED_ALWAYS: Final = (ReduceScatter, CopyStart)
 """Ops that `verify` cannot check alone: their types depend on device groups or on HLO's rules."""
 
@@ -36,16 +33,11 @@ def anything_goes(_: Instruction) -> None:
 
 
 class TypeGuard:
-    """Type checks of instructions, one for each combination of op and types."""
+    """Type checks of instructions."""
 
-    def __init__(self, refuse: Refusal) -> None:
+    def __init__(self, refuse: Refusal, results: Results) -> None:
         self._refuse: Final = refuse
-        # A traversal comes to an instruction once for each leaf; few kinds make up a program.
-        self._right: Final[set[Instruction]] = set()
-        self._kinds: Final[dict[_Kind, Instruction]] = {}
-        """One valid instruction of each kind, which keeps the objects of the key alive."""
-        self._owners: Final[dict[Computation, Instruction | None]] = {}
-        """The fusion that calls each computation; `None` if it has another caller."""
+        self._results: Final = results
 
     def check(self, ins: Instruction) -> None:
         """Check an instruction.
@@ -53,18 +45,17 @@ class TypeGuard:
         Raises:
             VerifyError: The instruction is not valid.
         """
-        if self._refuse is anything_goes or ins in self._right:
+        if self._refuse is anything_goes:
             return
         if type(ins.op) is Fusion:
             self._own(ins)
             if _is_plain_fusion(ins):
                 return
-        kind = _kind(ins)
-        if kind not in self._kinds:
+        key = "is valid", ins
+        if key not in self._results:
             if is_doubtful(ins):
                 self._refuse(ins)
-            self._kinds[kind] = ins
-        self._right.add(ins)
+            self._results[key] = True
 
     def _own(self, fusion: Instruction) -> None:
         """Check that no other fusion calls the computations that a fusion calls, also indirectly.
@@ -80,11 +71,12 @@ class TypeGuard:
             ins = stack.pop()
             owner = ins if type(ins.op) is Fusion else None
             for called in ins.calls:
-                is_new, first = called not in self._owners, self._owners.get(called)
+                key = "fusion that calls", called
+                is_new, first = key not in self._results, self._results.get(key)
                 if first is not None and owner is not None and not _are_one(first, owner):
                     message = fused_twice(called.name, first.name, ins.name)
                     raise VerifyError(message, span=ins.span)
-                self._owners[called] = first or owner
+                self._results[key] = first or owner  # `None` if it has another caller
                 if is_new:
                     stack += [inner for inner in called.instructions if inner.calls]
 
@@ -104,14 +96,6 @@ def _is_plain_fusion(ins: Instruction) -> bool:
     tool accepts a mismatch.
     """
     return type(ins.op) is Fusion and len(ins.calls) == 1 and ins.calls[0].root.type is ins.type
-
-
-def _kind(ins: Instruction) -> _Kind:
-    """Return the key of a type check: the `id`s of the op and of all types."""
-    kind: list[int | None] = [id(ins.op), id(ins.type), *[id(v.type) for v in ins.operands]]
-    for called in ins.calls:
-        kind += (None, id(called.root.type), *[id(p.type) for p in called.parameters])
-    return tuple(kind)
 
 
 def is_doubtful(ins: Instruction) -> bool:

@@ -42,7 +42,7 @@ class Precision(StrEnum):
     """No map is known: any element may be accessed."""
 
 
-class Access(Struct, frozen=True):
+class Access(Struct, frozen=True, cache_hash=True):
     """One map by which a tensor is accessed, with its precision.
 
     Attributes:

@@ -123,7 +123,7 @@ class Fused:
         walk.begin(value, place)
         walk.to_producers(self._positions(value, ends), of_instruction or analysis.reads)
         arrays = self._arrays_at_edge(analysis, walk.found)
-        return {at: tuple(accesses.values()) for at, accesses in arrays}
+        return {at: tuple(accesses) for at, accesses in arrays}
 
     def loads(
         self,

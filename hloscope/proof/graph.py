@@ -20,8 +20,8 @@ from hloscope.fusion import (
     AccessInterner,
     Flow,
     Leaves,
+    Results,
     Sizes,
-    Source,
 )
 from hloscope.indexing import (
     UNKNOWN_COUNTS,
@@ -121,14 +121,14 @@ class Steps:
 
     def __init__(self, counts: DeviceCounts = UNKNOWN_COUNTS) -> None:
         self.counts: Final = counts
+        self.results: Final = Results()
         self.interner: Final = AccessInterner()
-        self._leaves = Leaves()
+        self._leaves = Leaves(self.results)
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts: Final = self._leaves.starts
         self.of_part, self.part = self._leaves.of_part, self._leaves.part
         self.tensor_types: Final = self._leaves.tensor_types
-        self._sizes = Sizes(self.interner, self._leaves)
-        self.sources: Final[dict[tuple[Computation, int], Source]] = {}
+        self._sizes = Sizes(self.interner, self._leaves, self.results)
         # Asked for every traversal of a computation, and each output has several traversals.
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._has_runtime: Final[dict[Computation, bool]] = {}

@@ -1,4 +1,4 @@
-"""Compositions are normal forms, and changes of accesses are found once."""
+"""Compositions are normal forms, and equal accesses are one object."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from hloscope.fusion.access_interner import AccessInterner, compose, normal
 from hloscope.hlo_parser.types import parse_type
-from hloscope.indexing import Access, IndexingMap
-from hloscope.ir.types import Type
+from hloscope.indexing import Access, IndexingMap, Precision
 
 FIRST = [
     "(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 5]",
@@ -88,20 +87,20 @@ def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
     assert tuple([v.interval.hi + 1 for v in found.map.dims]) == sizes
 
 
-def test_a_change_of_an_access_is_found_once() -> None:
-    changes = 0
+def test_equal_accesses_are_one_object() -> None:
+    interner, same = AccessInterner(), IndexingMap.identity((6, 8))
+    kept = interner.identity(parse_type("f32[6,8]"))
+    assert interner.keep(Access(same)) is kept
+    assert interner.keep(Access(same, leaf=3)) is kept
+    assert interner.identity(parse_type("s32[6,8]{0,1}")) is kept
+    assert interner.keep(Access(same, Precision.OVER, "why")) is not kept
 
-    def doubled(access: Access, type: Type) -> Access:
-        nonlocal changes
-        changes += 1
-        return Access(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, 3]"))
 
-    interner, type_ = AccessInterner(), parse_type("f32[8]")
-    access = interner.keep(Access(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")))
-    found = interner.changed(access, type_, doubled)
-    assert interner.changed(access, type_, doubled) is found
-    assert interner.keep(found) is found
-    assert changes == 1
+def test_an_undefined_map_is_unknown() -> None:
+    for reason in ("", "why"):
+        kept = AccessInterner().keep(Access(IndexingMap.undefined(), reason=reason))
+        assert (kept.map, kept.precision) == (None, Precision.UNKNOWN)
+        assert kept.reason == reason or "undefined" in kept.reason
 
 
 @pytest.mark.parametrize(

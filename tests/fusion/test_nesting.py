@@ -10,8 +10,9 @@ import pytest
 import hloscope as hs
 from hloscope.api import InstructionView
 from hloscope.fusion import Analysis
+from hloscope.fusion.results import Results
 from hloscope.fusion.sizes import Sizes
-from hloscope.fusion.structural_ids import EVERY, RECURSIVE, Nesting
+from hloscope.fusion.structural_ids import EVERY, RECURSIVE, computed_ahead, depth
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType
@@ -109,13 +110,13 @@ def test_every_so_many_levels_are_looked_at_ahead_inner_ones_first() -> None:
     levels = [computation("c0")]
     for i in range(1, 5 * EVERY):
         levels.append(computation(f"c{i}", levels[-1]))
-    nesting = Nesting()
-    assert nesting.depth(levels[-1]) == 5 * EVERY
-    found = [nesting.depth(c) for c in nesting.ahead("reads", levels[-1])]
+    results = Results()
+    assert depth(results, levels[-1]) == 5 * EVERY
+    found = [depth(results, c) for c in computed_ahead(results, "reads", levels[-1])]
     assert found == [EVERY, 2 * EVERY, 3 * EVERY, 4 * EVERY]
-    assert nesting.ahead("reads", levels[-1]) == []  # each once
-    assert len(nesting.ahead("writes", levels[-1])) == 4
-    assert nesting.ahead("reads", levels[EVERY - 1]) == []
+    assert computed_ahead(results, "reads", levels[-1]) == []  # each once
+    assert len(computed_ahead(results, "writes", levels[-1])) == 4
+    assert computed_ahead(results, "reads", levels[EVERY - 1]) == []
 
 
 def test_called_computations_are_listed_once_in_order() -> None:
@@ -144,6 +145,8 @@ def test_a_chain_of_calls_is_walked_once_whatever_is_asked_first() -> None:
     levels = [computation("c0")]
     for i in range(1, 3 * EVERY):
         levels.append(computation(f"c{i}", levels[-1]))
-    nesting = Nesting()
-    assert len(nesting.ahead("reads", levels[-1])) == 2
-    assert nesting._ahead["reads"] == {*levels}  # none of them is walked through again
+    results = Results()
+    assert len(computed_ahead(results, "reads", levels[-1])) == 2
+    # None of them is walked through again.
+    for computation_ in reversed(levels):
+        assert computed_ahead(results, "reads", computation_) == []
