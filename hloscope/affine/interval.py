@@ -141,12 +141,11 @@ class Interval(Struct, frozen=True):
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     def floordiv(self, other: Interval | int) -> Interval:
-        """Return the smallest interval around `floor(x / y)`.
+        """Return the smallest interval that contains `floor(x / y)` for all `x` and all `y != 0`.
 
-        Zero in `other` is ignored, as it has no quotient.
-
-        An end that is an infinity stands for all values beyond it, so the first finite value also
-        counts.
+        It is empty if there is no such pair. A lower end of +infinity stands for all values from
+        there on, whose quotients may be finite. So the largest finite number counts as an `x` too;
+        likewise for an upper end of -infinity.
 
         >>> Interval(0, 2**90).floordiv(2**80)
         Interval(lo=0, hi=1024)

@@ -163,7 +163,8 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
 
     Where two nest, the outer one is replaced.
 
-    Of a sum, its terms, its constant and the coefficients are subexpressions, other parts are not.
+    The subexpressions of a sum are its terms, its constant and its coefficients; partial sums are
+    not.
 
     >>> d0, d1 = Dim(0), Dim(1)
     >>> print(replace((d0 + 2) // 4 + d1 % 2, {d0 + 2: d1}))
@@ -220,9 +221,9 @@ def evaluate(e: Expr, at: Mapping[Var, int]) -> int:
 
 
 def safe_evaluate(e: Expr, at: Mapping[Var, int]) -> int | None:
-    """Return the value of `e` at a point, or `None` if int64 arithmetic has none.
+    """Return the value of `e` at a point, as int64 arithmetic computes it.
 
-    A division by zero or an overflow.
+    `None` if a subexpression divides by zero or exceeds int64.
 
     >>> safe_evaluate(Dim(0) * 2, {Dim(0): 2**63 - 1}) is None
     True

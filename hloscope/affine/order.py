@@ -51,9 +51,9 @@ def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
 
 
 def compare(a: Expr | Node, b: Expr | Node) -> int:
-    """Compare in printing order.
+    """Compare two expressions in the order in which XLA prints summands.
 
-    Negative if `a` comes before `b`, 0 if it is `b`, else positive.
+    Return a negative number if `a` comes first, 0 if the two are equal, else a positive number.
     """
     left, right = order_key(a), order_key(b)  # type: ignore[arg-type]
     return _compare_keys(left, right)
@@ -125,7 +125,10 @@ _BY_KEY: Final = cmp_to_key(_compare_keys)
 
 
 def term_key(term: tuple[Expr, int]) -> OrderKey:
-    """Return the key of a summand; a scaled term sorts as a product."""
+    """Return the sort key of the summand `c * e`, given as `(e, c)`.
+
+    The key is that of `e` if `c` is 1, else that of the product.
+    """
     key = term[0]._key or ()
     return key if term[1] == 1 else (1, key, (8, term[1]))
 

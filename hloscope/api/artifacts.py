@@ -61,17 +61,18 @@ def serialize(
             builder or a program.
         target: The version of the artifact: `1.0.0`, or `current`, `min`, `week_4`, `week_12`,
             `none`, `max`.
-        library: The version of StableHLO whose bytes are wanted, since those of one program at one
-            target differ between libraries; the newest one if it is not said.
+        library: The StableHLO release whose writer is reproduced; the newest one by default.
+            Releases write different bytes for the same program and target.
         allow_other_dialects: Keep ops and attributes of other dialects, such as shardings.
-        expand: Say what the version lacks in older ops first, where that is possible: batching
-            dimensions of gather and scatter, tan, ranges of places, replica groups by axes.
+        expand: First rewrite ops and attributes that the version lacks into older ones, where
+            possible: batching dimensions of gather and scatter, `tan`, ranges of locations,
+            replica groups by mesh axes.
 
     Raises:
         UnknownNameError: There is no such version.
         ParseError: The text is neither StableHLO nor HLO.
         UnsupportedError: Something has no form in artifacts; the message names all.
-        DowngradeError: The version has not all the program needs; the message names all.
+        DowngradeError: The version lacks something that the program needs; the message names all.
 
     >>> data = serialize("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : "
     ...                  "tensor<2xf32> }", "1.0.0")
@@ -97,8 +98,8 @@ def tree_of(program: Serializable) -> Operation:
 
     Raises:
         ParseError: The text is not in the grammar.
-        UnsupportedError: The program is none of StableHLO.
-        VerifyError: It is HLO, and wrong.
+        UnsupportedError: The program is not StableHLO.
+        VerifyError: It is HLO, and invalid.
     """
     if isinstance(program, bytes):
         return artifact_tree(program, "<bytes>")
@@ -124,7 +125,7 @@ def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule
 
     Args:
         data: The bytes, or a file.
-        name: What messages call them.
+        name: Name of the data in messages.
 
     Raises:
         InputError: It is no artifact.
@@ -139,7 +140,7 @@ def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule
 
 
 def artifact_bytes(data: bytes | os.PathLike[str], name: str = "") -> tuple[bytes, str]:
-    """The bytes of an artifact, or of a file that holds one, and what messages call them.
+    """The bytes of an artifact, or of a file that holds one, and their name in messages.
 
     Raises:
         InputError: It is no artifact.
@@ -154,7 +155,7 @@ def artifact_bytes(data: bytes | os.PathLike[str], name: str = "") -> tuple[byte
 
 
 def is_artifact(data: bytes) -> bool:
-    """Is it MLIR bytecode, or what `jax.export` writes?"""
+    """Are the data MLIR bytecode or the output of `jax.export`?"""
     return is_bytecode(data) or is_exported(data)
 
 
@@ -185,8 +186,8 @@ def artifact_text(
 
     Args:
         data: The artifact.
-        name: What messages call it.
-        vhlo: Print VHLO as it stands there, in its version; else StableHLO.
+        name: Name of the artifact in messages.
+        vhlo: Print the VHLO of the artifact's version instead of StableHLO.
         generic: Print all ops in generic form.
         locations: Print locations.
     """
@@ -197,7 +198,7 @@ def artifact_text(
 
 
 def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
-    """The text of a StableHLO program, with its locations if `locations` and it has any."""
+    """Return the text of a StableHLO program, with its locations if `locations` is true."""
     locations = locations and has_locations(tree)
     return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
 
@@ -217,7 +218,7 @@ def vhlo_text(
         UnknownNameError: There is no such version.
         ParseError: The text is neither StableHLO nor HLO.
         UnsupportedError: Something has no form in artifacts; the message names all.
-        DowngradeError: The version has not all the program needs; the message names all.
+        DowngradeError: The version lacks something that the program needs; the message names all.
 
     >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     >>> print(vhlo_text(text, "1.0.0").splitlines()[2])
@@ -236,7 +237,7 @@ def stablehlo_text(text: str, name: str) -> str:
     """Translate the text of VHLO, of any version, to StableHLO; return any other text unchanged.
 
     Raises:
-        ParseError: It looks like VHLO but is wrong.
+        ParseError: It looks like VHLO but is invalid.
     """
     return text_of_tree(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text
 
@@ -306,10 +307,10 @@ class Refined(NamedTuple):
 
 
 def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
-    """The syntax tree of a program, verified.
+    """Return the syntax tree of a program after verification.
 
     Raises:
-        VerifyError: It is wrong.
+        VerifyError: The program is invalid.
     """
     tree = tree_of(program)
     found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
@@ -330,7 +331,7 @@ def refined(
         tree: The program; it is not verified again.
         args: Types, values or arrays of the arguments, as `refine` takes them.
         dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
-        assertions: Check what the program asserts of its sizes.
+        assertions: Check the program's assertions about sizes.
 
     Raises:
         PassError: The types do not fit, or an assertion does not hold.

@@ -433,7 +433,7 @@ class MemoryAnswer(Tabular):
         """The areas and the legend of `to_svg` as data, for a page that draws them itself.
 
         Args:
-            device: A device whose size is a line, its name, or a file in TOML.
+            device: A device, its name, or its TOML file; the picture has a line at its memory size.
 
         Raises:
             NoMomentsError: No moments are known.
@@ -445,7 +445,7 @@ class MemoryAnswer(Tabular):
         """A picture: live bytes over the schedule, by kind and source line.
 
         Args:
-            device: A device whose size is a line, its name, or a file in TOML.
+            device: A device, its name, or its TOML file; the picture has a line at its memory size.
 
         Raises:
             DeviceError: The file describes no device.
@@ -463,7 +463,7 @@ class MemoryAnswer(Tabular):
         return memory_svg([(self.name, self.model)], where)
 
     def to_html(self, device: str | Device | None = None) -> str:
-        """A page with the picture and the text; needs nothing from elsewhere.
+        """Return one HTML file with the picture and the text; it loads no other file.
 
         Args:
             device: As of `to_svg`.
@@ -502,7 +502,7 @@ class MemoryAnswer(Tabular):
 
         Args:
             ax: Axes of matplotlib to draw into; a new figure if not given.
-            device: A device whose size is a line, its name, or a file in TOML.
+            device: A device, its name, or its TOML file; the picture has a line at its memory size.
 
         Returns:
             The axes.
@@ -588,7 +588,11 @@ class MemoryDifferenceAnswer(Shown):
         return memory_svg([(one.name, one.model) for one in (self.before, self.after)], where)
 
     def to_html(self, device: str | Device | None = None) -> str:
-        """A page with both pictures and the text; needs nothing from elsewhere."""
+        """Return one HTML file with both programs' pictures and the text; it loads no other file.
+
+        Args:
+            device: As of `MemoryAnswer.to_svg`.
+        """
         title = f"{self.before.name} and {self.after.name}"
         return page(title, styled(self.to_svg(device) + preformatted(str(self))))
 

@@ -427,7 +427,7 @@ class Cost(Tabular):
         return display.plot_roofline(self.model, self.groups(), ax)
 
     def to_html(self) -> str:
-        """A page with the table and the figures; needs nothing from elsewhere."""
+        """Return one HTML file with the table and the figures; it loads no other file."""
         return page(self.program.module.name, self._repr_html_())
 
     def _shown_table(self) -> Table:

@@ -47,7 +47,7 @@ Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Progra
 
 
 def _comparable(given: Comparable | Readable) -> Comparable:
-    """Return what is compared itself, or the program that is read from a source."""
+    """Return a map or a view unchanged; read the program from any other source."""
     if isinstance(given, IndexingMap | InstructionView | ComputationView):
         return given
     return Program.of(given)
@@ -62,8 +62,8 @@ def comparisons(
     not compared; `value_runs` compares them.
 
     Args:
-        a: A map; an instruction; or a program or computation, of which is compared what each output
-            reads of each parameter; or whatever `read` takes, which is a program.
+        a: A map, an instruction, a computation, a program, or anything from which `read` makes a
+            program. Of a computation or program, the maps from outputs to parameters are compared.
         b: Another one.
         seconds: Processor time for comparing programs or maps.
 
@@ -156,7 +156,7 @@ def _moved(
 
 
 def _headers(*views: Program | ComputationView | InstructionView) -> list[Header]:
-    """The attributes of the views' modules."""
+    """Return the module attributes of each program, computation or instruction."""
     programs = [view if isinstance(view, Program) else view.program for view in views]
     return [program.module.extras for program in programs]
 
@@ -450,7 +450,7 @@ def prover_of(
 
 
 class Tally:
-    """Counts of proofs, and messages about the refuted ones."""
+    """Number of proofs by outcome, with a message for each refuted map."""
 
     def __init__(self, evidence_dir: str | None = None) -> None:
         """Take a folder for counterexamples: each is written as a program with its inputs."""

@@ -78,7 +78,7 @@ class Explorer:
         self.contents: Final = contents
 
     def to_html(self) -> str:
-        """The page: one file that needs nothing from elsewhere."""
+        """Return the page as one HTML file that loads no other file."""
         return page_of(self.contents)
 
     def _repr_html_(self) -> str:
@@ -370,9 +370,9 @@ class _PageBuilder:
         return Model(self.device).memory(self.program.analysis, self.program.dump)
 
     def coalescing(self) -> None:
-        """Add the transfers of the warps of each kernel.
+        """Add to the page how the warps of each kernel access memory, or why that is unknown.
 
-        The facts contain no names, so structurally equal kernels share them.
+        These data contain no names, so kernels of equal structure share one entry.
         """
         asked = self._memory
         known: dict[int, tuple[Any, int]] = {}

@@ -119,7 +119,7 @@ class Indexing(Tabular):
             prover: A prover that many results about one program share; it remembers its checks.
 
         Raises:
-            VerifyError: The program is wrong.
+            VerifyError: The program is invalid.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -204,7 +204,7 @@ class Indexing(Tabular):
 
     @explains_invalid_program
     def to_html(self, at: Sequence[int] | None = None) -> str:
-        """A page with the picture and a table of the maps; needs nothing from elsewhere.
+        """Return one HTML file with the picture and a table of the maps; it loads no other file.
 
         Raises:
             ValueError: The tensor has no such element.

@@ -28,8 +28,8 @@ class Invalid:
 
     Attributes:
         findings: Every finding of the verifier, in the order of the text.
-        reasons: The instructions that are not answered, each with the finding that forbids it:
-            invalid ones, and those that call an invalid one at any depth.
+        reasons: The instructions without results, each with the finding that is the reason: invalid
+            ones, and those that call an invalid one at any depth.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo('''ENTRY e {
@@ -157,7 +157,7 @@ def check(module: Module | None) -> None:
     """Refuse an invalid module with its first finding; a module is verified once.
 
     Raises:
-        VerifyError: It is wrong.
+        VerifyError: The module is invalid.
     """
     if module is None or module in _VALID:
         return
@@ -171,7 +171,7 @@ def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
     Only the given instructions are verified, except that a StableHLO module is verified as a whole.
 
     Raises:
-        VerifyError: One of them is wrong.
+        VerifyError: One of them is invalid.
     """
     if module.has_tree:
         check(module)
@@ -209,10 +209,12 @@ _VALID: Final[WeakSet[Module]] = WeakSet()
 
 
 def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: an unexpected error on an invalid program becomes the verifier's finding.
+    """Decorate a query so that an unexpected exception on an invalid program raises `VerifyError`.
 
-    The first argument of the question has the attributes `asked_module` and `while_asked`, a
-    context that is entered for the time of the question.
+    After an exception other than `HloscopeError` the program is verified. If it is invalid, its
+    first error is raised, else the exception itself. The first argument of the query has two
+    attributes: `asked_module`, the module to verify, and `while_asked`, a context manager that is
+    active during the query.
     """
 
     @wraps(question)

@@ -97,7 +97,7 @@ class Model(Struct, frozen=True):
         thread_map: From threads to elements of the output, instead of an emitter: a map, or a
             layout of a tile.
         tile: Tile sizes of a block-level fusion, instead of those of its backend config.
-        verdicts_only: Only XLA's own verdicts.
+        verdicts_only: Compute only XLA's own verdicts.
     """
 
     device: str = DEFAULT
@@ -208,7 +208,7 @@ class Coalescing(Tabular):
         return warps_svg(self.answer)
 
     def to_html(self) -> str:
-        """A page with the table and the picture; needs nothing from elsewhere."""
+        """Return one HTML file with the table and the picture; it loads no other file."""
         return warps_html([self.answer], [str(self)])
 
     def __str__(self) -> str:
@@ -326,7 +326,7 @@ class Footprint(Shown):
         return footprint_svg(self.answer)
 
     def to_html(self) -> str:
-        """A page with the picture and the text; needs nothing from elsewhere.
+        """Return one HTML file with the picture and the text; it loads no other file.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
@@ -355,7 +355,7 @@ def footprints_of(
     """The footprints of kernels.
 
     Raises:
-        VerifyError: A kernel is wrong.
+        VerifyError: A kernel is invalid.
     """
     places = list(places)
     # A fusion is invalid if an instruction inside it is.

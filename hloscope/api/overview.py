@@ -212,7 +212,11 @@ def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, A
 
 
 def _picture(picture: display.Picture, numbers: Numbers) -> dict[str, Any]:
-    """Shapes as data; a shape with an instruction has its number."""
+    """Return a picture as JSON data: title, width, height, legend and shapes.
+
+    A shape is a list of tag, attributes, text, tooltip and number. The number is that of its
+    instruction on the page; -1 if it belongs to no instruction.
+    """
     return {
         "title": visible(picture.title),
         "width": picture.width,

@@ -45,7 +45,7 @@ def opt(
 
     Raises:
         UnknownNameError: There is no such pass, or it has no such option.
-        VerifyError: The program is wrong.
+        VerifyError: The program is invalid.
         PassError: A pass failed, or its result is invalid.
 
     >>> import hloscope
@@ -105,7 +105,7 @@ def refine(
         assertions: Check the shape assertions; one about an unknown size stays in the program.
 
     Raises:
-        VerifyError: The program is wrong.
+        VerifyError: The program is invalid.
         PassError: The types do not fit, an assertion does not hold, or a function is called with
             different sizes.
         UnknownNameError: There is no such dimension variable.

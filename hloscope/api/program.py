@@ -146,7 +146,7 @@ class Program(Shown):
         return self._symbolic
 
     def has_unknown_sizes(self, computation: Computation) -> bool:
-        """Has a value of the computation a size without a bound? The result is cached."""
+        """Does a value of the computation have a size without a bound? The result is cached."""
         known = self._unknown_sizes.get(computation)
         if known is None:
             known = any(map(self._touches_unknown_size, computation))
@@ -154,7 +154,7 @@ class Program(Shown):
         return known
 
     def is_of_unknown_size(self, ins: Instruction) -> bool:
-        """Has an operand or the result a size without a bound?
+        """Does an operand or the result have a size without a bound?
 
         The last result is cached: callers query all operands of one instruction in sequence, and
         there may be 10^5.
@@ -224,7 +224,7 @@ class Program(Shown):
 
         Raises:
             UnknownNameError: No chain leads through these instructions.
-            VerifyError: An instruction of such a chain is wrong.
+            VerifyError: An instruction of such a chain is invalid.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -350,7 +350,7 @@ class Program(Shown):
     ) -> exploring.Explorer:
         """A page to view the program, its maps and the verdicts about its kernels.
 
-        It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
+        It shows itself in notebooks; `to_html()` is one HTML file that loads no other file.
 
         Args:
             parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not

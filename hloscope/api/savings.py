@@ -220,7 +220,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
 
     Raises:
         UnknownNameError: No chain of data movement leads through any of them.
-        VerifyError: An instruction of a chain is wrong.
+        VerifyError: An instruction of a chain is invalid.
     """
     flow = Flow(module)
     values = [flow.source(ins) for ins in wanted]

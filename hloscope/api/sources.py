@@ -64,7 +64,7 @@ class _Content(NamedTuple):
 
     Attributes:
         given: The text, or the bytes of an artifact.
-        name: What messages call the source.
+        name: Name of the source in messages.
         allocated: Bytes that XLA allocated for the program, as an `HloProto` states.
     """
 

@@ -209,7 +209,7 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def to_html(self) -> str:
-        """A page with the picture and the text; needs nothing from elsewhere."""
+        """Return one HTML file with the picture and the text; it loads no other file."""
         return tiles_html(self.report)
 
     @explains_invalid_program

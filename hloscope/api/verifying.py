@@ -26,7 +26,7 @@ def verify(
 
     Args:
         program: Whatever `read` takes, or what it gave; a module; an MLIR operation.
-        name: What messages call the program; a path is its own name.
+        name: Name of the program in messages; of a file, its path.
         split: Does the text have several programs, separated by `// -----`?
         allow_unregistered: Accept StableHLO programs with ops of unknown dialects.
 
@@ -86,7 +86,7 @@ def check_text(source: Source) -> None:
     """Refuse the program in a text with its first finding.
 
     Raises:
-        VerifyError: It is wrong.
+        VerifyError: The program is invalid.
     """
     refuse_first(verify(source))
 

@@ -488,7 +488,7 @@ upper bounds [6, 8]
 
     @property
     def has_unknown_sizes(self) -> bool:
-        """Has an operand or the result a size without a bound?"""
+        """Does an operand or the result have a size without a bound?"""
         return self.program.is_of_unknown_size(self.ir)
 
     def _reads_of(self, output: int) -> sizes.Reads:

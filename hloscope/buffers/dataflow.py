@@ -54,13 +54,13 @@ _WHOLE: Final[ShapeIndex] = ()
 
 
 class Shown(NamedTuple):
-    """A part of a result that shows a part of another instruction's result.
+    """A part of a result that is an alias of a part of another instruction's result.
 
     Attributes:
         output: The part of the result.
         source: The other instruction.
         inside: The part of its result.
-        arrays_only: Does the instruction write new tables of pointers, and show only arrays?
+        arrays_only: Does the instruction write new tables of pointers? Then only arrays alias.
     """
 
     output: ShapeIndex
@@ -74,11 +74,11 @@ ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
 
 
 class ShownRow(NamedTuple):
-    """Ops that show parts of other values; they write the rest of their result.
+    """Ops with results that are partly aliases of other values; the ops write the other parts.
 
     Attributes:
         ops: The classes of ops.
-        parts: Yields the parts shown, for an instruction and the computations that it runs.
+        parts: Yields the aliases, for an instruction and the computations that it runs.
         about: The rule in words.
     """
 
@@ -251,13 +251,13 @@ class Dataflow:
         self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
 
     def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
-        """Make each part of an instruction a phi of the corresponding parts of `sources`."""
+        """Make each position in a value a phi of the corresponding positions in `sources`."""
         ranges = [self.positions.within(source) for source in sources]
         for k, own in enumerate(self.positions.within(ins)):
             self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
 
     def _hand_over(self) -> None:
-        """Let parameters of callees show the caller's operands; loops' parameters are phis."""
+        """Make parameters of callees aliases of operands, but parameters of loops phis."""
         for callee, (caller, number) in self.positions.schedule.callers.items():
             if isinstance(caller.op, While):
                 continue
@@ -270,7 +270,7 @@ class Dataflow:
                     self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
 
     def _resolve(self) -> None:
-        """Replace shown positions by the positions that write the values, and resolve phis."""
+        """Replace aliases by the positions that write the values, and resolve phis."""
         value = self.value
         for position in range(len(value)):
             self._root(position)

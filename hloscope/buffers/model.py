@@ -70,7 +70,7 @@ class Buffer(Struct, frozen=True, eq=False):
         space: Number of the memory space.
         size: Bytes of the largest value.
         intervals: Live intervals in order, each with first and last moment.
-        is_known: Has every value a size?
+        is_known: Does every value have a size?
     """
 
     values: tuple[Value, ...]

@@ -97,7 +97,7 @@ def _always(_: Touch) -> bool:
 
 
 def _only_user_operand(touch: Touch, number: int) -> bool:
-    """Is the value an operand only once, with that number?"""
+    """Does the instruction have the operand of `touch` exactly once, as operand `number`?"""
     value = touch.user.operands[touch.operand]
     return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
 
@@ -131,7 +131,7 @@ def _elementwise(touch: Touch) -> bool:
 
 
 def _fused(touch: Touch) -> bool:
-    """Are all ops from the parameter to the root element-wise, or a tuple at the end?"""
+    """Are all ops from the operand to the fusion's root element-wise, or a tuple at the end?"""
     op = touch.user.op
     assert isinstance(op, Fusion)
     if op.kind in ("kLoop", "kInput"):
@@ -147,9 +147,10 @@ def _fused(touch: Touch) -> bool:
 def _paths(
     touch: Touch, until: tuple[type[Op], ...] = ()
 ) -> Iterator[tuple[Instruction, Instruction]]:
-    """Yield each value inside a fusion that depends on the parameter, with each of its users.
+    """Yield `(value, user)` for each value in the fusion that depends on the operand of `touch`.
 
-    Users of values computed by ops of the classes `until` are left out.
+    An op of the classes `until` still counts as a user, but its own users are left out. Nothing is
+    yielded if the op of `touch` is no fusion.
     """
     fused = touch.user.calls[0] if touch.user.calls else None
     if fused is None or touch.operand >= len(fused.parameters):
@@ -174,7 +175,7 @@ def fused_users(ins: Instruction) -> FusedUsers:
 
 
 def _adds_to_product(touch: Touch) -> bool:
-    """Is the parameter added to a product or convolution, and read by nothing else?"""
+    """Does the fusion add the operand to a product or convolution, with no other use of it?"""
     root = touch.user.calls[0].root
     if not isinstance(root.op, ELEMENTWISE["add"]):
         return False
@@ -257,7 +258,7 @@ def _fused_on_gpu(touch: Touch) -> bool:
 
 
 def _fused_sort(touch: Touch) -> bool:
-    """Is the fusion a sort whose operand with the result's number is the parameter, only once?"""
+    """Is the fusion a sort that reads the operand once, at the position of the result?"""
     if not _is_sort(touch.user) or touch.operand >= len(touch.user.calls[0].parameters):
         return False
     parameter = touch.user.calls[0].parameters[touch.operand]

@@ -126,7 +126,7 @@ def _timeline(buffers: Buffers, touches: Touches, space: int) -> Timeline:
 
 
 def _sum_at_moments(buffers: Sequence[Buffer], end: int) -> list[int]:
-    """Bytes of the buffers in use at each moment from 0 to `end`."""
+    """Return the total bytes of live buffers at each moment from 0 to `end`, both included."""
     changes = [0] * (end + 2)
     for buffer in buffers:
         for first, last in buffer.intervals:
@@ -142,7 +142,11 @@ def shared_bytes(pair: Pair) -> int:
 
 
 def _touching(buffers: Buffers, backend: str) -> dict[int, dict[Buffer, list[Buffer]]]:
-    """By moment: results that start there, each with the operands whose memory it may take."""
+    """Return, by moment, the results that become live, each with operands that end there.
+
+    The operands are those whose memory the result may take by the rules of the backend. Moments
+    without such a pair are left out.
+    """
     starts: dict[int, set[Buffer]] = defaultdict(set)
     ends: dict[int, set[Buffer]] = defaultdict(set)
     for buffer in buffers.buffers:
@@ -214,12 +218,13 @@ def _edges(
 def placed_results(
     edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
 ) -> list[Pair]:
-    """Assign results to operands' memory, each operand once, with as many bytes as possible.
+    """Assign results to the memory of operands so that the assigned results have most bytes.
 
-    Results are placed by size, largest first. A later result may move earlier ones to other
-    operands, along an augmenting path, but never displaces one. So the placed results are a
-    maximum-weight independent set of the transversal matroid, which the greedy algorithm finds.
-    Operands visited by a failed search lead to no free operand in later searches either.
+    Return pairs `(result, operand)`; no result and no operand occurs twice. Results are assigned by
+    size, largest first. An augmenting path may move earlier results to other operands, but each of
+    them keeps some operand. So the assigned results are a maximum-weight independent set of the
+    transversal matroid, which the greedy algorithm finds. Operands visited by a failed search lead
+    to no free operand in later searches either.
 
     Args:
         edges: The operands whose memory each result may take.
@@ -294,7 +299,7 @@ def _next_free(
 
 
 Touches: TypeAlias = Mapping[int, Mapping[Buffer, Sequence[Buffer]]]
-"""By moment: results that start there, each with the operands whose memory it may take."""
+"""By moment: the results that become live, each with the operands whose memory it may take."""
 
 
 def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[Buffer, Buffer]:

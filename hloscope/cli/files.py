@@ -65,7 +65,7 @@ def read_verified_program(file: str) -> Program:
     Raises:
         InputError: There is no such file, or it holds no text.
         ParseError: The text is not HLO.
-        VerifyError: The program is wrong.
+        VerifyError: The program is invalid.
     """
     program = read_program(file)
     check(program.module)

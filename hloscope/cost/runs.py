@@ -185,7 +185,14 @@ class _State:
         self.runs[values] = runs
 
     def within(self, branches: tuple[Branch, ...], *, is_branch: bool) -> None:
-        """Note the conditionals around one more caller; only those around all callers remain."""
+        """Record one more caller, which runs inside the conditionals `branches`, outermost first.
+
+        The state keeps the outermost conditionals that all callers have in common.
+
+        Args:
+            branches: The conditionals, each with the index of the branch.
+            is_branch: Is the computation itself the last of these branches?
+        """
         if self.branches is None:
             self.branches, self.is_branch = branches, is_branch
             return
@@ -266,7 +273,7 @@ class _RunTraversal:
         ]
 
     def _look(self, computation: Computation) -> _CalleeInputs:
-        """Return the values that decide the runs of a computation's callees, which are done."""
+        """Return the values that decide the runs of a computation's callees, visited before."""
         inside, slices = _CalleeInputs(), self._loops.slices
         frame = slices.root(computation)
         for ins in computation:

@@ -93,7 +93,11 @@ def _place(one: Obstacle) -> str:
 
 
 def _blocked(health: Health) -> Iterator[str]:
-    """Yield, for each version, the features that older versions lack, with their counts."""
+    """Yield a line for each op feature that an artifact has and that older versions lack.
+
+    The line has the first version with the feature, the op, the number of such ops, and whether
+    `--expand` rewrites them.
+    """
     for release in reversed(RELEASES):
         here = [one for one in health.obstacles if one.version == release.version]
         features: dict[tuple[str, str], int] = {}

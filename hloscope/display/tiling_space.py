@@ -136,7 +136,7 @@ def _notes(kernel: TiledKernel, names: dict[RegionInstruction, str]) -> Iterator
 
 
 def space_json(space: TilingSpace) -> dict[str, Any]:
-    """The space as an object."""
+    """Return a tiling space as JSON data."""
     found: dict[str, Any] = {
         "dimensions": [
             {
@@ -160,7 +160,7 @@ def space_json(space: TilingSpace) -> dict[str, Any]:
 
 
 def kernel_json(kernel: TiledKernel) -> dict[str, Any]:
-    """The space and the tiled kernel as an object."""
+    """Return the tiling space, tiled instructions and refusals of a kernel as JSON data."""
     names = _names(kernel.region)
     found = space_json(kernel.space)
     found["tiled"] = _region_json(kernel.region, names)
@@ -173,7 +173,7 @@ def kernel_json(kernel: TiledKernel) -> dict[str, Any]:
 
 
 def refusal_json(refusal: Refusal) -> dict[str, Any]:
-    """A refusal as an object."""
+    """Return a refusal as JSON data."""
     where = {} if refusal.instruction is None else {"instruction": refusal.instruction.name}
     return {"code": str(refusal.code), "reason": refusal.reason, **where}
 

@@ -241,7 +241,10 @@ class Analysis(Flows):
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`summary` for the caller's operands: parameter `k` is its operand `first + k`."""
+        """Return the dependences of a leaf of the callee's root on operands of the caller `ins`.
+
+        Parameter `k` of the callee is operand `first + k` of the caller.
+        """
         if mismatch := _mismatch(callee, ins, first):
             return tuple(unknown_flows(self, ins, mismatch))
         flows = self.summary(callee, leaf)
@@ -250,7 +253,10 @@ class Analysis(Flows):
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`spread` for the caller's operands: parameter `k` is its operand `first + k`."""
+        """Return the dependences of the callee's result leaves on an operand of the caller `ins`.
+
+        Parameter `k` of the callee is operand `first + k` of the caller.
+        """
         if mismatch := _mismatch(callee, ins, first):
             unknown = self.interner.keep(Access.unknown(mismatch))
             outputs = range(len(self.leaves(ins.type)))

@@ -267,7 +267,14 @@ def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
 
 
 def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
-    """Return the dependences of one result, from its accesses to the parameters' leaves."""
+    """Return three sets of parameter leaves that a result reads: all, surely read, and aligned.
+
+    The sets are as in `Dependence`. Leaves are counted over all parameters.
+
+    Args:
+        flows: The dependences of the result on the parameters.
+        first: For each parameter, the number of its first leaf.
+    """
     reads, sure, aligned = set[int](), set[int](), set[int]()
     for flow in flows:
         if isinstance(flow.operand, int):

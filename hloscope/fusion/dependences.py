@@ -116,13 +116,26 @@ class Flows(ABC):
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`summary` for the caller's operands: parameter `k` is its operand `first + k`."""
+        """Return the dependences of a leaf of the callee's root on operands of the caller `ins`.
+
+        Parameter `k` of the callee is operand `first + k` of the caller.
+        """
 
     @abstractmethod
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`spread` for the caller's operands: parameter `k` is its operand `first + k`."""
+        """Return the dependences of the callee's result leaves on an operand of the caller `ins`.
+
+        Parameter `k` of the callee is operand `first + k` of the caller.
+
+        Args:
+            callee: The computation.
+            parameter: Number of the parameter.
+            leaf: Leaf of the parameter.
+            ins: The caller.
+            first: Number of the operand that is parameter 0.
+        """
 
     # ------------------------------------------------------------------------- what is the same
 

@@ -47,10 +47,11 @@ def is_large(access: Access) -> bool:
 
 
 def simpler(access: Access, type: Type) -> Access:
-    """Return the access, or a superset of it if its map has more than `MAX_SIZE` conditions.
+    """Return the access itself, or a superset if its map has a `size` above `MAX_SIZE`.
 
-    In the superset, a result that is not a function of the dimensions or a range variable takes
-    every value within its bounds.
+    The superset has the map that `relaxed` returns. A result of the map that depends on dimensions
+    only, or is one range variable, stays. Any other result takes every value within its bounds.
+    The example calls `relaxed`, as its map is small.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> window = IndexingMap.parse("(d0, d1)[s0] -> (d0, d1 * 2 + s0), domain: d0 in [0, 3], "
@@ -303,7 +304,10 @@ def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access
 
 
 def _with_values(access: Access, k: int, values: Interval) -> Access:
-    """Return the access with a range variable over `values` as the addend in result `k`."""
+    """Return the access with result `k` replaced: its dimensions plus a variable over `values`.
+
+    Result `k` of the given access is a sum of dimensions and a free range variable or a constant.
+    """
     assert access.map is not None
     parts = _split(access.map, k)
     assert parts is not None

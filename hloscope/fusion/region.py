@@ -179,7 +179,11 @@ def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
 def _from_inside(
     analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
 ) -> Found:
-    """Traverse from an instruction inside a fusion out to the operands of the outermost fusion."""
+    """Return the accesses from an instruction inside a fusion to everything inside that it reads.
+
+    The traversal continues at the operands of each enclosing fusion. The accesses to operands of
+    the outermost fusion are added to `walk`.
+    """
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])

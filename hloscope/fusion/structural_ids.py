@@ -196,7 +196,10 @@ class Summary:
         self._has_runtime = any([has_runtime(flow.accesses or ()) for flow in flows])
 
     def for_(self, computation: Computation) -> tuple[Flow, ...]:
-        """Return the dependences; runtime variables are read from instructions of `computation`."""
+        """Return the dependences of a computation that has the structure of the summarised one.
+
+        Their runtime variables are read from instructions of `computation`.
+        """
         if computation is self._computation or not self._has_runtime:
             return self._flows
         new = counterparts(self._computation, computation)

@@ -111,7 +111,7 @@ def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
 
 @reads(Tuple, OptimizationBarrier, Return)
 def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
-    """Leaf `i` of the value is leaf `i` of the operands' concatenated leaves."""
+    """Yield the operand leaf that a leaf equals: leaf `i` of the operands' concatenated leaves."""
     starts = at.starts(ins)
     if leaf < starts[-1]:
         k = bisect_right(starts, leaf) - 1
@@ -120,13 +120,13 @@ def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Fl
 
 @writes(Tuple, OptimizationBarrier, Return)
 def tuple_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
-    """The inverse of `tuple_reads`."""
+    """Yield the leaf of the value that equals an operand leaf; the inverse of `tuple_reads`."""
     yield Flow(operand, at.starts(ins)[operand] + leaf, None)
 
 
 @reads(GetTupleElement, Result)
 def element_reads(at: Context, ins: Instruction, op: GetTupleElement, leaf: int) -> Iterator[Flow]:
-    """The element's leaves are consecutive leaves of the tuple."""
+    """Yield the leaf of the tuple that a leaf of the selected element equals."""
     yield Flow(0, at.offset(ins.operands[0].type, op.index) + leaf, None)
 
 
@@ -134,7 +134,7 @@ def element_reads(at: Context, ins: Instruction, op: GetTupleElement, leaf: int)
 def element_writes(
     at: Context, ins: Instruction, op: GetTupleElement, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """Only the leaves of the selected element reach the value."""
+    """Yield the leaf of the value that equals a leaf of the tuple; none for other elements."""
     first = at.offset(ins.operands[0].type, op.index)
     if first <= leaf < first + len(at.leaves(ins.type)):
         yield Flow(0, leaf - first, None)
@@ -145,19 +145,19 @@ def element_writes(
 
 @reads(Fusion, Call, Composite)
 def call_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterable[Flow]:
-    """The value is the root of the called computation."""
+    """Return the dependences of a leaf of a call's value, which is the root of the callee."""
     return at.called(ins.calls[0], leaf, ins)
 
 
 @writes(Fusion, Call, Composite)
 def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterable[Flow]:
-    """Parameter `k` of the called computation is operand `k`."""
+    """Return the dependences of a call's value on an operand, a parameter of the callee."""
     return at.calling(ins.calls[0], operand, leaf, ins)
 
 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
-    """The value depends on the condition and, as in `select`, on the operands of every branch."""
+    """Yield the dependences of a conditional on its condition and the operands of all branches."""
     yield Flow(0, 0, (at.interner.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
@@ -165,7 +165,11 @@ def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[F
 
 @writes(Case)
 def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
-    """The condition decides every element; an argument reaches the value through its branch."""
+    """Yield the dependences of a conditional on one operand.
+
+    All elements depend on the condition, operand 0. The argument of a branch counts as that branch
+    uses it.
+    """
     if operand > 0:
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
         return
@@ -213,7 +217,11 @@ def _inner(start: Instruction) -> Instruction | None:
 
 @reads(AsyncStart)
 def start_reads(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow]:
-    """The value is (operands, result, contexts …); contexts depend on no tensor."""
+    """Return the dependences of a leaf of an asynchronous start on its operands.
+
+    The value is (operands, result, contexts …). The result depends on the operands as in the
+    operation itself. Contexts depend on no tensor.
+    """
     result, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     if leaf < before:
@@ -230,7 +238,11 @@ def start_reads(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Ite
 def start_writes(
     at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """An operand reaches itself in the value, and the result through the operation."""
+    """Yield the leaves of an asynchronous start that depend on an operand leaf.
+
+    These are the copy of the operand in the value, and leaves of the result as in the operation
+    itself.
+    """
     result, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     count = len(at.leaves(result))  # none where the result is not there before it is done
@@ -276,7 +288,10 @@ def _finished(at: Context, done: Instruction) -> range:
 
 @reads(AsyncDone)
 def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
-    """The value is the result inside the asynchronous value."""
+    """Yield the leaf of the asynchronous value that a leaf of its `done` equals.
+
+    All dependences are unknown if the asynchronous value has no result of these types.
+    """
     finished = _finished(at, ins)
     if finished:
         yield Flow(0, finished[leaf], None)
@@ -286,7 +301,11 @@ def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Itera
 
 @reads(AsyncUpdate)
 def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> Iterator[Flow]:
-    """The value of an update is its first operand; later operands join those of the start."""
+    """Yield the dependences of a leaf of an asynchronous update.
+
+    The value is that of operand 0. Later operands are added to the operands of the start, so what
+    depends on them is unknown.
+    """
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     source = leaf if leaf < before else leaf - mine + before
     if before <= leaf < mine or source >= len(at.leaves(ins.operands[0].type)):
@@ -301,7 +320,10 @@ def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> I
 def update_writes(
     at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """The inverse of `update_reads`; where a late operand goes is unknown."""
+    """Yield the dependences of an asynchronous update on an operand leaf.
+
+    It is the inverse of `update_reads`.
+    """
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     count = len(at.leaves(ins.type))
     target = leaf if leaf < before else leaf - before + mine
@@ -322,7 +344,11 @@ def _operand_leaves(at: Context, value: Instruction) -> int:
 def done_writes(
     at: Context, ins: Instruction, op: AsyncDone, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """Only the result's leaves of the asynchronous value reach the value."""
+    """Yield the leaf of a `done` that equals a leaf of its operand, the asynchronous value.
+
+    Leaves that are not the result, such as contexts, yield nothing. All dependences are unknown if
+    the asynchronous value has no result of these types.
+    """
     finished = _finished(at, ins)
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)

@@ -78,8 +78,8 @@ class Scope:
         by_name: Instructions in text order.
         parameters: The parameters, in text order.
         root: The instruction marked `ROOT`.
-        free_parameters: An unknown operand with a type becomes a parameter (for a text of a single
-            instruction).
+        free_parameters: Does an undefined operand with a type become a parameter? It does when the
+            text is a single instruction.
     """
 
     def __init__(self, name: str, *, free_parameters: bool = False) -> None:

@@ -114,7 +114,7 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
 
 
 def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
-    """Replace positions without an upper bound by runtime variables that are every position."""
+    """Replace positions without an upper bound by runtime variables that take every position."""
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
     for k, e in enumerate(m.results[rank:]):
@@ -188,7 +188,13 @@ def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> Indexing
 
 
 def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> IndexingMap:
-    """Return the map with its runtime variables read on the device that the steps lead to."""
+    """Return a map whose runtime variables are read on the device at the end of a route.
+
+    Args:
+        m: The map.
+        steps: The collectives of the route.
+        positions: For each step, the position of the device in the group of that collective.
+    """
     if not m.runtime:
         return m
     runtime: list[RuntimeVariable] = []

@@ -337,7 +337,7 @@ def _rebuild(cls: type[M], fields: tuple[Any, ...], is_undefined: bool) -> M:
 
 
 def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
-    """Has one of the variables an empty interval?"""
+    """Does one of the variables have an empty interval?"""
     return any([v.interval.lo > v.interval.hi for v in variables])
 
 

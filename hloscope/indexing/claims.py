@@ -63,7 +63,7 @@ OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
 def any_reads(*groups: Iterable[MapBase]) -> bool:
-    """Has one of the maps a runtime variable?"""
+    """Does one of the maps have a runtime variable?"""
     return any(m.runtime for maps in groups for m in maps)
 
 

@@ -278,7 +278,7 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_injective([self]), "injectivity")
 
     def is_bijective(self, shape: Sequence[int]) -> bool:
-        """Has every index exactly one result, and every index of `shape` exactly one origin?
+        """Does every index have exactly one result, and every index of `shape` one origin?
 
         Raises:
             UnsupportedError: The answer is undecided; `prove_bijective` returns that instead.
@@ -459,11 +459,15 @@ class IndexingMap(MapBase):
         return transform.unused_variables(self)
 
     def remove_unused_vars(self) -> Self:
-        """Return the map without variables that do not matter; the others are renumbered."""
+        """Return the map without variables that affect neither results nor satisfiability.
+
+        The remaining variables are renumbered. Constraints that have only removed variables are
+        dropped if they can be satisfied; otherwise the map is empty.
+        """
         return transform.remove_unused(self, dims=True)
 
     def remove_unused_symbols(self) -> Self:
-        """Return the relation without range and runtime variables that do not matter.
+        """Return the same relation without range and runtime variables that do not affect it.
 
         >>> print(IndexingMap.of_sizes((4,), (8,), [Dim(0)]).remove_unused_symbols())
         (d0) -> (d0), domain: d0 in [0, 3]

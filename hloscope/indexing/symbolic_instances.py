@@ -279,16 +279,19 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 def difference(
     instance: Instance, output: int, reads: Sequence[Accesses], told: Told
 ) -> Difference | None:
-    """Return a pair by which symbolic maps and those of an instance differ, or `None`.
+    """Compare symbolic accesses with those of an instance, which has concrete sizes.
+
+    Return a pair of an output index and an operand index that only one of the two has. Return
+    `None` if there is none. A symbolic superset may have more pairs.
 
     Args:
         instance: The instance.
         output: Number of the output.
         reads: Symbolic accesses of each operand.
-        told: Reference accesses of the instance.
+        told: Reference accesses of instances.
 
     Raises:
-        LookupError: The accesses are not known for known sizes either.
+        LookupError: The reference accesses depend on run-time values.
     """
     found = told.reads(instance, output)
     shape = _shape(leaves(instance.ins.type)[output])
@@ -316,7 +319,17 @@ def inverse_difference(
     reached: Accesses,
     told: Told,
 ) -> Difference | None:
-    """Return a pair by which the inverse accesses of one array of an operand differ, or `None`."""
+    """Compare the accesses from one operand array to an output with those of an instance.
+
+    Return a pair of indices that only one of the two has; `None` if there is none.
+
+    Args:
+        instance: The instance.
+        asked_from: Number of the operand, and of the array in it.
+        output: Number of the output.
+        reached: The symbolic accesses.
+        told: Reference accesses of instances.
+    """
     operand, leaf = asked_from
     if operand not in instance.numbers:
         return None

@@ -98,7 +98,7 @@ class Images(Struct, frozen=True):
 
     @property
     def is_uniform(self) -> bool:
-        """Have all tiles that lie wholly in the output the same shape?"""
+        """Do all tiles that lie wholly in the output have the same shape?"""
         return len(self.inner or self.shapes) == 1
 
 

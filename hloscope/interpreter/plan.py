@@ -105,13 +105,13 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """A computation compiled for evaluation in one world.
+    """A computation compiled to kernels for one evaluation context (`World`).
 
     Slots are numbered parameters first, then outer values, then the other instructions.
 
     Attributes:
         computation: The computation.
-        world: The world that its kernels are made for.
+        world: The evaluation context of its kernels: limits, process numbers, callbacks.
         outer: Values of enclosing computations that it reads.
         size: Number of slots.
         results: Slots of the results, if the root is a `return` (StableHLO).
@@ -314,7 +314,7 @@ def _monoid(computation: Computation) -> str:
 
 
 class Plans:
-    """Plans of computations in one world, each compiled on first request."""
+    """Plans of computations for one evaluation context; each is compiled on first request."""
 
     def __init__(self, world: World) -> None:
         self.world: Final = world

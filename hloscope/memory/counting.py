@@ -302,7 +302,13 @@ class Counter:
         return numbers if divisor == 1 else numbers // divisor
 
     def _add(self, at: Mapping[Var, Ints], weights: Ints, lanes: Lanes) -> None:
-        """Add requests of these lanes to the sums."""
+        """Count sectors, lines and bytes of some requests, and add them to the totals.
+
+        Args:
+            at: Values of the free variables, one for each request.
+            weights: Number of requests that each one represents.
+            lanes: Addresses and activity of their lanes.
+        """
         unit = max(self._requests.unit_bits // 8, 1)
         taking_part = lane_count(lanes.active)
         is_request = taking_part > 0

@@ -133,7 +133,20 @@ class Fused:
         ends: frozenset[Instruction] = frozenset(),
         of_instruction: InstructionReads | None = None,
     ) -> dict[tuple[int, int], tuple[Load, ...]] | None:
-        """Return the accesses of `reads` grouped by load; `None` if there are too many loads."""
+        """Return the loads of each input array that an element of a value needs.
+
+        Keys are operand number and tensor number. `reads` returns the same accesses, but merges
+        those of different loads. `None` if an array has more than `MOST_LOADS` loads, or if a
+        called computation reads an operand through several accesses.
+
+        Args:
+            analysis: Memoizes accesses.
+            value: The value that is computed.
+            leaf: Flat tuple index of its tensor.
+            ends: Values whose operands are not followed.
+            of_instruction: Returns the operand accesses of an instruction's leaf; by default
+                `analysis.reads`.
+        """
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}

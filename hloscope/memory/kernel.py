@@ -192,9 +192,10 @@ class Kernel(Struct, frozen=True):
     Attributes:
         emitter: Name of the emitter.
         launch: Launch dimensions; `None` if lanes are not modelled.
-        heroes: The hero of each root.
-        readings: The loads of values inside the kernel.
-        inputs: By hero and operand number: map from threads to the elements of that operand.
+        heroes: The hero of each root: the instruction that decides the emitter.
+        readings: The loads of heroes' operands and of roots; input arrays are read for these.
+        inputs: Maps from threads to the elements of a hero's operand. Keys are the number of the
+            hero and the number of its operand.
         outputs: For each tensor of the roots: maps from threads to the elements written; `None` if
             run-time values decide them.
         tile: Map from threads to the matrix that a reduction reduces.
@@ -202,7 +203,8 @@ class Kernel(Struct, frozen=True):
         unroll: Consecutive elements that a thread of a loop computes.
         stores: Stores by output number, for outputs that plain stores do not write.
         notes: Assumptions of the model.
-        is_given: Did the user give the vectors of a thread? LLVM's merging is then left out.
+        is_given: Did the user state how many elements a thread accesses at once? Then LLVM's
+            merging of accesses is not modelled.
     """
 
     emitter: str

@@ -257,7 +257,13 @@ class Levels:
     def _elements(
         self, found: Iterable[Requests], type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """Return the accesses split into single elements."""
+        """Return the requests after LLVM splits each vector access into accesses of one element.
+
+        Args:
+            found: The requests of the vector accesses.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+        """
         maps = [map for one in found for map in one.originals]
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 

@@ -76,7 +76,7 @@ class Values(Struct, frozen=True):
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values with the given numbers, and their weights.
+        """Return the values at the given places of the sequence of all values, and their weights.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
@@ -93,7 +93,12 @@ class Values(Struct, frozen=True):
         return start + inside // weights
 
     def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return the start of each position's run, its offset inside, and the run's weight."""
+        """Find the run of each place; return its first value, the offset inside, and its weight.
+
+        Args:
+            sizes: Number of places of each run.
+            places: Places, counted from 0 over all runs.
+        """
         ends = np.cumsum(np.array(sizes, dtype=np.int64))
         run = np.searchsorted(ends, places, "right")
         before = ends - np.array(sizes, dtype=np.int64)
@@ -175,10 +180,10 @@ def representatives(
     others: Sequence[Expr],
     box: Box,
 ) -> Values:
-    """Return values of a variable such that every other value behaves as one of them.
+    """Return representative values of a variable, each with the number of values it represents.
 
-    Two values behave alike if, at all values of the other variables, their addresses differ by a
-    multiple of `modulus` and the same constraints hold.
+    A value represents another one if both have equal accesses for all values of the other
+    variables: the addresses differ by a multiple of `modulus`, and the same constraints hold.
 
     Args:
         x: The variable.
@@ -186,7 +191,8 @@ def representatives(
         address: Address of the access, in elements.
         modulus: Elements after which sectors and lines repeat.
         domains: Conditions of active lanes: all constraints of one of the domains hold.
-        others: Expressions that must repeat up to an arbitrary shift.
+        others: Further expressions; between a value and its representative they may differ by a
+            constant only.
         box: Values of all variables.
     """
     lo, count = interval.lo, interval.hi - interval.lo + 1

@@ -190,9 +190,10 @@ class TransposeShape(Struct, frozen=True):
 
 
 class PackedTile(Struct, frozen=True):
-    """Tiles of `[…, T2, …, A, T1, B]` to `[…, T1, …, A, T2, B]`, of elements below 32 bits.
+    """Tiles by which XLA's packed transpose emitter moves elements of fewer than 32 bits.
 
-    `B` is 1, and `A` is 1 where no dimension stays in place before the last one moved.
+    The input has the dimensions `[…, T2, …, A, T1, B]`, the output `[…, T1, …, A, T2, B]`. `B` is
+    1. `A` is 1 if the dimension before the last moved one does not stay in place.
 
     Attributes:
         sizes: Sizes of the output, with `A` and `B`.
@@ -230,7 +231,10 @@ class PackedTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, shape: TransposeShape) -> PackedTile | None:
-        """Return the packed tiles of a transpose; `None` if another emitter is used.
+        """Return the tiles of a transpose; `None` if XLA does not use the packed emitter for it.
+
+        XLA does not use it for elements of 32 bits or more, if the fastest-varying dimension stays,
+        or if the tiles would be too small or not whole words.
 
         >>> PackedTile.of(TransposeShape((64, 96), (1, 0), 16)).tile
         (64, 1, 64, 1)

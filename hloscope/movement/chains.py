@@ -232,9 +232,11 @@ class Chain:
         return None if self.blocking is None else self._around.index(self.blocking)
 
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
-        """Yield the ops between a source and the sink, with the map from each op to the source.
+        """Yield each op on the path from a source to the sink, with its map to the source.
 
-        The map is `None` where an op reads the source under several conditions, or exceeds 64 bits.
+        Producers come first. The map leads from an index of the op's result to an index of the
+        source. It is `None` if the op has no single exact map to the source, or if its numbers
+        exceed 64 bits.
         """
         here: IndexingMap | None = IndexingMap.identity(leaf.type.shape)
         value = leaf.value
@@ -430,7 +432,7 @@ class Patterns:
         return found
 
     def _is_plain(self, ins: Instruction) -> bool:
-        """Has the value one name, or is it a parameter or the root?"""
+        """Is the op no renaming of an operand, or is the value a parameter or the root?"""
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)

@@ -101,9 +101,10 @@ class Draft:
 
 
 def as_it_stands(chain: Chain) -> Module:
-    """Return the program of a chain, op by op.
+    """Return a chain as an HLO program that has the same ops in the same order.
 
-    Its parameters are the chain's sources, then values none of whose elements reach the sink.
+    Its first parameters are the chain's sources. Further parameters are other operands of the ops;
+    the result does not depend on them.
     """
     draft = Draft()
     made = {leaf.value: draft.parameter(leaf.value.name, leaf.type) for leaf in chain.leaves}

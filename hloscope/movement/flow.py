@@ -340,7 +340,7 @@ class Flow:
         return [*map(self.source, parts)] or [whole]
 
     def is_written(self, ins: Instruction) -> bool:
-        """Has the value a buffer: is it outside of fusions, or returned by one?"""
+        """Does the value have a buffer: is it outside of fusions, or returned by one?"""
         home = self.home(ins)
         for _ in range(_MOST_HOPS):
             if home is None:

@@ -449,13 +449,13 @@ class Planner:
     def _gain(
         self, plan: Plan, gone: set[Instruction], met: set[Instruction], runs: Runs | None
     ) -> int:
-        """Return the traffic of removed kernels, minus that of kernels that have to run again.
+        """Return the bytes that removed kernels move, minus those of kernels that run once more.
 
         Args:
             plan: The plan.
             gone: Instructions that are removed or replaced.
-            met: Kernels and results that are counted already; new ones are added.
-            runs: Number of runs of each computation.
+            met: Kernels and values counted for earlier plans; those of this plan are added.
+            runs: Number of runs of each computation; `None` counts one run.
         """
         traffic, total = self.traffic, 0
         kernels: dict[Instruction, list[Instruction]] = defaultdict(list)

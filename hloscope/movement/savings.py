@@ -87,7 +87,7 @@ class Savings:
 
     @property
     def has_fusions(self) -> bool:
-        """Has the program a fusion?"""
+        """Does the program have a fusion?"""
         return any(
             [isinstance(ins.op, Fusion) for computation in self._runs for ins in computation]
         )

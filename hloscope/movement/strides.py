@@ -22,7 +22,12 @@ from hloscope.layouts import Mode, Strided, digits_of
 
 
 class Strides(NamedTuple):
-    """An address: an offset plus a contribution of each index."""
+    """An address as a function of an index: an offset plus a summand for each dimension.
+
+    Attributes:
+        forms: For each dimension, the summand as a function of its coordinate.
+        offset: Address of index 0.
+    """
 
     forms: tuple[Strided, ...]
     offset: int = 0
@@ -50,7 +55,11 @@ class Strides(NamedTuple):
         return self.offset + sum([form(i) for form, i in zip(self.forms, index, strict=True)])
 
     def form(self, output: TensorType) -> Strided:
-        """Return the map from addresses in the output, which is not tiled, to these addresses."""
+        """Return the function from an address in the output to the address at the same index.
+
+        Args:
+            output: Type of the output, whose layout has no tiles.
+        """
         order = major_to_minor(output)[::-1]
         modes = [mode for d in order for mode in self.forms[d].modes]
         return Strided(tuple(modes), self.offset).merged()

@@ -177,7 +177,7 @@ def _tried(shape: Dims) -> Iterator[Dims]:
 
 
 def same_layout(a: TensorType, b: TensorType) -> bool:
-    """Have two arrays of equal sizes the same order in memory?"""
+    """Do two arrays of equal sizes have the same order in memory?"""
     return _order(a) == _order(b)
 
 

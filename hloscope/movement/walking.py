@@ -27,7 +27,12 @@ MOST_COMPUTED: Final = 8
 
 
 class Arrival(NamedTuple):
-    """A value with the map from an index of the sink to the index of its element."""
+    """A value that a chain's last op, the sink, is computed from.
+
+    Attributes:
+        value: The value.
+        map: Map from an index of the sink to the index of the element of the value.
+    """
 
     value: Instruction
     map: IndexingMap

@@ -160,7 +160,7 @@ _ALL_REDUCE_BODY: Final = ReducerRules("all_reduce_c5")
 
 @op("all_reduce")
 class AllReduce(Collective):
-    """Reduces the operands of a group element by element.  Calls: the body.
+    """Reduces the operands of a group element by element.  Callee: the body.
 
     Source: StableHLO spec `all_reduce` (C1)-(C7).
     """
@@ -243,7 +243,7 @@ _COLLECTIVE_REDUCE_BODY: Final = ReducerRules("collective_reduce_c5")
 
 @op("collective_reduce")
 class CollectiveReduce(Rooted):
-    """`all_reduce` whose result only the root of each group gets.  Calls: the body."""
+    """`all_reduce` whose result only the root of each group gets.  Callee: the body."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return _reduced(self, tensors(self.name, self.data(operands)), calls)
@@ -280,7 +280,7 @@ _REDUCE_SCATTER_BODY: Final = ReducerRules("reduce_scatter_c7")
 
 @op("reduce_scatter")
 class ReduceScatter(Collective):
-    """`all_reduce`, of which each member gets its part along `scatter_dimension`.  Calls: the body.
+    """`all_reduce` whose members each get a part along `scatter_dimension`.  Callee: the body.
 
     Source: StableHLO spec `reduce_scatter` (C1)-(C9).
     """

@@ -91,7 +91,7 @@ class Result(GetTupleElement):
 
 @op("call")
 class Call(Op):
-    """Calls a computation (HLO `call`, StableHLO `func.call`).  Calls: the computation."""
+    """Calls a computation (HLO `call`, StableHLO `func.call`).  Callee: the computation."""
 
     settings: tuple[tuple[str, str], ...] = ()
 
@@ -101,7 +101,7 @@ class Call(Op):
 
 @op("fusion")
 class Fusion(Op):
-    """A fused computation, run as one kernel (HLO).  Calls: the computation.
+    """A fused computation, run as one kernel (HLO).  Callee: the computation.
 
     Attributes:
         kind: `kLoop`, `kInput`, `kOutput`, `kCustom`.
@@ -122,7 +122,7 @@ def fused_twice(fused: str, first: str, second: str) -> str:
 
 @op("while")
 class While(Op):
-    """Loop.  Calls: condition, body.
+    """Loop.  Callees: condition, body.
 
     Source: StableHLO spec `while` (C1)-(C3).
     """
@@ -198,7 +198,7 @@ _IF: Final = _BranchRules("if_i1", "if_i2", "if_c1", "if_c2", "if_c3")
 
 @op("case")
 class Case(Op):
-    """One of several branches, selected by operand 0; also HLO `conditional`.  Calls: the branches.
+    """One of several branches, selected by operand 0 (HLO `conditional`).  Callees: the branches.
 
     HLO gives each branch its own operand (operands 1…); StableHLO's branches read outer values.
 
@@ -247,7 +247,7 @@ BARE_STARTS: Final = ("all_reduce", "all-reduce")
 
 @op("async_start")
 class AsyncStart(Op):
-    """Starts an asynchronous computation.  Calls: the computation or region.
+    """Starts an asynchronous computation.  Callee: the computation or region.
 
     HLO has `async-start`, or `<op>-start` for any op; the result of StableHLO's is a future.
 
@@ -461,7 +461,7 @@ Source: `CustomCallApiVersion` in XLA's `xla_data.proto`, `VhloEnums.td`.
 
 @op("composite")
 class Composite(Op):
-    """A named op with a decomposition.  Calls: the decomposition."""
+    """A named op with a decomposition.  Callee: the decomposition."""
 
     composite_name: str
     version: int = 0

@@ -229,7 +229,7 @@ def _check_sorted(
 
 @op("scatter")
 class Scatter(Op):
-    """Combines updates with the inputs.  Operands: N inputs, indices, N updates.  Calls: the body.
+    """Combines updates with the inputs.  Operands: N inputs, indices, N updates.  Callee: the body.
 
     Attributes:
         by_window: Does it follow HLO?  HLO drops a window of updates that is not wholly inside, and

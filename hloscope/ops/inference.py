@@ -192,7 +192,7 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
 
 
 def _quantized_compatibly(a: ElementType, b: ElementType) -> bool:
-    """Have both quantized types one storage width and one expressed type?"""
+    """Do both quantized types have one storage width and one expressed type?"""
     return (
         isinstance(a, QuantizedType)
         and isinstance(b, QuantizedType)
@@ -223,7 +223,7 @@ def _broad_kind(element: ElementType) -> str:
 
 
 def same_elements(types: Sequence[TensorType], *, any_float: bool = True) -> bool:
-    """Have all of `types` one element type?  With `any_float`, all float types count as one."""
+    """Do all of `types` have one element type?  With `any_float`, all float types count as one."""
     first = types[0].element if types else None
     return all(
         t.element == first or (any_float and first is not None and _both_float(t.element, first))

@@ -23,7 +23,7 @@ class ShardingConstraint(Op):
 
 @op("sdy.manual_computation")
 class ManualComputation(Op):
-    """A computation on each device's part of the operands.  Calls: the computation.
+    """A computation on each device's part of the operands.  Callee: the computation.
 
     Attributes:
         in_shardings: Shardings of the operands; the value is a tuple of `NamedSharding`.

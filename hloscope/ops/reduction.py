@@ -239,7 +239,7 @@ def _check_sizes(
 
 @op("reduce")
 class Reduce(Op):
-    """Reduction over `dimensions`.  Operands: N inputs, N initial values.  Calls: the body."""
+    """Reduction over `dimensions`.  Operands: N inputs, N initial values.  Callee: the body."""
 
     dimensions: Dims
 
@@ -291,7 +291,7 @@ _REDUCE_BODY = ReducerRules(body="reduce_c6", parameter="reduce_c2")
 class Scan(Op):
     """Applies the body to one slice after another.
 
-    Operands: inputs, initial carries.  Calls: the body, which takes a slice of each input and the
+    Operands: inputs, initial carries.  Callee: the body, which takes a slice of each input and the
     carries, and returns a slice of each output and new carries.
 
     Attributes:
@@ -362,7 +362,7 @@ class Scan(Op):
 
 @op("sort")
 class Sort(Op):
-    """Sorts all operands together along `dimension`.  Calls: the comparator.
+    """Sorts all operands together along `dimension`.  Callee: the comparator.
 
     Attributes:
         dimension: Dimension along which elements are ordered.

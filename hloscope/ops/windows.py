@@ -136,7 +136,7 @@ NO_WINDOW: Final = Window((), (), (), (), (), ())
 
 @op("reduce_window")
 class ReduceWindow(Op):
-    """Reduces every window.  Operands: N inputs, N initial values.  Calls: the body."""
+    """Reduces every window.  Operands: N inputs, N initial values.  Callee: the body."""
 
     window: Window
 
@@ -213,7 +213,7 @@ def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
 class SelectAndScatter(Op):
     """Adds each source element to the element that its window selects.
 
-    Operands: operand, source, initial value.  Calls: select, scatter.
+    Operands: operand, source, initial value.  Callees: select, scatter.
     """
 
     window: Window

@@ -286,7 +286,7 @@ def static_result(operation: Operation) -> TensorType | None:
 
 
 def has_bounds(type: TensorType) -> bool:
-    """Has the type a bound, or another encoding, in addition to its sizes?"""
+    """Does the type have a bound, or another encoding, in addition to its sizes?"""
     return bool(type.encoding) or any(bound is not None for bound in type.bounds)
 
 

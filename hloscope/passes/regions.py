@@ -27,7 +27,7 @@ _Edge: TypeAlias = tuple[Operation, int]
 
 
 def has_branches(operation: Operation) -> bool:
-    """Has a region of the operation several blocks?"""
+    """Does a region of the operation have several blocks?"""
     return any(len(region.blocks) > 1 for region in operation.regions)
 
 

@@ -100,7 +100,7 @@ def dynamic_broadcast_of_no_expansion(
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the broadcast of a reshape to the same sizes by the reshape."""
+    """Replace `dynamic_broadcast_in_dim(dynamic_reshape(x, s), s)` by the reshape."""
     numbers = _broadcast(operation)
     inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
     if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
@@ -187,7 +187,7 @@ def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: 
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Merge two reshapes into one: the inner sizes do not matter."""
+    """Replace a dynamic reshape of a dynamic reshape by one reshape to the outer sizes."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
     inner = maker_of(operation.operands[0], _RESHAPE)
@@ -199,7 +199,7 @@ def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: 
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reshape of an element-wise result by its operand, for equal shape operands."""
+    """Replace `dynamic_reshape(f(dynamic_reshape(x, s)), s)` by `f(…)`, if `f` keeps the shape."""
     if len(operation.operands) != 2:
         return False
     made = maker_of(operation.operands[0])
@@ -212,7 +212,7 @@ def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limi
 
 
 def _keeps_shape(operation: Operation) -> bool:
-    """Have all operands of an op the sizes of its result?"""
+    """Do all operands of an op have the sizes of its result?"""
     cls = CLASSES.get(operation.name)
     if cls is None or not issubclass(cls, Elementwise):
         return False
@@ -334,7 +334,7 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
 def real_dynamic_slice_to_dynamic_slice(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """Replace by `dynamic_slice` if limits are starts plus constants, and strides are 1."""
+    """Replace the op by `dynamic_slice` if limits are starts plus constants, and strides are 1."""
     if len(operation.operands) != 4:
         return False
     operand, start, limit, stride = operation.operands

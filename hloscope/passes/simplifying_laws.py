@@ -536,7 +536,7 @@ def is_identity(dimensions: Dims) -> bool:
 
 
 def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
-    """Have two static types the same number of elements?"""
+    """Do two static types have the same number of elements?"""
     if one is None or other is None or not one.is_static or not other.is_static:
         return False
     return one.num_elements == other.num_elements

@@ -402,7 +402,7 @@ class Cut(Struct, frozen=True):
 
     @property
     def is_cut(self) -> bool:
-        """Have partitions different parts?"""
+        """Do partitions have different parts?"""
         return any(count > 1 for count in self.counts)
 
     def local(self, type: TensorType) -> TensorType:

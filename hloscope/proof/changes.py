@@ -567,7 +567,7 @@ def _reached(
     """Return the instructions that results depend on and whose values `known` does not have."""
 
     def is_same(ins: Instruction) -> bool:
-        """Has the other program the value?"""
+        """Does the other program have the value?"""
         meaning = of.get(ins)
         return meaning is None or known.issuperset(flat(meaning))
 

@@ -346,7 +346,7 @@ class Regrouping(Struct, frozen=True):
 
     @property
     def is_smaller(self) -> bool:
-        """Has the grid fewer devices than the program?"""
+        """Does the grid have fewer devices than the program?"""
         return self.devices.count < self.before
 
     @property

@@ -59,7 +59,7 @@ SECONDS: Final = 5.0
 
 
 class WalkTooLongError(UndecidedError):
-    """A traversal was given up; with fewer start elements it would take as long."""
+    """A traversal exceeded the limit of its steps or time; fewer start elements would not help."""
 
 
 class Follower(Protocol[T]):
@@ -374,7 +374,16 @@ class Walker(Generic[T]):
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names
     ) -> Walk[T]:
-        """Traverse one computation from a value to its parameters and to values outside of it."""
+        """Return the elements of parameters and captured values that elements of a value depend on.
+
+        A generator: it yields traversals of called computations, and is sent their results.
+
+        Args:
+            computation: The computation.
+            start: The value, an instruction and a leaf.
+            reached: The elements of the value to start from.
+            names: Names of the computation's values where the traversal began.
+        """
         position = self._steps.positions(computation)
         found: dict[Instruction, dict[int, Reached[T]]] = {}
         heap: list[tuple[int, Instruction]] = []

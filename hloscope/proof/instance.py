@@ -99,7 +99,7 @@ class Instance(Struct, frozen=True, eq=False):
 
     @property
     def is_smaller(self) -> bool:
-        """Has the instance smaller sizes or fewer devices than the program?"""
+        """Does the instance have smaller sizes or fewer devices than the program?"""
         return bool(self.shrunk) or self.grouping.is_smaller
 
     @property
@@ -388,7 +388,10 @@ class _Rebuilding:
 
 
 def _made_up(ins: Instruction) -> Op:
-    """Return a constant with invented elements, for one whose elements the text leaves out."""
+    """Return a constant op of the instruction's type with invented elements.
+
+    It replaces a constant whose elements the text leaves out (`{...}`).
+    """
     step = Step(ins, {0: 0}, (), ins.type)
     return resized_op(step)
 
@@ -452,7 +455,7 @@ MAX_DEPTH: Final = 64
 
 
 class NotExecutableError(Exception):
-    """There is nothing to run; the message is the reason."""
+    """The instruction of a query cannot be run; the message is the reason, such as its size."""
 
 
 def within(ins: Instruction) -> tuple[Instruction, ...]:

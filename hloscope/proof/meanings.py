@@ -328,7 +328,7 @@ class Meanings:
         return found
 
     def _constant(self, ins: Instruction) -> Meaning:
-        """Return the number of a constant; one with equal elements is a broadcast scalar."""
+        """Return the value number of a constant; a splat has that of a broadcast scalar."""
         type_ = ins.type
         if plain(type_) in self._unknown:
             return self.number(("a constant", plain(type_)))

@@ -387,7 +387,7 @@ def _is_constant(ins: Instruction) -> bool:
 
 
 def _calls_alike(x: Instruction, y: Instruction) -> bool:
-    """Have the called computations the same ops, except for a few?"""
+    """Do the called computations have the same ops, except for a few?"""
     return len(x.calls) == len(y.calls) and all(
         sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_UNLIKE
         for c, d in zip(x.calls, y.calls, strict=True)
@@ -518,7 +518,7 @@ class Identities:
 
     @staticmethod
     def _reverses_nothing(ins: Instruction) -> bool:
-        """Have all reversed dimensions at most one element?"""
+        """Do all reversed dimensions have at most one element?"""
         type_ = ins.type
         assert isinstance(type_, TensorType)
         sizes = [type_.sizes[d] for d in ins.op.dimensions]  # type: ignore[attr-defined]

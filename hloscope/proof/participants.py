@@ -198,7 +198,9 @@ class Participants:
         return tuple([with_origins(access, new) for access in accesses])
 
     def same(self, a: Accesses, b: Accesses) -> Proof:
-        """Compare two unions of exact accesses, also on other devices.
+        """Prove or refute that two programs access the same elements on the same devices.
+
+        Each program's accesses are exact, and their union counts. They may lead to other devices.
 
         Args:
             a: Accesses of the first program.
@@ -433,10 +435,13 @@ def _reads_of(
 
 
 def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | None:
-    """Return the map with the device's positions as constants; `None` if it excludes this device.
+    """Return the map for one device: the device's position in each group becomes a constant.
+
+    `None` if the map does not hold on this device. A variable over all members of a group becomes a
+    range variable.
 
     Raises:
-        UndecidedError: It depends on values, or on the position of another device.
+        UndecidedError: The map depends on run-time values, or on the position of another device.
     """
     new: dict[Var, Expr] = {}
     ranges, every = [*m.ranges], dict[object, Range]()

@@ -107,7 +107,7 @@ class Prover:
             leaf: Number of the operand's tensor.
             accesses: The maps.
             order: Kind of their indices.
-            inverse: They lead from the operand to the output.
+            inverse: Do they lead from the operand to the output?
             computation: The instruction's computation, if the maps lead to its parameters.
         """
         asked = [(operand, leaf, accesses)]
@@ -493,5 +493,5 @@ def _judged(
 
 
 def _both(by_isl: str, at_points: str) -> str:
-    """Join the two reasons; equal ones are given once."""
+    """Join the reason why isl did not decide with that of the single elements, if they differ."""
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

@@ -147,7 +147,7 @@ class Truth:
 
     @property
     def are_few(self) -> bool:
-        """Has the output at most `MORE_ENUMERATED` elements?"""
+        """Does the output have at most `MORE_ENUMERATED` elements?"""
         try:
             return prod(sizes_of(self.here)) <= MORE_ENUMERATED
         except UnsupportedError:
@@ -190,15 +190,15 @@ class Reaching:
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:
-        """Return true: the state of two unions."""
+        """Return true, the only state of this follower: something is reached."""
         return True
 
     def key(self, reached: bool) -> bool:
-        """Return the only state."""
+        """Return true, because all states are equal."""
         return True
 
     def weight(self, reached: bool) -> int:
-        """Return 1: the state has constant size."""
+        """Return 1: a state is one Boolean."""
         return 1
 
 

@@ -211,7 +211,13 @@ class Reading(Protocol):
     drawn: bool
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """Return the values of a variable at many indices, clamped to its range."""
+        """Return the values of a runtime variable at many indices, clamped to its interval.
+
+        Args:
+            variable: The runtime variable.
+            index: For each argument of the variable, an array with one entry for each index.
+            name: Number of the variable in its map; distinguishes variables without origin.
+        """
 
 
 class Touching:

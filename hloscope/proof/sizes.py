@@ -78,7 +78,7 @@ class Equation(Struct, frozen=True):
 def products(
     one: Sequence[int], other: Sequence[int], factor: tuple[int, int] = (1, 1)
 ) -> Equation:
-    """`factor[0]` times the product of some sizes equals `factor[1]` times that of others.
+    """Return the equation `factor[0] * prod(one) == factor[1] * prod(other)`.
 
     >>> products((2, 3), (6,)).holds((4, 5, 20))
     True
@@ -100,7 +100,7 @@ def products(
 
 
 def total(parts: Sequence[int], whole: int) -> Equation:
-    """The sizes `parts` add up to `whole`."""
+    """Return the equation `sum(parts) == whole`."""
 
     def solve(at: int, new: Sequence[int]) -> int | None:
         *some, end = new
@@ -112,12 +112,12 @@ def total(parts: Sequence[int], whole: int) -> Equation:
 
 
 def at_most(one: int, other: int) -> Equation:
-    """One size is at most another."""
+    """Return the condition `one <= other`."""
     return Equation((one, other), lambda new: new[0] <= new[1])
 
 
 def fixed(size: int) -> Equation:
-    """The size is unchanged."""
+    """Return the condition that a size does not change."""
     return Equation((size,), lambda new: new[0] == size, lambda at, new: size)
 
 
@@ -330,7 +330,11 @@ def equations_of_reshape(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Bitcast)
 def equations_of_bitcast(ins: Instruction) -> Iterator[Equation]:
-    """Yield the equations of a reshape in memory order, or of total bits if elements change."""
+    """Yield the equations between the sizes of a bitcast.
+
+    With elements of equal width it is a reshape of the dimensions in memory order. Otherwise only
+    the total number of bits is equal.
+    """
     here, there = ins.type, ins.operands[0].type
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return
@@ -371,7 +375,7 @@ def equations_of_dynamic_update_slice(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Pad)
 def equations_of_pad(ins: Instruction) -> Iterator[Equation]:
-    """Dimensions that padding enlarges are still enlarged."""
+    """Yield the condition that padding enlarges the same dimensions as before."""
     for small, large in zip(shape_of(ins.operands[0].type), shape_of(ins.type), strict=True):
         if small < large:
             yield Equation((small, large), lambda new: new[0] < new[1])
@@ -386,7 +390,7 @@ def equations_of_concatenate(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Gather, DynamicGather, Scatter)
 def equations_of_gather(ins: Instruction) -> Iterator[Equation]:
-    """Index vectors keep their length; slices are at most as large as the operand."""
+    """Yield conditions: index vectors keep their length, and slices fit into the operand."""
     op = ins.op
     count = (len(ins.operands) - 1) // 2 if isinstance(op, Scatter) else 1
     assert isinstance(op, Gather | DynamicGather | Scatter)
@@ -405,7 +409,7 @@ def equations_of_gather(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Convolution)
 def equations_of_convolution(ins: Instruction) -> Iterator[Equation]:
-    """Group counts divide the features or the batch as before."""
+    """Yield conditions: group counts divide the features or the batch as before."""
     op = ins.op
     assert isinstance(op, Convolution)
     lhs, rhs = (shape_of(o.type) for o in ins.operands)
@@ -430,7 +434,7 @@ def equations_of_top_k(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Fft)
 def equations_of_fft(ins: Instruction) -> Iterator[Equation]:
-    """A real transform of length `n` has `n // 2 + 1` frequencies."""
+    """Yield the condition that a real transform of length `n` has `n // 2 + 1` frequencies."""
     assert isinstance(ins.op, Fft)
     kind = ins.op.fft_type
     if "RFFT" in kind and ins.op.fft_length:
@@ -440,7 +444,11 @@ def equations_of_fft(ins: Instruction) -> Iterator[Equation]:
 
 
 def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
-    """Sizes of operand and result that differ by a factor do so by a factor of the group size."""
+    """Yield the conditions between the sizes of a collective's operands and results.
+
+    Sizes whose ratio is the group size `old` get the ratio `new`. Other integer ratios stay. The
+    split dimension of an all-to-all stays divisible by the group size.
+    """
     types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     split = ins.op.split_dimension if isinstance(ins.op, AllToAll) else None
     for here, operand in zip(types, ins.operands, strict=False):
@@ -456,7 +464,7 @@ def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
 
 @ties(RaggedAllToAll)
 def equations_of_ragged_all_to_all(ins: Instruction) -> Iterator[Equation]:
-    """Offsets and sizes have an element for each member of the group."""
+    """Yield conditions that keep the shapes of offsets and sizes: one element per group member."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
 
@@ -468,7 +476,7 @@ def equations_of_rng_bit_generator(ins: Instruction) -> Iterator[Equation]:
 
 @ties(ScaledDot, RaggedDot)
 def equations_of_scaled_dot(ins: Instruction) -> Iterator[Equation]:
-    """Sizes of scales and of group counts stay, and of a scaled dot also those of its operands."""
+    """Yield conditions that keep sizes of scales and group counts, and a scaled dot's operands."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
     if isinstance(ins.op, ScaledDot):

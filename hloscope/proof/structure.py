@@ -229,7 +229,7 @@ def _value(ins: Instruction) -> object:
 
 
 def _few(type_: TensorType) -> bool:
-    """Has the type at most `_MOST_ELEMENTS` elements?"""
+    """Does the type have at most `_MOST_ELEMENTS` elements?"""
     return None not in type_.sizes and prod(type_.shape) <= _MOST_ELEMENTS
 
 
@@ -393,7 +393,7 @@ class Matching:
                     work.append((p, q))
 
     def _open_users(self, x: Instruction, y: Instruction) -> bool:
-        """Have both instructions users that are not paired?"""
+        """Does each of the two instructions have a user that is not paired yet?"""
         return any(user not in self.pairs for user, _ in self.users_a.get(x, ())) and any(
             user not in self.partners for user, _ in self.users_b.get(y, ())
         )
@@ -476,5 +476,5 @@ def _alone(items: Iterable[_T], key: Callable[[_T], object]) -> dict[object, _T]
 
 
 def _same_op(x: Instruction, y: Instruction) -> bool:
-    """Have the instructions the same op name?"""
+    """Do the instructions have the same op name?"""
     return x.op.name == y.op.name

@@ -161,9 +161,9 @@ class SharedCounts(Struct):
     """Accesses of one instruction to shared memory.
 
     Attributes:
-        requests: Phases of 128 bytes, of all warps.
-        words: Words of the busiest bank, summed over phases.
-        most: Words of the busiest bank of any phase.
+        requests: Number of phases of all warps; the lanes of a phase access up to 128 bytes.
+        words: Distinct words that the busiest bank serves, summed over phases.
+        most: Largest number of distinct words that one bank serves in a phase.
     """
 
     requests: int = 0
@@ -250,7 +250,15 @@ class Recorder:
     def note_shared(
         self, instruction: int, warps: Ints, lanes: Ints, offsets: Ints, width: int
     ) -> None:
-        """Count an access to shared memory, with offsets in the block's memory."""
+        """Count the bank conflicts of one access to shared memory by lanes of several warps.
+
+        Args:
+            instruction: Number of the instruction.
+            warps: Warp of each lane, ascending.
+            lanes: Number of each lane in its warp.
+            offsets: First byte of each lane, from the start of the block's shared memory.
+            width: Bytes of a lane.
+        """
         busiest = bank_words(warps, lanes, offsets, width)
         counts = self.shared.setdefault(instruction, SharedCounts())
         counts.requests += len(busiest)

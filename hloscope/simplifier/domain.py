@@ -365,7 +365,7 @@ def simplify(
 
 
 def is_longer(new: Expr, old: Expr) -> bool:
-    """Has `new` more divisions than `old`, or as many and more distinct subexpressions?
+    """Does `new` have more divisions than `old`, or as many but more distinct subexpressions?
 
     >>> from hloscope.affine import Dim
     >>> is_longer(Dim(0) // 4 + Dim(0), Dim(0) // 4), is_longer(Dim(0), Dim(1) % 2)

@@ -301,7 +301,11 @@ def _combined_slopes(parts: Any) -> dict[Var, Fraction]:
 
 
 def step_sizes(coefficients: Sequence[int]) -> list[int]:
-    """Return candidates for `k`, descending, given the coefficients of the floors."""
+    """Return candidates for the factor `k` of `a.x + c + k * ((b.x + s) // m)`, descending.
+
+    Args:
+        coefficients: The coefficients of the floor divisions in the expression to replace.
+    """
     # Two floors that always step together, or in opposite directions, look like one floor of the
     # sum or difference of their heights.
     sizes = {abs(c) for c in coefficients} | {1, gcd(*coefficients)}
@@ -319,6 +323,8 @@ def one_floor(
     divisors: Sequence[int],
 ) -> Iterator[Expr]:
     """Yield expressions with at most one floor that have the given values at the given points.
+
+    Their form is `a.x + c + k * ((b.x + s) // m)`.
 
     Args:
         values: Value of the expression at each point.

@@ -81,11 +81,11 @@ class System(Struct, frozen=True, eq=False):
 
 
 class Parameters(Struct, frozen=True):
-    """Parameters of one proof.
+    """The isl parameters of one proof, which stand for runtime variables.
 
     Attributes:
-        number: Position of the parameter of each key.
-        facts: Intervals that contain the values of keys.
+        number: Position of the isl parameter for each key of `System.runtime`.
+        facts: Intervals of the parameters' values, by key; not all keys have one.
     """
 
     number: dict[Hashable, int]
@@ -93,7 +93,10 @@ class Parameters(Struct, frozen=True):
 
     @classmethod
     def of(cls, *systems: System) -> Parameters:
-        """Return parameters with one position for each key of the systems."""
+        """Return the isl parameters of some systems: one for each distinct key in their `runtime`.
+
+        The interval of a key becomes a fact if all systems with the key have the same interval.
+        """
         number = dict.fromkeys(key for s in systems for key in s.runtime)
         intervals: dict[Hashable, set[Interval]] = {key: set() for key in number}
         for s in systems:
@@ -239,7 +242,7 @@ class Builder(Struct):
     def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
         """Return the function that is `of(c)` where `x` is `c`, for each value `c` of `x`.
 
-        0 only if `zero`.
+        The value 0 of `x` is left out unless `zero` is true.
         """
         if isinstance(x, Const) and x.value:
             return of(x.value)
@@ -258,7 +261,7 @@ class Builder(Struct):
         return reduce(lambda a, b: a.union_add(b), pieces)
 
     def domain(self) -> Any:
-        """Return the points of dimensions and ranges in the box that satisfy the constraints."""
+        """Return the `islpy.Set` of dimensions and ranges that satisfy box and constraints."""
         points = self.isl.Set.universe(self.space)
         for v, interval in self.system.box.items():
             points = self.restrict(points, v, interval)
@@ -279,7 +282,7 @@ class Builder(Struct):
         return points
 
     def relation(self) -> Any:
-        """Return the relation from dimensions to results."""
+        """Return the system as an `islpy.Map` from dimensions to results."""
         s = self.system
         points = self.domain()
         relation = self.isl.Map.from_domain(points)

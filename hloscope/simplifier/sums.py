@@ -48,7 +48,10 @@ def are_unrelated(divisors: list[int]) -> bool:
 
 
 def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
-    """A multiple of the quotient is known from a constraint."""
+    """Replace `c * k * x` in a sum by `k * a` if a constraint states `c * x == a`.
+
+    Return `None` without such a term.
+    """
     equal = engine.equal
     if not equal:
         return None
@@ -60,7 +63,10 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 
 
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
-    """`x // a - x // (2 * a)` becomes one shifted floor."""
+    """Replace `x // a - x // (2 * a)` in a sum by `(x // a + 1) // 2`.
+
+    Return `None` without such terms.
+    """
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
     divisors = {d for _, _, d in floors}
     if not any([2 * d in divisors for d in divisors]):
@@ -81,10 +87,10 @@ def dropped_digit(e: Sum, engine: Context) -> Expr | None:
 
 
 def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
-    """`x // (n*a) + (x + a) // (n*a) + ...` with all `n` shifts is `x // a` (Hermite's identity).
+    """Replace `x // (n*a) + (x + a) // (n*a) + ...` with all `n` shifts by `x // a`.
 
-    If that has no division at all, the largest shift is written by the others, whatever their
-    coefficients.
+    This is Hermite's identity. If `x // a` has no division, the term of the largest shift is
+    replaced by the others, whatever their coefficients are. Return `None` without such terms.
     """
     # Quotients of one family differ only in the constant of the numerator.
     families: dict[tuple[Terms, int], list[tuple[int, Expr, int]]] = {}
@@ -125,7 +131,7 @@ def _replace_shifts(
 
 
 def smallest_and_largest(e: Sum, _: Context) -> Expr | None:
-    """`min(x, y) + max(x, y)` is `x + y`."""
+    """Replace `min(x, y) + max(x, y)` in a sum by `x + y`; return `None` without such terms."""
     for (t, a), (u, b) in combinations(e.terms, 2):
         if a == b and {type(t), type(u)} == {Min, Max} and t.args == u.args and len(t.args) == 2:  # type: ignore[union-attr]
             return linear((e, 1), (t, -a), (u, -a), *[(x, a) for x in t.args])  # type: ignore[union-attr]
@@ -133,7 +139,10 @@ def smallest_and_largest(e: Sum, _: Context) -> Expr | None:
 
 
 def operands_move_together(e: Sum, _: Context) -> Expr | None:
-    """`min(x + a, y + a) - min(x, y)` is `a`."""
+    """Replace `min(x + a, y + a) - min(x, y)` in a sum by `a`, likewise for `max`.
+
+    Return `None` without such terms.
+    """
     for (t, a), (u, b) in combinations(e.terms, 2):
         if a == -b and type(t) is type(u) and isinstance(t, Min | Max) and isinstance(u, Min | Max):
             shift = linear((t.args[0], 1), (u.args[0], -1))

@@ -329,7 +329,11 @@ class AttributeText(Written):
 
     @property
     def value(self) -> Any:
-        """The value as `plain` gives it; of JSON text the parsed value, of Shardy its own value."""
+        """The value of the attribute in Python: numbers, texts, tuples, dictionaries, a `Literal`.
+
+        A string that holds a JSON object gives the parsed object. A Shardy attribute gives a
+        Shardy value, such as a `Sharding`; `None` if its notation is not supported.
+        """
         return _parsed_value(self)
 
 

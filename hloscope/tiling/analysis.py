@@ -440,9 +440,16 @@ def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:
 
 
 def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]:
-    """Return a map without the conditions under which the operand is read.
+    """Return a map by which a pad or `dynamic-update-slice` reads an operand at every index.
 
-    Its tile also covers elements that are not read.
+    In fact the op reads the operand at some indices only. So the tile of the map also covers
+    elements that are not read.
+
+    Returns:
+        The map, and which elements are covered in addition; empty if none are.
+
+    Raises:
+        UnsupportedError: A pad has interior padding.
     """
     sizes = _sizes(ins)
     if operand or isinstance(ins.op, DynamicUpdateSlice):

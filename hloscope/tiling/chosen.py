@@ -108,7 +108,8 @@ def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
 def chosen_sizes(symbolic: SymbolicTiles, chosen: ChosenTiles) -> tuple[int, ...] | str:
     """Return one tile size for each parameter, or the reason why the dump lacks some.
 
-    The real root's tile has the root's position among the outputs.
+    The tile of the root that no instruction of the fusion uses is found by its number among the
+    outputs.
     """
     place = symbolic.roots.index(symbolic.root)
     if len(chosen.outputs) not in (1, len(symbolic.roots)):
@@ -153,10 +154,14 @@ def _sizes_in(tile: object) -> tuple[int, ...] | None:
 def _of_gemm(
     ins: Instruction, gemm: Mapping[str, Any]
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...] | None]]:
-    """Return the output and contraction tiles of `block_m`, `block_n` and `block_k`.
+    """Return the tiles that `block_m`, `block_n` and `block_k` give the dot of a fusion.
 
-    Batch dimensions have tiles of 1. Both lists are empty unless the fusion has one dot with at
-    most one free dimension a side and its output has the shape of the dot.
+    Both lists are empty unless the fusion has exactly one dot, the dot has one contracting
+    dimension and at most one free dimension of each operand, and the fusion has the dot's shape.
+
+    Returns:
+        The tile of the output, as the only entry of a list: 1 for batch dimensions, `block_m` and
+        `block_n`. The tile of the contracting dimension, as the only entry of a list: `block_k`.
     """
     dots = _dots(ins)
     sizes = [_number(gemm, name) for name in ("block_m", "block_n", "block_k")]

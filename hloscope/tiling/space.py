@@ -128,11 +128,11 @@ class TilingSpace:
 
     @classmethod
     def of(cls, fused: Fused, roots: Roots = Roots.REFUSED) -> TilingSpace | Refusal:
-        """Return the tiling space of a kernel, or a refusal.
+        """Return the tiling space of a kernel, or a `Refusal` with the reason why it has none.
 
         Args:
             fused: The kernel.
-            roots: Treatment of several roots.
+            roots: Whether several roots are refused, share dimensions, or have their own.
         """
         return _Builder(fused).build(roots)
 

@@ -456,10 +456,10 @@ class TiledArray(NamedTuple):
 
 
 def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
-    """Yield the inputs that a fusion reads by tiles, and the roots that it writes.
+    """Yield the inputs that a fusion reads by tiles, and then the roots that it writes.
 
-    A root on a path to the real root is left out if it has no tile outside of loops: XLA refuses
-    such tilings.
+    A root that other instructions of the fusion use is left out if it is tiled only inside nested
+    regions, such as the loop of a dot: XLA refuses such tilings.
     """
     top: dict[Instruction, TiledArray] = {}
     for node, region in regions_of(symbolic.nodes):

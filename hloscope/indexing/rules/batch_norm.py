@@ -32,7 +32,7 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
 
 
 def _is_array(operand: int) -> bool:
-    """Has the operand of training or of the gradient the array's shape, not a vector's?"""
+    """Does the operand of training or of the gradient have the array's shape, not a vector's?"""
     return operand in (0, 4)
 
 

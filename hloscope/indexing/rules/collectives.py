@@ -90,7 +90,7 @@ def _combined(ins: Instruction, bodies: Bodies) -> Use:
 
 
 def _is_shared(ins: Instruction) -> bool:
-    """Has every group several members, so that the body is certainly applied?"""
+    """Does every group have several members, so that the body is certainly applied?"""
     groups = groups_of(ins)
     return groups.size is not None and min(map(len, groups.rows)) > 1
 

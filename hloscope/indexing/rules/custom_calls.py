@@ -258,7 +258,7 @@ _RESIZED: Final = "SliceToDynamic", "PadToStatic"
 
 
 def _keeps_bounds(ins: Instruction) -> bool:
-    """Have operand and result the same sizes, with bounds for dynamic ones, as XLA makes them?"""
+    """Do operand and result have the same sizes, with bounds for dynamic ones, as in XLA?"""
     return sizes(ins.operands[0].type) == all_output_sizes(ins)[0]
 
 
@@ -270,7 +270,19 @@ _APPROXIMATE = "which elements of a line are looked at is not known"
 def _line_of(
     ins: Instruction, output: int, operand: int, bodies: Bodies, *, back: bool = False
 ) -> Accesses:
-    """Return the access between an element of a result and a line of an operand, or its inverse."""
+    """Return the access of an `ApproxTopK` from an output element to the operand's elements.
+
+    Of an array these are all elements at the same index, except along `reduction_dim`; of an
+    initial value, all elements. XLA sorts if `is_fallback` is set: then the access is exact, or
+    empty if the sort does not use the operand. Otherwise it is a superset.
+
+    Args:
+        ins: The custom call.
+        output: Number of the output.
+        operand: Number of the operand.
+        bodies: Dependences of the comparator.
+        back: Return the inverse, from an operand element to the output.
+    """
     config, count = _config(ins), len(ins.operands) // 2
     here, there = all_output_sizes(ins)[output], sizes(ins.operands[operand].type)
     axis, is_sorted = int(config["reduction_dim"]), _flag(config, "is_fallback")

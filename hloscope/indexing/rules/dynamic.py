@@ -110,7 +110,7 @@ def _(ins: Instruction, op: DynamicIota, operand: int) -> tuple[Accesses, ...]:
 
 @output_to_input(GetDimensionSize, shared=False)
 def _(ins: Instruction, op: GetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    """The size is read, and no element."""
+    """Return no access: the op reads a size of its operand, but no element."""
     return (NEVER,)
 
 
@@ -198,7 +198,16 @@ _MANY: Final = 4
 def weakened(
     direction: Direction, ins: Instruction, number: int, answer: tuple[Accesses, ...]
 ) -> tuple[Accesses, ...]:
-    """Return a rule's accesses, weakened so that they hold for every size up to the bounds."""
+    """Return a rule's accesses, widened so that they hold for all run-time sizes within bounds.
+
+    Exact accesses become supersets, unless the op keeps dynamic sizes unchanged.
+
+    Args:
+        direction: Direction of the accesses.
+        ins: The instruction.
+        number: Number of the output, or of the operand for accesses from input to output.
+        answer: The accesses that the rule returns with bounds as sizes.
+    """
     if _is_moved(ins):
         return (unknown(MOVED),) * len(answer)
     wider = _larger_accesses(ins)

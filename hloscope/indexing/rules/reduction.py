@@ -94,12 +94,21 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
 
 @comes_from(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """All applications of the body see the same outer values, so any one of them counts."""
+    """Yield the results of the body that an output depends on.
+
+    All applications of the body read the same captured values, so one application represents all.
+    """
     return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
 
 
 def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instances]:
-    """Yield the results of a body that an output of a fold depends on."""
+    """Yield the results of the body that an output of the fold `acc = body(acc, element)` uses.
+
+    Args:
+        uses: Dependences of the fold.
+        accesses: Accesses from an element of the output to a result of the body.
+        output: Number of the output.
+    """
     for k, use in uses.results[output].items():
         yield Instances(0, k, claimed(use, accesses))
 
@@ -409,7 +418,10 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
 
 @comes_from(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Any element of the body's results may count, of the same step or through the carries."""
+    """Yield all results of the body: an output element may depend on any of their elements.
+
+    It depends on those of its own step, and on those of earlier steps through the carries.
+    """
     here = output_sizes(ins, output)
     for k, type in enumerate(leaves(ins.calls[0].root.type)):
         yield Instances(0, k, over(_SLICES, everything_map(here, sizes(type))))

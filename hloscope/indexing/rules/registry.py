@@ -320,7 +320,7 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
 # Asked once for each operand of one instruction: a check of all operands each time is quadratic.
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a dimension of unknown size?"""
+    """Does an operand or the result have a dimension of unknown size?"""
     type = ins.type
     if isinstance(type, TensorType) and None in type.sizes:
         return True
@@ -333,7 +333,7 @@ def has_dynamic_sizes(ins: Instruction) -> bool:
 
 @of_last
 def has_unknown_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a dimension without size and bound?
+    """Does an operand or the result have a dimension without size and bound?
 
     >>> from hloscope.ir import Instruction, TensorType
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -345,7 +345,7 @@ def has_unknown_sizes(ins: Instruction) -> bool:
 
 
 def is_unbounded(type: Type) -> bool:
-    """Has the type a dimension without size and bound?"""
+    """Does the type have a dimension without size and bound?"""
     if isinstance(type, TensorType):
         return None in type.sizes and None in type.most
     return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
@@ -440,7 +440,7 @@ def trailing(source: Dims, target: Dims) -> Dims:
 
 
 def exact(*maps: IndexingMap) -> Accesses:
-    """Return exact accesses by these maps."""
+    """Return accesses by these maps, whose union has exactly the elements that are accessed."""
     return tuple([Access(m) for m in maps])
 
 

@@ -84,7 +84,7 @@ Place: TypeAlias = tuple[object, int, int | None]
 
 
 def hands_on(ins: Instruction) -> bool:
-    """Has every dimension of unknown size the same index in result and operands?"""
+    """Does each dimension of unknown size have the same index in result and operands?"""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
             changed = dimensions

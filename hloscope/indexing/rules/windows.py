@@ -154,7 +154,7 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> Iterat
 
 
 # select_and_scatter: every window over the operand selects one element, to which the scatter
-# function adds the source element of that window.  Calls: select, scatter.
+# function adds the source element of that window.  Callees: select, scatter.
 
 _CHOICE = "which element of its window a source element goes to depends on the data"
 
@@ -211,7 +211,7 @@ def _is_wide(value: Instruction) -> bool:
 
 
 def _are_whole(window: Window) -> bool:
-    """Has each window all its elements, without padding and holes? Such windows are equal."""
+    """Does each window have all its elements, without padding and holes? Such windows are equal."""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
 

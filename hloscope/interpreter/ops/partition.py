@@ -74,15 +74,15 @@ class Division(NamedTuple):
         return result
 
     def place(self, device: int) -> tuple[int, ...]:
-        """Number of the part of a device along each dimension."""
+        """Return which part a device has along each dimension, counted from 0."""
         return tuple([self._number(axes, device) for axes in self.dimensions])
 
     def _count(self, axes: tuple[AxisRef, ...]) -> int:
-        """Number of parts along axes."""
+        """Return the number of parts into which the axes divide a dimension."""
         return prod(map(self.mesh.size, axes))
 
     def _number(self, axes: tuple[AxisRef, ...], device: int) -> int:
-        """Number of the part of a device along one dimension."""
+        """Return which part a device has along one dimension, counted from 0; `axes` divide it."""
         number = 0
         for axis in axes:
             size = self.mesh.size(axis)

@@ -332,7 +332,11 @@ def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
 
 
 def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
-    """Is a dimension added or dropped exactly if the width differs, of the size of the ratio?"""
+    """Does the type change from `old` to `new` bits an element fit the ranks of the two types?
+
+    Types of equal rank need equal widths. Otherwise the type of narrower elements has one more
+    dimension at the end, whose size is the ratio of the widths or unknown.
+    """
     if operand.rank == result.rank:
         return old == new
     wide, narrow = (old, new) if operand.rank < result.rank else (new, old)

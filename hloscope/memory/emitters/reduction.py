@@ -346,11 +346,16 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
 
 
 def _column_proof(shape: ReductionShape, vector: int) -> Proof:
-    """Return the limits on vector addresses that LLVM proves aligned in a column reduction.
+    """Return the largest numbers of address terms with which LLVM proves vector loads aligned.
 
-    The last step, which some warps skip, is a separate basic block. If columns end inside a block,
-    LLVM proves one term less there. With vectors of four, LLVM may or may not unroll more than
-    `FEW_STEPS` steps: then it proves the first step only, or none.
+    The vectors are those of a column reduction. Up to four terms are proved. The last step of the
+    loop is a separate basic block, because some warps skip it; three terms are proved there if the
+    last tile of columns is not full. LLVM may or may not unroll a loop of more than `FEW_STEPS`
+    steps with vectors of four elements. Four terms are then perhaps proved, and three certainly.
+
+    Args:
+        shape: The reduced matrix.
+        vector: Elements that a thread loads at once.
     """
     major, reduced, minor = shape.sizes
     width = COLUMN * vector

@@ -293,7 +293,7 @@ def given(definition: Definition) -> Mapping[str, Attribute]:
 
 
 def _constant(op: Operation) -> Sequence[str]:
-    """`c` for integers and booleans, else `cst`."""
+    """Return the name of a constant: `c` for integers and booleans, else `cst`."""
     type_ = op.results[0].type
     element = type_.element if isinstance(type_, TensorType) else None
     whole = element is not None and element.kind in ("pred", "signed", "unsigned")
@@ -301,7 +301,7 @@ def _constant(op: Operation) -> Sequence[str]:
 
 
 def _number(op: Operation) -> Sequence[str]:
-    """`true`, `c0` for an index, `c0_i32` for an integer, else `cst`."""
+    """Return the name of a constant: `true`, `c0` (index), `c0_i32` (integer), else `cst`."""
     match op.get("value"):
         case BoolAttr(value):
             return ("true" if value else "false",)

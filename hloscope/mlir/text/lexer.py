@@ -136,7 +136,7 @@ class Lexer:
         self._earlier.append(Diagnostic(self._prefixed(message), self._span(at, None)))
 
     def keep(self, error: ParseError) -> None:
-        """Record an error that was raised, before another is raised."""
+        """Record an error that the parser caught; it precedes the error that stops the parser."""
         if isinstance(error, TextError):
             self._earlier += error.diagnostics
         else:

@@ -162,7 +162,7 @@ class _Uniform:
         )
 
     def _blocks(self, axes: list[int], blocks: list[int]) -> None:
-        """Read `0:1, 1:2}`."""
+        """Read `axis:size` pairs up to the brace, `0:1, 1:2}`; append to `axes` and `blocks`."""
         parser = self.parser
         if parser.try_token("}"):
             return

@@ -95,7 +95,10 @@ def _constants(function: Operation) -> Iterator[tuple[int, str]]:
 
 
 def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
-    """Yield the sizes of dynamic arguments as the assertions of `main` contain them."""
+    """Yield the sizes of dynamic arguments that the message of each assertion in `main` states.
+
+    An item has a list for each argument, with the texts of its sizes, such as `["b", "2*b"]`.
+    """
     for op in main.regions[0].blocks[0]:
         message = op.get("error_message") if is_assertion(op) else None
         if not isinstance(message, StringAttr):

@@ -89,7 +89,7 @@ class Explanation(NamedTuple):
 
 
 def is_dynamic(type: Type) -> bool:
-    """Has the type, or an element of a tuple, an unknown size or rank?
+    """Does the type, or an element of a tuple, have an unknown size or rank?
 
     >>> from hloscope.mlir import parse_type
     >>> is_dynamic(parse_type("tuple<tensor<2x?xf32>>"))

@@ -139,7 +139,7 @@ def refine_values(
 
 
 def _is_too_large(type: Type) -> bool:
-    """Has the type a size of more than 63 bits?"""
+    """Does the type have a size of more than 63 bits?"""
     return isinstance(type, TensorType) and any(size > _LARGEST_SIZE for size in type.sizes if size)
 
 
@@ -442,7 +442,7 @@ _TOO_MANY: Final = (
 
 
 def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
-    """Has the function exactly one block?  If not, report an error."""
+    """Does the function have exactly one block?  If not, report an error."""
     blocks = function.blocks
     if len(function.regions) == 1 and len(blocks) == 1 and blocks[0].operations:
         return True

@@ -270,7 +270,7 @@ def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operati
 
 
 def _has_default_accuracy(op: Operation) -> bool:
-    """Has the op the default accuracy?"""
+    """Does the op have the default accuracy?"""
     given = op.get("result_accuracy")
     if given is None:
         return True

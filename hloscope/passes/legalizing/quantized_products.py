@@ -453,7 +453,7 @@ def stored(rewriter: Rewriter, op: Operation) -> list[Value]:
 
 
 def has_quantized(op: Operation) -> bool:
-    """Has an operand or result a quantized type?"""
+    """Does an operand or result have a quantized type?"""
     return any(quantized(value.type) is not None for value in (*op.operands, *op.results))
 
 

@@ -298,7 +298,7 @@ class OpAttributes:
 
 
 def is_vhlo(op: Operation) -> bool:
-    """Is an op of the dialect VHLO, so that its attributes and types are VHLO's?"""
+    """Does the op belong to the dialect VHLO? Then its attributes and types are VHLO's too."""
     return op.name.startswith("vhlo.")
 
 

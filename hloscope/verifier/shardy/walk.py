@@ -88,7 +88,10 @@ def _has_sharding(operation: Operation) -> bool:
 
 
 class _Checker:
-    """State of one verification: meshes by name, number of uses of values."""
+    """State of one verification: meshes by name, number of uses of values.
+
+    The methods that check raise `VerifyError` with Shardy's message for the first violation.
+    """
 
     def __init__(self, root: Operation) -> None:
         self._root = root
@@ -231,7 +234,7 @@ class _Checker:
     # --- ops of the dialect -------------------------------------------------------------------
 
     def check_mesh_op(self, operation: Operation) -> None:
-        """Check `sdy.mesh`."""
+        """Check that the mesh of `sdy.mesh` is valid."""
         mesh = _mesh_in(operation)
         if mesh is None:
             return
@@ -241,11 +244,11 @@ class _Checker:
             raise VerifyError(f"custom op 'sdy.mesh' {error.message}") from None
 
     def check_sharded(self, operation: Operation) -> None:
-        """Check `sdy.sharding_constraint` and `sdy.reshard`."""
+        """Check the sharding of `sdy.sharding_constraint` or `sdy.reshard`."""
         self._check_one(operation, _sharding(operation, "sharding"), operation.result.type, "")
 
     def check_barrier(self, operation: Operation) -> None:
-        """Check `sdy.propagation_barrier`."""
+        """Check that `sdy.propagation_barrier` does not allow both directions."""
         direction = operation.get("allowed_direction")
         if isinstance(direction, IntegerAttr) and direction.value == _BOTH:
             raise refuse(
@@ -255,7 +258,7 @@ class _Checker:
             )
 
     def check_edge(self, operation: Operation) -> None:
-        """Check `sdy.data_flow_edge` and `sdy.func_data_flow_edge`."""
+        """Check the type, the operand and the sharding of an `sdy` data flow edge."""
         name, (read,) = operation.name, operation.operands
         word = "input" if name == "sdy.data_flow_edge" else "operand"
         type_ = operation.result.type
@@ -283,7 +286,7 @@ class _Checker:
             self._check_one(operation, _sharding(operation, "sharding"), type_, "")
 
     def check_named(self, operation: Operation) -> None:
-        """Check `sdy.named_computation`."""
+        """Check that types and shardings of `sdy.named_computation` agree with its region."""
         _check_end(operation)
         check_isolation(operation)
         block = operation.blocks[0]
@@ -310,7 +313,12 @@ class _Checker:
             self._check_values(operation, shardings, _types(values), f"{key} ")
 
     def check_manual(self, operation: Operation) -> None:
-        """Check `sdy.manual_computation`."""
+        """Check `sdy.manual_computation`, and raise `VerifyError` for the first violation.
+
+        No computation around the op binds its manual axes. Numbers and local types of operands and
+        results in the region agree with the shardings. All shardings have the same mesh, which has
+        the manual axes.
+        """
         _check_end(operation)
         check_isolation(operation)
         names = own_axes(operation)
@@ -364,7 +372,7 @@ class _Checker:
                 raise refuse(operation, f'unknown manual axis: "{name}"')
 
     def check_collective_op(self, operation: Operation) -> None:
-        """Check a collective."""
+        """Check the shardings and axes of a collective."""
         name, (read,) = operation.name, operation.operands
         taken, is_known = self._sharding_of_value(read)
         if taken is None and is_known and name not in WITHOUT_SHARDING:

@@ -154,7 +154,7 @@ def _side(letters: str, first: object, second: object, spatial: object) -> str |
 
 
 def write_conv(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<…>`, in the raw form if the numbers are not valid dimensions."""
+    """Write `<[b, f]x[i, o]->[b, f]>`, or `<raw …>` for numbers that are not valid dimensions."""
     text = conv_text(attribute)
     if text is None:
         fields = ", ".join(

@@ -212,7 +212,11 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_reduce(op: Operation) -> None:
-    """Remove from an op what `applies op` does not show: names and locations in the region."""
+    """Change a `reduce` op to the op that a parser reads from its printed form.
+
+    The form `applies op` shows no names, locations and attributes in the region, so these are
+    removed. Ops in the other form stay unchanged.
+    """
     (block,) = one_block(op, 1)
     if _applied(op, block) is None:
         return
@@ -287,9 +291,10 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_while(op: Operation) -> None:
-    """Remove from an op what its form does not show.
+    """Change a `while` op to the op that a parser reads from its printed form.
 
-    These are the locations of arguments, and argument names of the condition.
+    The form has no locations of block arguments, so these become unknown. It has one list of names,
+    so the condition's arguments get the names of the body's.
     """
     condition, body = one_block(op, 2)
     for of_condition, of_body in zip(condition.arguments, body.arguments, strict=True):
