@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         AsmParser as AsmParser,
         AsmPrinter as AsmPrinter,
         Form as Form,
+        OpAsmParser as OpAsmParser,
         State as State,
         UnfitError as UnfitError,
         Use as Use,
@@ -97,7 +98,7 @@ if TYPE_CHECKING:
         parse_mlir as parse_mlir,
         parse_type as parse_type,
     )
-    from hloscope.mlir.text.parser_ops import NAME_SCOPES as NAME_SCOPES
+    from hloscope.mlir.text.parser_operations import NAME_SCOPES as NAME_SCOPES
     from hloscope.mlir.text.printed import (
         BytecodeModule as BytecodeModule,
         BytecodeOperation as BytecodeOperation,

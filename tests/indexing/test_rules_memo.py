@@ -7,7 +7,7 @@ import pytest
 import hloscope
 from hloscope.hlo_parser import spelling, types
 from hloscope.mlir import parse_mlir
-from hloscope.mlir.text import parser_types
+from hloscope.mlir.text import parser_attributes
 
 
 @pytest.mark.slow
@@ -24,4 +24,4 @@ def test_tables_of_types_and_ops_stay_below_their_bounds() -> None:
     assert 0 < len(spelling._MEMO) <= spelling._MOST
     text = "".join(f'%{n} = "x.y"() : () -> tensor<{n}x3xf32>\n' for n in range(1, 4200))
     parse_mlir(text)
-    assert 0 < len(parser_types.KNOWN_TYPES) <= parser_types._MOST_KNOWN + 1
+    assert 0 < len(parser_attributes.KNOWN_TYPES) <= parser_attributes._MOST_KNOWN + 1

@@ -18,8 +18,8 @@ from hloscope.mlir.ir import (
     TypeAttr,
     UnitAttr,
 )
-from hloscope.mlir.text.lexer import TextError
-from hloscope.mlir.text.parser import MOST_ERRORS, parse_mlir
+from hloscope.mlir.text.lexer import MOST_ERRORS, TextError
+from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import I32, I64, type_text
 

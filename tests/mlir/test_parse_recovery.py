@@ -23,3 +23,12 @@ def test_a_text_cut_off_has_an_error_or_two_not_hundreds(length: int) -> None:
     errors: list[Diagnostic] = []
     parse_mlir(TEXT[:length], errors=errors)
     assert 1 <= len(errors) <= 2
+
+
+def test_nesting_of_an_invalid_alias_is_not_counted_after_it() -> None:
+    aliases = "".join(f"#a{n} = [[[[[#b]]]]]\n" for n in range(60))
+    errors: list[Diagnostic] = []
+    module = parse_mlir(f'{aliases}"x.y"() {{a = [1]}} : () -> ()\n', errors=errors)
+    assert {error.message for error in errors} == {"undefined symbol alias id 'b'"}
+    assert len(errors) == 60
+    assert [op.name for op in module.regions[0].block] == ["x.y"]

@@ -1,7 +1,7 @@
-"""Pretty forms of a dialect's ops: protocols for the function that reads and the one that writes.
+"""Text of a dialect's ops, types and attributes: protocols for functions that read and write it.
 
-`mlir.text.parser` and `mlir.text.printer` implement the protocols. They follow MLIR's OpAsmParser
-and OpAsmPrinter, so that a form can follow MLIR's own description.
+The parsers and the printer of `mlir.text` implement the protocols. They follow MLIR's AsmParser,
+OpAsmParser and AsmPrinter, so that a pretty form can follow MLIR's own description.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class State(Struct):
 
 
 class AsmParser(Protocol):
-    """Reads the parts of an op at the current token.
+    """Reads types, attributes and their parts at the current token.
 
     `try_…` methods return `None` or `False`, and read nothing, if the part is absent. The others
     raise `ParseError` with MLIR's message, `expected 'x'`, at the token.
@@ -65,10 +65,6 @@ class AsmParser(Protocol):
     @property
     def mnemonic_at(self) -> int:
         """Position of the last type or attribute of a dialect, with `!` or `#`."""
-
-    @property
-    def results(self) -> int:
-        """Number of results that the text names."""
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
         """Raise `ParseError` at `at`, by default at the current token.
@@ -97,20 +93,26 @@ class AsmParser(Protocol):
     def keyword(self, *words: str) -> str:
         """Read one of these words, or any word if none is given."""
 
-    def try_use(self) -> Use | None:
-        """Read `%name`."""
+    def try_integer(self) -> int | None:
+        """Read a decimal integer with its sign; `None` if none begins here."""
 
-    def use(self) -> Use:
-        """Read `%name`."""
+    def integer(self) -> int:
+        """Read a decimal integer with its sign."""
 
-    def plain_arguments(self) -> list[Argument]:
-        """Read arguments `%a: t,` of known types that precede other arguments."""
+    def floating(self) -> float:
+        """Read a floating-point number with its sign."""
 
-    def plain_results(self) -> list[tuple[Type, Attribute | None]]:
-        """Read results `t,` or `t {a = "…"},` of known types that precede other results."""
+    def string(self) -> bytes:
+        """Read `"…"`."""
 
-    def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; the list may be empty."""
+    def bracketed(self) -> str:
+        """Return the text of `<…>`, `[…]` or `{…}` up to its closing bracket, in one line."""
+
+    def try_symbol(self) -> SymbolAttr | None:
+        """Read `@name` or `@a::@b`; `None` if none begins here."""
+
+    def symbol(self) -> SymbolAttr:
+        """Read `@name` or `@a::@b`."""
 
     def type(self) -> Type:
         """Read a type."""
@@ -127,39 +129,47 @@ class AsmParser(Protocol):
     def try_function_type(self) -> FunctionType | None:
         """Read a function type; `None` if the current token is not `(`."""
 
-    def resolve(self, use: Use, type: Type, state: State) -> None:
-        """Append the value of a use to the operands.
-
-        Raises:
-            ParseError: The value has another type.
-        """
-
     def attribute(self, type: Type | None = None) -> Attribute:
         """Read an attribute; a number without `: type` has the given type (`i64` if none)."""
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
         """Read an attribute; `None` if none begins here."""
 
-    def floating(self) -> float:
-        """Read a floating-point number with its sign."""
 
-    def bracketed(self) -> str:
-        """Return the text of `<…>`, `[…]` or `{…}` up to its closing bracket, in one line."""
+class OpAsmParser(AsmParser, Protocol):
+    """Reads the parts of an op at the current token."""
 
-    def integer(self) -> int:
-        """Read a decimal integer with its sign."""
+    @property
+    def results(self) -> int:
+        """Number of results that the text names."""
 
-    def try_integer(self) -> int | None:
-        """Read a decimal integer with its sign; `None` if none begins here."""
+    def operation_name(self) -> str:
+        """Read an op's name; that of an older dialect becomes its successor's."""
 
-    def string(self) -> bytes:
-        """Read `"…"`."""
+    def try_use(self) -> Use | None:
+        """Read `%name`."""
 
-    def try_symbol(self) -> SymbolAttr | None:
-        """Read `@name` or `@a::@b`; `None` if none begins here."""
+    def use(self) -> Use:
+        """Read `%name`."""
 
-    def symbol(self) -> SymbolAttr:
-        """Read `@name` or `@a::@b`."""
+    def uses(self, until: str = "") -> list[Use]:
+        """Read uses separated by commas; the list may be empty.
+
+        With `until`, a comma before that token is not read.
+        """
+
+    def plain_arguments(self) -> list[Argument]:
+        """Read arguments `%a: t,` of known types that precede other arguments."""
+
+    def plain_results(self) -> list[tuple[Type, Attribute | None]]:
+        """Read results `t,` or `t {a = "…"},` of known types that precede other results."""
+
+    def resolve(self, use: Use, type: Type, state: State) -> None:
+        """Append the value of a use to the operands.
+
+        Raises:
+            ParseError: The value has another type.
+        """
 
     def dictionary(self, state: State) -> None:
         """Read an optional `{…}` into properties and attributes."""
@@ -241,7 +251,7 @@ class AsmPrinter(Protocol):
         """Write `{…}`, without the label of the entry block unless its arguments are written."""
 
 
-Read: TypeAlias = Callable[[AsmParser, State], None]
+Read: TypeAlias = Callable[[OpAsmParser, State], None]
 Write: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 

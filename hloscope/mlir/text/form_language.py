@@ -33,7 +33,7 @@ from hloscope.mlir.ir import (
     Operation,
     StructAttr,
 )
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
+from hloscope.mlir.text.asm import AsmPrinter, Form, OpAsmParser, State, UnfitError, Use
 from hloscope.support.lazy import pattern
 
 
@@ -47,7 +47,7 @@ class Reading(Struct):
         types: Types of operands so far.
     """
 
-    parser: AsmParser
+    parser: OpAsmParser
     state: State
     uses: list[Use] = field(default_factory=list)
     types: list[Type] = field(default_factory=list)
@@ -154,7 +154,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
     least, exact = context.operands, not context.variadic
     results = None if context.results else context.outputs
 
-    def read(parser: AsmParser, state: State) -> None:
+    def read(parser: OpAsmParser, state: State) -> None:
         reading = Reading(parser, state)
         at = parser.at
         for step in reads:
@@ -194,7 +194,7 @@ class _Lazy:
             form = self.form = self.compile()
         return form
 
-    def read(self, parser: AsmParser, state: State) -> None:
+    def read(self, parser: OpAsmParser, state: State) -> None:
         (self.form or self.compiled()).read(parser, state)
 
     def write(self, printer: AsmPrinter, op: Operation) -> None:

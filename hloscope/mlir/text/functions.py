@@ -18,12 +18,12 @@ from hloscope.mlir.ir import (
     SymbolAttr,
     TypeAttr,
 )
-from hloscope.mlir.text.asm import Argument, AsmParser, Read, State, Use
+from hloscope.mlir.text.asm import Argument, OpAsmParser, Read, State, Use
 
 _EMPTY: Final = DictAttr(())
 
 
-def _read_module(parser: AsmParser, state: State) -> None:
+def _read_module(parser: OpAsmParser, state: State) -> None:
     name = parser.try_symbol()
     if name is not None:
         state.properties["sym_name"] = _name(name)
@@ -36,7 +36,7 @@ def _name(symbol: SymbolAttr) -> StringAttr:
     return StringAttr.of(symbol.root)
 
 
-def _read_function(parser: AsmParser, state: State) -> None:
+def _read_function(parser: OpAsmParser, state: State) -> None:
     visibility = parser.try_keyword("public", "private", "nested")
     symbol = parser.try_symbol()
     if symbol is None:
@@ -67,7 +67,7 @@ def _read_function(parser: AsmParser, state: State) -> None:
     state.regions.append(region)
 
 
-def _arguments(parser: AsmParser) -> tuple[list[Argument], list[Type], list[Attribute]]:
+def _arguments(parser: OpAsmParser) -> tuple[list[Argument], list[Type], list[Attribute]]:
     """Read `(%a: t {…} loc(…), …)`, or `(t {…}, …)` of a declaration."""
     arguments: list[Argument] = []
     types: list[Type] = []
@@ -98,14 +98,14 @@ def _arguments(parser: AsmParser) -> tuple[list[Argument], list[Type], list[Attr
     return arguments, types, attributes
 
 
-def _entries(parser: AsmParser) -> Attribute:
+def _entries(parser: OpAsmParser) -> Attribute:
     if parser.peek() != "{":
         return _EMPTY
     entries = parser.attribute()
     return entries if entries != _EMPTY else _EMPTY
 
 
-def _results(parser: AsmParser) -> tuple[list[Type], list[Attribute]]:
+def _results(parser: OpAsmParser) -> tuple[list[Type], list[Attribute]]:
     """Read an optional `-> t` or `-> (t {…}, …)`."""
     if not parser.try_token("->"):
         return [], []
@@ -115,9 +115,9 @@ def _results(parser: AsmParser) -> tuple[list[Type], list[Attribute]]:
     attributes: list[Attribute] = []
     parser.token("(")
     while not (parser.peek() == ")" and not types):
-        for type, told in parser.plain_results():
+        for type, entries in parser.plain_results():
             types.append(type)
-            attributes.append(told or _EMPTY)
+            attributes.append(entries or _EMPTY)
         types.append(parser.type())
         attributes.append(_entries(parser))
         if not parser.try_token(","):
@@ -126,7 +126,7 @@ def _results(parser: AsmParser) -> tuple[list[Type], list[Attribute]]:
     return types, attributes
 
 
-def _read_return(parser: AsmParser, state: State) -> None:
+def _read_return(parser: OpAsmParser, state: State) -> None:
     parser.dictionary(state)
     at = parser.at
     uses = parser.uses()
@@ -140,16 +140,16 @@ def _read_return(parser: AsmParser, state: State) -> None:
         parser.resolve(use, type, state)
 
 
-def _read_call(parser: AsmParser, state: State) -> None:
+def _read_call(parser: OpAsmParser, state: State) -> None:
     state.properties["callee"] = parser.symbol()
     _read_called(parser, state)
 
 
-def _read_indirect(parser: AsmParser, state: State) -> None:
+def _read_indirect(parser: OpAsmParser, state: State) -> None:
     _read_called(parser, state, parser.use())
 
 
-def _read_called(parser: AsmParser, state: State, callee: Use | None = None) -> None:
+def _read_called(parser: OpAsmParser, state: State, callee: Use | None = None) -> None:
     at = parser.at
     parser.token("(")
     uses = parser.uses()
@@ -170,14 +170,14 @@ def _count(uses: int, types: int) -> str:
     return f"number of operands and types do not match: got {uses} operands and {types} types"
 
 
-def _read_constant(parser: AsmParser, state: State) -> None:
+def _read_constant(parser: OpAsmParser, state: State) -> None:
     parser.dictionary(state)
     state.properties["value"] = parser.symbol()
     parser.token(":")
     state.types.append(parser.type())
 
 
-def _read_cast(parser: AsmParser, state: State) -> None:
+def _read_cast(parser: OpAsmParser, state: State) -> None:
     at = parser.at
     uses = parser.uses()
     types: list[Type] = []

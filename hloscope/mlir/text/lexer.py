@@ -1,4 +1,7 @@
-"""Lexer of MLIR text: one regular expression, applied on demand."""
+"""Lexer of MLIR text: one regular expression, applied on demand.
+
+The lexer has the errors of the text too, and the place from which parsing continues after one.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,15 @@ _BAD: Final = {
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _ESCAPE: Final = pattern(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
+_RESULT: Final = pattern(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
+_STEP: Final = pattern(
+    rf"\n[ \t]*(?=%{NAME}(?::\d+)?\s*[=,]|\"[\w$.]+\"\s*\(|[a-z_]\w*\.[a-z_][\w.]*(?:[\s(@]|$)"
+    rf"|(?:return|call|func|module)\b|[#!]{NAME}\s*=)|{STRING}|//[^\n]*|[{{}}]|\Z",
+    re.ASCII | re.MULTILINE,
+)
+
+MOST_ERRORS: Final = 100
+"""Maximum number of errors, after which parsing stops."""
 
 
 class TextError(ParseError):
@@ -79,10 +91,15 @@ class TextError(ParseError):
         ]
 
 
+class NoMoreErrors(Exception):  # noqa: N818 - a signal, not an error of the input
+    """Parsing stops: there are enough errors, or the text ends."""
+
+
 class Lexer:
-    """The current token of a text, and movement to the next.
+    """The current token of a text, movement to the next, and the errors of the text.
 
     Attributes:
+        errors: Collects errors, after which parsing continues; `None` if the first one is raised.
         kind: `value`, `word`, `sign`, `number`, `symbol`, `hash`, `type`, `string`, `block`,
             `end`, or `bad`.
         tok: The text of the current token.
@@ -92,20 +109,18 @@ class Lexer:
         op: The op whose pretty form is being read, if any.
     """
 
-    __slots__ = ("_earlier", "before", "end", "kind", "op", "source", "start", "text", "tok")
+    __slots__ = (
+        *("_earlier", "before", "end", "errors", "kind", "op", "source", "start", "text", "tok"),
+    )
 
-    def __init__(self, source: Source, at: int = 0) -> None:
+    def __init__(self, source: Source, errors: list[Diagnostic] | None = None) -> None:
         self.source: Final = source
         self.text: Final = source.text
+        self.errors: Final = errors
         self.op = ""
         self._earlier: list[Diagnostic] = []
-        self.before = self.end = at
-        self.move(at)
-
-    @property
-    def at(self) -> int:
-        """Position of the current token."""
-        return self.start
+        self.before = self.end = 0
+        self.move(0)
 
     def move(self, at: int) -> None:
         """Make the first token at or after `at` the current one."""
@@ -133,7 +148,7 @@ class Lexer:
 
     def report(self, message: str, at: int | None = None) -> None:
         """Record an error that precedes the one at which the parser stops."""
-        self._earlier.append(Diagnostic(self._prefixed(message), self._span(at, None)))
+        self._earlier.append(Diagnostic(self._prefixed(message), self.span(at, None)))
 
     def keep(self, error: ParseError) -> None:
         """Record an error that the parser caught; it precedes the error that stops the parser."""
@@ -143,10 +158,13 @@ class Lexer:
             self._earlier.append(Diagnostic(error.message, error.span, error.rule))
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise an error at `at`, by default at the current token."""
+        """Raise an error at `at`, by default at the current token.
+
+        While a pretty form is read, the message begins with the op's name.
+        """
         if at is None and self.kind == "bad":
             self._bad()
-        self._raise(self._prefixed(message), self._span(at, end))
+        self.fail_plainly(self._prefixed(message), at, end)
 
     def wrong(self, message: str) -> NoReturn:
         """Raise an error about the current token.
@@ -156,15 +174,24 @@ class Lexer:
         if self.kind == "bad":
             self._bad()
         if self.kind == "end" and self.text[:-1].rstrip(" \t")[-1:] not in ("", "\n", "\r"):
-            self._raise(message, self._span(self.start - 1, self.start))
+            self.fail_plainly(message, self.start - 1, self.start)
         if "\n" in self.text[self.before : self.start] and self.before:
-            self._raise(message, self._span(self.before, self.before + 1))
-        self._raise(message, self._span(None, None))
+            self.fail_plainly(message, self.before, self.before + 1)
+        self.fail_plainly(message)
 
-    def _prefixed(self, message: str) -> str:
-        return f"custom op '{self.op}' {message}" if self.op else message
+    def fail_plainly(
+        self,
+        message: str,
+        at: int | None = None,
+        end: int | None = None,
+        notes: tuple[Diagnostic, ...] = (),
+    ) -> NoReturn:
+        """Raise an error without the op's name in its message, by default at the current token."""
+        earlier, self._earlier = tuple(self._earlier), []
+        raise TextError(message, span=self.span(at, end), earlier=earlier, notes=notes)
 
-    def _span(self, at: int | None, end: int | None) -> Span:
+    def span(self, at: int | None = None, end: int | None = None) -> Span:
+        """Return the span from `at` to `end`; without `end` to the end of the token after `at`."""
         if at is None:
             at, end = self.start, self.end
         elif end is None:
@@ -172,13 +199,51 @@ class Lexer:
             end = found.end() if found is not None else at
         return Span(self.source, at, max(at + 1, end or 0))
 
-    def _raise(self, message: str, span: Span) -> NoReturn:
-        earlier, self._earlier = tuple(self._earlier), []
-        raise TextError(message, span=span, earlier=earlier)
+    def _prefixed(self, message: str) -> str:
+        return f"custom op '{self.op}' {message}" if self.op else message
 
     def _bad(self) -> NoReturn:
-        message = _BAD.get(self.tok, "unexpected character")
-        self._raise(message, self._span(None, None))
+        self.fail_plainly(_BAD.get(self.tok, "unexpected character"))
+
+    def take(self, error: TextError) -> None:
+        """Collect an error if errors are collected, else raise it.
+
+        Raises:
+            NoMoreErrors: There are `MOST_ERRORS` now.
+        """
+        if self.errors is None:
+            raise error
+        self.errors.extend(error.diagnostics)
+        if len(self.errors) >= MOST_ERRORS:
+            raise NoMoreErrors
+
+    def skip_operation(self, first: int, error: TextError) -> list[str]:
+        """Move to the op after the one at `first`, and return the names of the latter's results.
+
+        Args:
+            first: Offset of an op or of the definition of an alias.
+            error: The error in it.
+        """
+        names = []
+        result = _RESULT.match(self.text, first)
+        while result is not None:
+            names.append(result[1])
+            result = _RESULT.match(self.text, result.end())
+        # The next operation begins at a line end outside of all braces that this one opened.
+        at = error.span.start if error.span is not None else first
+        opened = 0
+        for found in _STEP.finditer(self.text, first):
+            sign = found[0]
+            if sign == "{":
+                opened += 1
+            elif sign == "}":
+                if opened == 0:
+                    break
+                opened -= 1
+            elif sign == "" or (sign[0] == "\n" and opened == 0 and found.end() > at):
+                break
+        self.move(found.start())
+        return names
 
     # ------------------------------------------------------------------------------- tokens
 
@@ -208,7 +273,7 @@ class Lexer:
         end, opened = self._closing()
         if end < 0:
             message = f"unbalanced '{opened}' character in pretty dialect name"
-            self._raise(message, self._span(None, None))
+            self.fail_plainly(message)
         return end
 
     def _closing(self) -> tuple[int, str]:
@@ -237,3 +302,72 @@ class Lexer:
         if found[2] not in _ESCAPED:
             self.fail("unknown escape in string literal")
         return _ESCAPED[found[2]]
+
+    # ----------------------------------------------------------- words, numbers and strings
+
+    def peek(self) -> str:
+        """Return the text of the current token."""
+        return self.tok
+
+    def try_keyword(self, *words: str) -> str | None:
+        """Read one of these words, or any word if none is given."""
+        if self.kind != "word" or (words and self.tok not in words):
+            return None
+        return self.next()
+
+    def keyword(self, *words: str) -> str:
+        """Read one of these words, or any word if none is given."""
+        found = self.try_keyword(*words)
+        if found is None:
+            if not words:
+                self.fail("expected valid keyword")
+            if len(words) == 1:
+                self.fail(f"expected '{words[0]}'")
+            self.fail(f"expected one of: {', '.join(f'`{word}`' for word in words)}")
+        return found
+
+    def integer(self) -> int:
+        """Read a decimal integer with its sign."""
+        at = self.start
+        value = self.try_integer()
+        if value is None:
+            self.fail("expected integer value")
+        if value >= 1 << 63:
+            self.fail("integer value too large", at)
+        return value
+
+    def try_integer(self) -> int | None:
+        """Read a decimal integer with its sign; `None` if none begins here."""
+        if self.tok in ("true", "false"):
+            return int(self.next() == "true")
+        at, negative = self.start, self.tok == "-"
+        if negative:
+            self.next()
+        elif self.kind != "number" or "." in self.tok:
+            return None
+        if self.kind != "number" or "." in self.tok:
+            self.fail("expected integer value")
+        token = self.tok
+        value = int(token, 0 if token.startswith("0x") else 10) if len(token) < 40 else 1 << 100
+        if not -(1 << 63) <= (-value if negative else value) < 1 << 64:
+            self.fail("integer value too large", at)
+        self.next()
+        return -value if negative else value
+
+    def floating(self) -> float:
+        """Read a floating-point number with its sign."""
+        negative = self.try_token("-")
+        if self.kind == "number" and self.tok.isdecimal():
+            self.fail("unexpected decimal integer literal for a floating point value")
+        if self.kind != "number" or "." not in self.tok:
+            self.fail("expected floating point literal")
+        value = float(self.next())
+        return -value if negative else value
+
+    def string(self) -> bytes:
+        """Read `"…"`."""
+        if self.kind != "string":
+            self.fail("expected string")
+        value = self.string_value()
+        self.next()
+        return value

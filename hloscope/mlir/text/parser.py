@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -16,98 +15,12 @@ from hloscope.errors import Diagnostic, ParseError
 from hloscope.ir import Type
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import Attribute, Block, Operation, Region, SourceModule
-from hloscope.mlir.text.lexer import NAME, STRING, TextError
-from hloscope.mlir.text.parser_lines import LineParser
-from hloscope.mlir.text.parser_ops import OperationParser
+from hloscope.mlir.text.lexer import Lexer, NoMoreErrors, TextError
+from hloscope.mlir.text.parser_attributes import AttributeParser
+from hloscope.mlir.text.parser_operations import OperationParser
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import refuse_long_numbers
 from hloscope.support.source import Source
-
-MOST_ERRORS: Final = 100
-"""Maximum number of errors, after which parsing stops."""
-
-_RESULT: Final = pattern(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
-_STEP: Final = pattern(
-    rf"\n[ \t]*(?=%{NAME}(?::\d+)?\s*[=,]|\"[\w$.]+\"\s*\(|[a-z_]\w*\.[a-z_][\w.]*(?:[\s(@]|$)"
-    rf"|(?:return|call|func|module)\b|[#!]{NAME}\s*=)|{STRING}|//[^\n]*|[{{}}]|\Z",
-    re.ASCII | re.MULTILINE,
-)
-
-
-class NoMoreErrors(Exception):  # noqa: N818 - a signal, not an error of the input
-    """Parsing stops: there are enough errors, or the text ends."""
-
-
-class RecoveringParser(LineParser):
-    """Parser that continues after an error, if `errors` collects them."""
-
-    __slots__ = ("errors",)
-
-    def __init__(
-        self,
-        source: Source,
-        dialects: Dialects,
-        allow_unregistered: bool,
-        errors: list[Diagnostic] | None,
-    ) -> None:
-        super().__init__(source, dialects, allow_unregistered)
-        self.errors = errors
-
-    def next_operation(self) -> Operation | None:
-        """Read an operation; `None` if it is invalid and was skipped."""
-        if self.errors is None:
-            return self.operation()
-        # The parser's state before the operation is restored after an error, so that names and
-        # nesting of the half-read operation do not count.
-        first = self.start
-        scope, forward, size = self.scope, self.forward, len(self.scope)
-        blocks, undefined = self.blocks, self.undefined_blocks
-        default, depth, op = self.default_dialect, self.depth, self.op
-        level = self.level
-        try:
-            return self.operation()
-        except TextError as error:
-            self.take(error)
-            self.scope, self.forward = scope, forward
-            self.blocks, self.undefined_blocks = blocks, undefined
-            self.default_dialect, self.depth, self.op = default, depth, op
-            self.level = level
-            self.leave(size)
-            at = error.span.start if error.span is not None else first
-            self.skip(first, at)
-            if not self.text[self.start :].strip():
-                raise NoMoreErrors from None  # only what was left open could still be missed
-            return None
-
-    def take(self, error: TextError) -> None:
-        """Collect an error."""
-        if self.errors is None:
-            raise error
-        self.errors += error.diagnostics
-        if len(self.errors) >= MOST_ERRORS:
-            raise NoMoreErrors
-
-    def skip(self, first: int, at: int) -> None:
-        """Move to the operation after the one at `first`, which has an error at `at`."""
-        # Names of the skipped op's results are recorded, so that their uses are no further errors.
-        result = _RESULT.match(self.text, first)
-        while result is not None:
-            self.unread.add(result[1])
-            result = _RESULT.match(self.text, result.end())
-        # The next operation begins at a line end outside of all braces that this one opened.
-        opened = 0
-        for found in _STEP.finditer(self.text, first):
-            sign = found[0]
-            if sign == "{":
-                opened += 1
-            elif sign == "}":
-                if opened == 0:
-                    break
-                opened -= 1
-            elif sign == "" or (sign[0] == "\n" and opened == 0 and found.end() > at):
-                break
-        self.move(found.start())
-
 
 T = TypeVar("T")
 
@@ -166,7 +79,9 @@ def parse_mlir(
             raise
         errors.append(Diagnostic(error.message, error.span))
         source = Source(name, "")
-    parser = _ModuleParser(source, dialects, allow_unregistered, errors)
+    parser = _ModuleParser(
+        OperationParser(source, dialects, allow_unregistered=allow_unregistered, errors=errors)
+    )
     module = parser.read()
     if notes is not None:
         notes += parser.notes()
@@ -182,7 +97,7 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     Raises:
         ParseError: The text is not an attribute.
     """
-    return _whole("<attribute>", text, dialects, OperationParser.attribute)
+    return _whole("<attribute>", text, dialects, AttributeParser.attribute)
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
@@ -194,110 +109,120 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     Raises:
         ParseError: The text is not a type.
     """
-    return _whole("<type>", text, dialects, OperationParser.type)
+    return _whole("<type>", text, dialects, AttributeParser.type)
 
 
-def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationParser], T]) -> T:
+def _whole(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
     """Return the result of `read`, which must take the whole text."""
     source = Source(name, text)
     refuse_long_numbers(source)
-    parser = OperationParser(source, dialects)
-    found = read(parser)
-    if parser.kind != "end":
-        parser.wrong("expected the end of the text")
+    lexer = Lexer(source)
+    found = read(AttributeParser(lexer, dialects))
+    if lexer.kind != "end":
+        lexer.wrong("expected the end of the text")
     return found
 
 
-class _ModuleParser(RecoveringParser):
+class _ModuleParser:
     """Parser of a whole text."""
 
-    __slots__ = ()
+    __slots__ = ("_lexer", "_parser")
+
+    def __init__(self, parser: OperationParser) -> None:
+        self._parser: Final = parser
+        self._lexer: Final = parser.lexer
 
     def read(self) -> SourceModule:
         operations: list[Operation] = []
         try:
-            with self._names_of("builtin.module"):
+            with self._parser.names_of("builtin.module"):
                 self._top_level(operations)
             self._check_names()
         except NoMoreErrors:
             pass
+        source = self._lexer.source
         if len(operations) == 1 and operations[0].name == "builtin.module":
-            module = self._as_source_module(operations[0])
+            module = _source_module(operations[0])
         else:
             block = Block((), tuple(operations))
-            module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
-        module.resources = self.resources.text
+            module = SourceModule("builtin.module", regions=(Region((block,)),), source=source)
+        module.resources = self._parser.attributes.resources.text
         return module
 
     def notes(self) -> list[Diagnostic]:
         """Return notes about text that is read in another meaning."""
-        remarks = sorted(self.remarks.items(), key=itemgetter(1))
+        remarks = sorted(self._parser.remarks.items(), key=itemgetter(1))
         return [
-            Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks
+            Diagnostic(message, self._lexer.span(at), severity="note") for message, at in remarks
         ]
 
     def _check_names(self) -> None:
         """Check that all values and locations that the text uses are defined."""
+        aliases = self._parser.attributes.aliases
         missing = [
             *(
                 (f"use of undeclared SSA value name{hint}", at)
-                for at, hint in sorted(self.undeclared)
+                for at, hint in sorted(self._parser.scope.undeclared)
             ),
             *(
                 ("operation location alias was never defined", at)
-                for label, at in self.named_locations.items()
-                if label not in self.locations.texts
+                for label, at in aliases.named_locations.items()
+                if label not in aliases.locations.texts
             ),
         ]
         if missing:
-            found = [Diagnostic(message, self._span(at, None)) for message, at in missing]
-            span = self._span(missing[0][1], None)
-            self.take(TextError(missing[0][0], span=span, later=tuple(found[1:])))
-
-    def _as_source_module(self, operation: Operation) -> SourceModule:
-        return SourceModule(
-            operation.name,
-            operation.operands,
-            operation.results,
-            operation.properties,
-            operation.attributes,
-            operation.regions,
-            (),
-            (),
-            operation.location,
-            operation.source,
-            operation.start,
-            operation.end,
-        )
+            (message, at), *more = missing
+            later = tuple(Diagnostic(message, self._lexer.span(at)) for message, at in more)
+            self._lexer.take(TextError(message, span=self._lexer.span(at), later=later))
 
     def _top_level(self, operations: list[Operation]) -> None:
-        while self.kind != "end":
-            first = self.start
+        lexer, attributes = self._lexer, self._parser.attributes
+        while lexer.kind != "end":
+            first = lexer.start
             try:
-                if self.kind in ("hash", "type"):
-                    self.alias_definition()
-                elif self.tok == "{-#":
+                if lexer.kind in ("hash", "type"):
+                    attributes.aliases.define(attributes.type, attributes.attribute)
+                elif lexer.tok == "{-#":
                     self._read_resources()
                 else:
-                    operation = self.next_operation()
+                    operation = self._parser.next_operation()
                     if operation is not None:
                         operations.append(operation)
-                    elif self.start == first or self.tok == "}":
-                        self.next()
+                    elif lexer.start == first or lexer.tok == "}":
+                        lexer.next()
             except TextError as error:
-                self.take(error)
-                self.skip(first, error.span.start if error.span is not None else first)
-                if self.start == first or self.tok == "}":
-                    self.next()
+                lexer.take(error)
+                attributes.aliases.depth = 0
+                lexer.skip_operation(first, error)
+                if lexer.start == first or lexer.tok == "}":
+                    lexer.next()
 
     def _read_resources(self) -> None:
-        found = _RESOURCES.match(self.text, self.start)
+        lexer = self._lexer
+        found = _RESOURCES.match(lexer.text, lexer.start)
         if found is None:
-            self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
+            lexer.fail_plainly("expected '#-}' to end file metadata")
         text = found[0]
         if "//" in text:
             text = _COMMENT.sub(lambda comment: comment[1] or "", text)
         if _METADATA.fullmatch(text) is None:
-            self.fail_plainly("file metadata is malformed", self.start, self.end)
-        self.resources.text = text
-        self.move(found.end())
+            lexer.fail_plainly("file metadata is malformed")
+        self._parser.attributes.resources.text = text
+        lexer.move(found.end())
+
+
+def _source_module(operation: Operation) -> SourceModule:
+    return SourceModule(
+        operation.name,
+        operation.operands,
+        operation.results,
+        operation.properties,
+        operation.attributes,
+        operation.regions,
+        (),
+        (),
+        operation.location,
+        operation.source,
+        operation.start,
+        operation.end,
+    )

@@ -17,6 +17,7 @@ from hloscope.mlir import (
     FloatAttr,
     Form,
     IntegerAttr,
+    OpAsmParser,
     Operation,
     State,
     StringAttr,
@@ -71,7 +72,7 @@ def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
         parser.fail(str(error), at)
 
 
-def _read_function(parser: AsmParser, state: State) -> None:
+def _read_function(parser: OpAsmParser, state: State) -> None:
     symbol = parser.symbol()
     state.properties["sym_name"] = StringAttr.of(symbol.root)
     arguments = parser.arguments(types=True)

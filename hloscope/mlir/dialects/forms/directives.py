@@ -29,6 +29,7 @@ from hloscope.mlir import (
     Form,
     IntegerAttr,
     Need,
+    OpAsmParser,
     Operation,
     Part,
     Reading,
@@ -297,7 +298,7 @@ def literal_type(attribute: Attribute) -> Type | None:
             return None
 
 
-def read_constant(parser: AsmParser, state: State) -> None:
+def read_constant(parser: OpAsmParser, state: State) -> None:
     """Read `{…} dense<…> : t`, or, if the result has another type u, the generic form.
 
     The latter is `() <{value = dense<…> : t}> {…} : () -> u`.
@@ -341,7 +342,7 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 # ------------------------------------------------------------------------------------- branches
 
 
-def _read_target(parser: AsmParser, state: State) -> tuple[list[Use], list[Type]]:
+def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Type]]:
     """Read a successor, `^a` or `^a(%x, %y : t, u)`."""
     uses: list[Use] = []
     types: list[Type] = []
@@ -368,7 +369,7 @@ def _write_target(
         printer.write(")")
 
 
-def read_branch(parser: AsmParser, state: State) -> None:
+def read_branch(parser: OpAsmParser, state: State) -> None:
     """Read `^a(%x : t)`."""
     at = parser.at
     uses, types = _read_target(parser, state)
@@ -385,7 +386,7 @@ def write_branch(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op)
 
 
-def read_conditional_branch(parser: AsmParser, state: State) -> None:
+def read_conditional_branch(parser: OpAsmParser, state: State) -> None:
     """Read `%c, ^a(%x : t), ^b`."""
     at = parser.at
     uses: list[Use] = [parser.use()]

@@ -11,9 +11,9 @@ from hloscope.mlir import (
     I1,
     INDEX,
     Argument,
-    AsmParser,
     AsmPrinter,
     Form,
+    OpAsmParser,
     Operation,
     Region,
     State,
@@ -27,7 +27,7 @@ from hloscope.mlir.dialects.forms.types import write_function
 _YIELD: Final = "scf.yield"
 
 
-def _read_assignments(parser: AsmParser) -> tuple[list[Use], list[Use]]:
+def _read_assignments(parser: OpAsmParser) -> tuple[list[Use], list[Use]]:
     """Read `(%x = %a, %y = %b)`; return the names and their initial values."""
     names: list[Use] = []
     values: list[Use] = []
@@ -56,7 +56,7 @@ def _write_assignments(
     printer.write(")")
 
 
-def _read_results(parser: AsmParser, state: State) -> None:
+def _read_results(parser: OpAsmParser, state: State) -> None:
     """Read the types after `->`: `t` or `(t, u)`."""
     if not parser.try_token("("):
         state.types.append(parser.type())
@@ -72,7 +72,7 @@ def _write_results(printer: AsmPrinter, op: Operation) -> None:
         printer.write(")")
 
 
-def read_for(parser: AsmParser, state: State) -> None:
+def read_for(parser: OpAsmParser, state: State) -> None:
     """Read `%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}`."""
     at = parser.at
     counter = parser.use()
@@ -126,7 +126,7 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op)
 
 
-def read_if(parser: AsmParser, state: State) -> None:
+def read_if(parser: OpAsmParser, state: State) -> None:
     """Read `%c -> (t) {…} else {…}`."""
     at = parser.at
     condition = parser.use()
@@ -155,7 +155,7 @@ def write_if(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op)
 
 
-def read_while(parser: AsmParser, state: State) -> None:
+def read_while(parser: OpAsmParser, state: State) -> None:
     """Read `(%x = %a) : (t) -> u {…} do {…} attributes {…}`."""
     at = parser.at
     names: list[Use] = []
@@ -192,7 +192,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op, keyword=True)
 
 
-def read_condition(parser: AsmParser, state: State) -> None:
+def read_condition(parser: OpAsmParser, state: State) -> None:
     """Read `(%c) %a, %b : t, u`."""
     at = parser.at
     parser.token("(")

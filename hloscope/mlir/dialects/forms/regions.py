@@ -15,7 +15,6 @@ from hloscope.mlir import (
     NO_ATTRIBUTES,
     UNKNOWN,
     Argument,
-    AsmParser,
     AsmPrinter,
     Block,
     Context,
@@ -23,6 +22,7 @@ from hloscope.mlir import (
     Directive,
     Form,
     IntegerAttr,
+    OpAsmParser,
     Operation,
     Part,
     Reading,
@@ -44,7 +44,7 @@ COMMUTATIVE: Final = frozenset(
 """Binary ops that `reduce` may name in place of its region."""
 
 
-def resolve(parser: AsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
+def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
     """Resolve operands to values of these types."""
     Reading(parser, state, uses, types).finish(at)
 
@@ -76,7 +76,7 @@ def ended(region: Region, terminator: str) -> Region:
 # -------------------------------------------------------------------------------------- reduce
 
 
-def read_reduce(parser: AsmParser, state: State) -> None:
+def read_reduce(parser: OpAsmParser, state: State) -> None:
     """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}`.
 
     In place of `reducer`, `applies op` may follow the operands.
@@ -93,7 +93,7 @@ def read_reduce(parser: AsmParser, state: State) -> None:
             parser.token(")")
         if not parser.try_token(","):
             break
-    applied = parser.keyword() if parser.try_keyword("applies") else None
+    applied = parser.operation_name() if parser.try_keyword("applies") else None
     if applied is not None and applied not in COMMUTATIVE:
         parser.fail(
             "expected the inner-op to be a commutative binary-op from the stablehlo dialect, "
@@ -235,7 +235,7 @@ def reread_reduce(op: Operation) -> None:
 # --------------------------------------------------------------------------------------- while
 
 
-def read_while(parser: AsmParser, state: State) -> None:
+def read_while(parser: OpAsmParser, state: State) -> None:
     """Read `(%x = %a, …) : t, … attributes {…} cond {…} do {…}`."""
     at = parser.at
     arguments: list[Use] = []
@@ -305,7 +305,7 @@ def reread_while(op: Operation) -> None:
 # ---------------------------------------------------------------------------------------- scan
 
 
-def read_scan(parser: AsmParser, state: State) -> None:
+def read_scan(parser: OpAsmParser, state: State) -> None:
     """Read `(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)`."""
     at = parser.at
     groups = []
@@ -365,7 +365,7 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
 # -------------------------------------------------------------------- shape.assuming, sharding
 
 
-def read_assuming(parser: AsmParser, state: State) -> None:
+def read_assuming(parser: OpAsmParser, state: State) -> None:
     """Read `%w -> (t, u) {…}`."""
     at = parser.at
     use = parser.use()
@@ -395,12 +395,12 @@ def write_assuming(printer: AsmPrinter, op: Operation) -> None:
     printer.dictionary(op)
 
 
-def read_manual_computation(parser: AsmParser, state: State) -> None:
+def read_manual_computation(parser: OpAsmParser, state: State) -> None:
     """Read `(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`."""
     _read_sharded(parser, state, ())
 
 
-def read_named_computation(parser: AsmParser, state: State) -> None:
+def read_named_computation(parser: OpAsmParser, state: State) -> None:
     """Read `<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`."""
     parser.token("<")
     state.properties["name"] = StringAttr(parser.string())
@@ -408,7 +408,7 @@ def read_named_computation(parser: AsmParser, state: State) -> None:
     _read_sharded(parser, state, tuple(_SHARDINGS))
 
 
-def _read_sharded(parser: AsmParser, state: State, optional: tuple[str, ...]) -> None:
+def _read_sharded(parser: OpAsmParser, state: State, optional: tuple[str, ...]) -> None:
     """Read operands, shardings, region and type; shardings named in `optional` may be missing."""
     at = parser.at
     parser.token("(")
