@@ -1,4 +1,4 @@
-"""Results of the coalescing analysis: figures of each array, of tiles, and of memory banks."""
+"""Results of the coalescing analysis: figures for arrays, tiles and shared-memory banks."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ from hloscope.tiling import (
 
 
 MOST_POINTS: Final = 1 << 16
-"""Maximum number of points at which a tile's indices are evaluated."""
+"""Maximum number of points at which `_progression` evaluates an index; beyond it returns `None`."""
 
 
 class TileUse(Struct, frozen=True):
-    """Use of memory transactions by the tiles of one array.
+    """How much of the memory transactions for one array its tiles use.
 
     Attributes:
-        sizes: Sizes of the tile, by dimension.
-        strides: Distances between its elements, by dimension.
-        run: Bytes of a contiguous run of its elements.
-        utilisation: Share of the transactions of a run that is used.
-        asked: Bytes of the elements of all tiles. A tile counts each time that a program fetches
-            it, as a request to L2. 0 if the number of tiles is unknown.
+        sizes: Sizes of the tile in elements, by dimension of the array.
+        strides: Distance between consecutive elements of the tile, by dimension of the array.
+        run: Bytes of one run of tile elements that are contiguous in memory.
+        utilisation: Bytes of a run over the bytes of the transactions that transfer it, at most 1.
+        asked: Bytes of the elements of all tiles; 0 if the number of tiles is unknown. A tile
+            counts once for each program that fetches it, as a request to L2.
         needed: Bytes of the transactions that each tile would need if its elements were contiguous.
         moved: Bytes of the transactions that the tiles touch.
         reason: Why the bytes are not exact; empty if they are exact or unknown.
@@ -79,14 +79,20 @@ class TileUse(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes transferred beyond those needed."""
+        """Return the bytes that the tiles transfer beyond `needed`; never negative."""
         return max(self.moved - self.needed, 0)
 
 
 def tile_use(
     type: TensorType, sizes: Sequence[int], strides: Sequence[int], transaction: int
 ) -> TileUse:
-    """Return the use of transactions by a tile of an array.
+    """Return how much of its memory transactions one tile of an array uses.
+
+    Args:
+        type: Type of the array, with its layout.
+        sizes: Sizes of the tile, by dimension.
+        strides: Distances between the tile's elements, by dimension.
+        transaction: Bytes of a memory transaction.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> tile_use(parse_type("s8[256,16]"), (6, 16), (1, 1), 64).utilisation
@@ -108,7 +114,9 @@ def tile_use(
 def operand_tile(
     access: Access, tile: Sequence[int], type: TensorType, device: Device
 ) -> TileUse | None:
-    """Return an operand's tile for the first tile of an output; `None` if it is not a strided box.
+    """Return the tile of an operand that an output's first tile reads.
+
+    `None` if the elements read are not a box with constant strides.
 
     Args:
         access: Access from the output's index to the operand's.
@@ -135,7 +143,15 @@ def operand_tile(
 
 
 def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] | None:
-    """Return how many values an expression takes over a tile, and their distance, or `None`."""
+    """Return how many values an index takes over a tile, and the distance between them.
+
+    `None` if the values have no constant distance, or depend on run-time values.
+
+    Args:
+        e: Index of one operand dimension.
+        map: Map that `e` is a result of.
+        tile: Sizes of the output's tile.
+    """
     used = sorted(variables(e), key=str)
     if any(not isinstance(v, Dim | Range) for v in used):
         used = [v for v in used if isinstance(v, Dim | Range)]
@@ -154,7 +170,15 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
 
 
 def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple[int, int] | None:
-    """Return how many values an expression takes, and their distance; `None` if it varies."""
+    """Return the number of distinct values of an expression, and the distance between them.
+
+    `None` if the distance is not constant, or if there are more than `MOST_POINTS` points.
+
+    Args:
+        e: The expression.
+        extents: Number of values of each variable, from its lowest value in `map`.
+        map: Map that has the intervals of the variables.
+    """
     if prod(extents.values()) > MOST_POINTS:
         return None
     axes = np.indices(tuple(extents.values()), dtype=np.int64, sparse=True)
@@ -167,11 +191,11 @@ def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple
 
 
 class TileUses(NamedTuple):
-    """Tiles of a Triton kernel's arrays, by XLA's symbolic tiles.
+    """Tile use of every array of a Triton kernel, computed from XLA's symbolic tiles.
 
     Attributes:
-        operands: By operand number and leaf; an operand that is passed twice is counted once.
-        outputs: By output number.
+        operands: Tile use by (operand number, leaf). An operand that is passed twice has one entry.
+        outputs: Tile use by output number.
     """
 
     operands: Mapping[tuple[int, int], TileUse]
@@ -179,11 +203,11 @@ class TileUses(NamedTuple):
 
 
 def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) -> TileUses | None:
-    """Return the tiles of each array of a Triton fusion; `None` if they are unknown.
+    """Return the tile use of each array of a Triton fusion; `None` if its tiles are unknown.
 
     Args:
         ins: The fusion.
-        tile: Sizes of the output's tile, in place of those in the dump.
+        tile: Sizes of the output's tile; `None` for those in the dump.
         device: The device, for the size of a transaction.
     """
     chosen = chosen_tiles(ins)
@@ -217,7 +241,10 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
 
 
 def _both(one: TileUse | None, other: TileUse) -> TileUse:
-    """Return the worse of two uses of an array with the bytes of both."""
+    """Return the tile use with the lower utilisation, with the bytes of both added up.
+
+    `one` is `None` if the array has no other tile.
+    """
     if one is None:
         return other
     worse = min(one, other, key=lambda use: use.utilisation)
@@ -243,16 +270,19 @@ MOST_REQUESTS: Final = 1 << 16
 
 
 class BankUse(Struct, frozen=True):
-    """Conflicts of an access to shared memory.
+    """Bank conflicts of one access to a tile in shared memory.
+
+    A phase is the part of a warp's request that reads or writes one 4-byte word per lane.
 
     Attributes:
         what: Label of the access.
         shape: Sizes of the tile, padding included.
         bytes: Size of the tile in bytes.
-        requests: Phases of requests with an active lane, in one block.
-        mean: Distinct words requested of the busiest bank, mean over the phases.
-        most: Distinct words requested of the busiest bank, maximum over the phases.
-        worst: Word requested by each lane in the worst phase; `None` for inactive lanes.
+        requests: Number of phases with an active lane, in one block.
+        mean: Distinct words of the bank with the most, averaged over the phases. 1 means no
+            conflict.
+        most: The same number of the worst phase.
+        worst: The word that each lane accesses in the worst phase; `None` for inactive lanes.
         is_exact: Were all requests counted, and not only the first ones?
     """
 
@@ -335,7 +365,7 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
 
 
 def _linear(shared: SharedAccess) -> IndexingMap:
-    """Return the map to the linear position in the tile, for the first block of the grid."""
+    """Return the map from threads of the first block to row-major positions in the tile."""
     terms: list[tuple[Expr, int]] = [
         (e, prod(shared.shape[k + 1 :])) for k, e in enumerate(shared.map.results)
     ]
@@ -353,7 +383,11 @@ def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
 
 
 def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
-    """Return element addresses and active lanes, [requests, lanes], and whether all are counted."""
+    """Return addresses and activity of the lanes, and whether every request is included.
+
+    Both arrays are [requests, lanes]; addresses are in elements. At most `MOST_REQUESTS` requests
+    are evaluated.
+    """
     map = requests.map
     sizes = [interval.hi - interval.lo + 1 for _, interval in requests.free]
     total = prod(sizes)
@@ -379,7 +413,10 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
 
 
 def _degree(words: Ints, active: Bools, banks: int) -> Ints:
-    """Count for each row the distinct words requested of the busiest bank."""
+    """Count the distinct words of the bank with the most, for each row.
+
+    `words` and `active` are [requests, lanes]; inactive lanes do not count.
+    """
     # Sorting puts equal words next to each other and inactive lanes last, so that a word counts
     # where it differs from its left neighbour.
     nowhere = (1 << 62) - 1
@@ -403,13 +440,14 @@ UNKNOWN: Final = "unknown"
 
 
 class Touch(Struct, frozen=True):
-    """One set of accesses of an array by the threads of a kernel.
+    """One group of accesses by which a kernel's threads read or write an array.
 
     Attributes:
         maps: Maps from threads to addresses, in elements; several if a thread accesses an element
             under either of several conditions.
         traffic: Sectors and bytes of the requests; `None` if only XLA's verdicts were requested.
-        spoiler: The cause of unused sectors in its worst request.
+        spoiler: The address term that causes unused sectors in the worst request; `None` without
+            one.
     """
 
     maps: tuple[IndexingMap, ...]
@@ -430,7 +468,7 @@ class ArrayUse(Struct, frozen=True):
         touched: Distinct elements, bytes and sectors that are accessed.
         by_map: XLA's map verdict; `None` for outputs, which XLA does not judge.
         reason: Why the figures are not exact, or unknown.
-        tile: Use of transactions by a tile, in a block-level kernel.
+        tile: Use of transactions by the tiles of a block-level kernel; `None` for other kernels.
         is_output: Is the array written?
         emitted: The accesses as XLA emits the kernel; `None` if their traffic is the same.
         change: Why the compiled and the emitted accesses differ.
@@ -452,12 +490,12 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def as_emitted(self) -> tuple[Touch, ...]:
-        """Return the accesses of the array as XLA emits the kernel."""
+        """Return the accesses of the array as XLA emits them, before LLVM merges any."""
         return self.touches if self.emitted is None else self.emitted
 
     @property
     def emitted_traffic(self) -> Traffic | None:
-        """Return the traffic as XLA emits the kernel.
+        """Return the traffic of the accesses as XLA emits them, before LLVM merges any.
 
         `None` if it is unknown or equals `traffic`.
         """
@@ -467,13 +505,16 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def spoiler(self) -> Spoiler | None:
-        """Return the cause of unused sectors of the most wasteful access; `None` without one."""
+        """Return the cause of unused sectors in the access that wastes the most bytes.
+
+        `None` if no access has such a cause.
+        """
         found = [t for t in self.touches if t.spoiler and t.traffic]
         return max(found, key=_wasted).spoiler if found else None
 
     @property
     def precision(self) -> str:
-        """Return `exact`, `sampled`, `bounds` or `unknown`."""
+        """Return the precision of the traffic: `exact`, `sampled`, `bounds` or `unknown`."""
         return self.traffic.precision if self.traffic is not None else UNKNOWN
 
     @property
@@ -493,7 +534,7 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Return the bytes transferred beyond what contiguous accesses need; 0 if unknown."""
+        """Return the transferred bytes that contiguous accesses would not need; 0 if unknown."""
         moving = self._moving
         return 0 if moving is None else moving.wasted
 
@@ -510,7 +551,10 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def efficiency(self) -> float | None:
-        """Return needed over transferred sectors, or a tile's utilisation; `None` if unknown."""
+        """Return needed over transferred sectors; for a tile, its utilisation.
+
+        `None` if neither is known.
+        """
         if self.tile is not None:
             return self.tile.utilisation
         if self.traffic is None or not self.traffic.requests:
@@ -523,13 +567,13 @@ def _wasted(touch: Touch) -> int:
 
 
 class Coalescing(Struct, frozen=True):
-    """The coalescing result of one kernel.
+    """The coalescing of all arrays of one kernel on one device.
 
     Attributes:
         name: Name of the fusion.
         kernel: Emitter, launch and thread maps.
         device: The device that it runs on.
-        by_heuristic: XLA's heuristic: one verdict for all arrays that are read.
+        by_heuristic: XLA's heuristic verdict: are all reads coalesced?
         operands: The arrays that are read.
         outputs: The arrays that are written.
         banks: Bank conflicts of accesses to shared memory.
@@ -555,7 +599,7 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """Return a line with the device, the emitter, the launch and the rules' version."""
+        """Return one line of text: device, emitter, launch, and date of XLA's rules."""
         launch = f", {self.kernel.launch}" if self.kernel.launch else ""
         unroll = f", {self.kernel.unroll} elements a thread" if self.kernel.unroll > 1 else ""
         return f"{self.device.name}: {self.kernel.emitter}{launch}{unroll} (rules of {AS_OF})"

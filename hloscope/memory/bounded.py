@@ -27,12 +27,12 @@ BLOCKS: Final = (SECTOR * 8, LINE * 8)
 
 
 def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
-    """Count the traffic of the requests of an access, with bounds if run-time values decide it.
+    """Count the traffic of one access, with bounds if run-time values decide its sectors.
 
     Args:
         requests: The access.
-        budget: Maximum number of lanes to evaluate; above it a sample is drawn. Alignments that
-            run-time values may cause share it.
+        budget: Maximum number of lanes to evaluate; of more lanes a sample is drawn. The alignments
+            that run-time values may cause divide it among themselves.
 
     Raises:
         TooLargeError: Values of a variable of the address, or their number, exceed int64.
@@ -62,7 +62,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
 
 def _is_choice(variable: RuntimeVariable) -> bool:
-    """Is the variable a predicate, for one value of which the map holds?"""
+    """Is the run-time variable a predicate that enables the map for one of its two values?"""
     type = None if variable.origin is None else variable.origin.type
     is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
     return is_predicate and variable.clamp is not None
@@ -73,9 +73,9 @@ def _unclamped(variable: RuntimeVariable) -> RuntimeVariable:
 
 
 def _without_runtime(requests: Requests) -> Requests:
-    """Return the requests without constraints on run-time values.
+    """Return the requests without the constraints that contain run-time variables.
 
-    The result is `requests` itself if it has no such constraints.
+    The result is `requests` itself if there are none.
     """
 
     def is_certain(constraint: Constraint) -> bool:
@@ -88,7 +88,10 @@ def _without_runtime(requests: Requests) -> Requests:
 
 
 def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
-    """Return bounds for unknown addresses: one sector a request at best, one a lane at worst."""
+    """Return the best and the worst traffic of requests with unknown addresses.
+
+    At best a request touches one sector, at worst each lane touches sectors of its own.
+    """
     lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
     found = Counter(requests, budget).count(lowest)
     each, count = max(requests.unit_bits // 8, 1), found.requests
@@ -110,7 +113,12 @@ def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
 
 
 def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
-    """Return the shifts, in elements modulo a line, that run-time values can give an address."""
+    """Return by how many elements run-time values can shift the address, modulo a cache line.
+
+    Args:
+        requests: The access.
+        terms: Coefficient of each run-time variable in the address.
+    """
     found = {0}
     for runtime, factor in terms.items():
         interval = requests.map.runtime[runtime.index].interval
@@ -123,18 +131,21 @@ def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
 
 
 class _Blocks(NamedTuple):
-    """The fewest and the most blocks of one size touched by each group: [requests, groups]."""
+    """Fewest and most blocks that each group of lanes touches, for one block size.
+
+    A block is a sector or a line. Both arrays are [requests, groups].
+    """
 
     fewest: Ints
     most: Ints
 
 
 class _Spans(NamedTuple):
-    """Position and length of the addresses of each group: [requests, groups], in elements.
+    """Address ranges of the groups of lanes, in elements: three arrays [requests, groups].
 
     Attributes:
-        first: First element of the group.
-        length: Distance from the first element to the end of the last one.
+        first: First element of the group, counted from the first line of the request.
+        length: Distance from the first element to the end of the last one; gaps count.
         elements: Number of distinct elements; 0 if no lane is active.
     """
 
@@ -144,7 +155,10 @@ class _Spans(NamedTuple):
 
 
 class _Groups:
-    """Counter of the sectors of an access whose address is shifted by run-time values."""
+    """Count the sectors of an access whose address contains run-time values.
+
+    Lanes that read the same run-time values form a group, whose addresses shift together.
+    """
 
     def __init__(self, requests: Requests, terms: Mapping[Runtime, int], budget: int) -> None:
         self._requests: Final = requests
@@ -155,13 +169,13 @@ class _Groups:
         }
         self._budget: Final = budget
         self._step: Final = gcd(requests.modulus, *terms.values()) * requests.bits
-        """Bits between alignments."""
+        """Distance in bits between two possible alignments of a group in a line."""
         every = requests.modulus * requests.bits // self._step
         self._is_free: Final = len(self._shifts) == every
-        """May a group have every alignment?"""
+        """Can run-time values give a group every alignment that is a multiple of `_step`?"""
 
     def extremes(self) -> tuple[Traffic, Traffic]:
-        """Return the traffic in the best and in the worst case."""
+        """Return the traffic at the best and at the worst run-time values."""
         # Groups without gaps have a closed form for all alignments. Otherwise each shift is tried,
         # and the shifts divide the budget between them.
         if (found := self._counted(self._budget, is_whole=True)) is not None:
@@ -171,11 +185,14 @@ class _Groups:
         return every
 
     def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
-        """Return the best and the worst traffic; `None` if `is_whole` is set and must not be.
+        """Return the traffic at the best and at the worst run-time values.
+
+        `None` if `is_whole` is set and the closed form for groups without gaps does not apply.
 
         Args:
             budget: Maximum number of lanes to evaluate.
-            is_whole: Return `None` if a group has gaps or cannot have every alignment.
+            is_whole: Use the closed form only. It needs groups without gaps that can have every
+                alignment.
         """
         best, worst = Counter(self._requests, budget), Counter(self._requests, budget)
         unit = max(self._requests.unit_bits // 8, 1)
@@ -206,7 +223,12 @@ class _Groups:
         return best.found(), worst.found()
 
     def _of_spans(self, spans: _Spans, size: int) -> _Blocks:
-        """Return the blocks touched by groups without gaps, over all alignments of their start."""
+        """Return the fewest and most blocks of groups without gaps, over all their alignments.
+
+        Args:
+            spans: Address ranges of the groups.
+            size: Bits of a block: a sector or a line.
+        """
         # The first element can lie at `start`, `start + step`, … within a block. Its lowest offset
         # touches the fewest blocks, its highest offset `size - step + start` the most.
         step = min(self._step, size)
@@ -218,7 +240,10 @@ class _Groups:
         return _Blocks(fewest, most)
 
     def _of_each_alignment(self, counter: Counter, lanes: Lanes, groups: Ints) -> Sequence[_Blocks]:
-        """Return the fewest and the most blocks of each size, over all run-time shifts."""
+        """Return the fewest and most blocks of each group, over all run-time shifts.
+
+        The first result counts sectors, the second lines.
+        """
         found: list[_Blocks] = []
         for shift in self._shifts:
             numbers = [counter.numbers(lanes.steps + shift, size) for size in BLOCKS]
@@ -232,10 +257,14 @@ class _Groups:
         return found
 
     def _groups(self, at: Mapping[Var, Ints], shape: tuple[int, ...]) -> Ints:
-        """Number the lanes by the run-time elements that they read: [requests, lanes].
+        """Return a group number for each lane, [requests, lanes].
 
-        Lanes of a request with equal numbers read equal elements. The numbers are smaller than the
-        number of lanes.
+        Lanes of a request have equal numbers if they read equal run-time elements. Numbers are
+        smaller than the number of lanes.
+
+        Args:
+            at: Values of the free variables, one row for each request.
+            shape: Numbers of requests and lanes.
         """
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
@@ -256,7 +285,7 @@ class _Groups:
 
 
 def ranked(number: Ints) -> Ints:
-    """Replace the numbers of each row by their ranks: how many numbers of the row are smaller."""
+    """Replace each number by how many numbers of its row are smaller."""
     order = np.argsort(number, axis=1)
     ordered = np.take_along_axis(number, order, axis=1)
     smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
@@ -269,7 +298,15 @@ def ranked(number: Ints) -> Ints:
 
 
 def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
-    """Return each distinct number of each group, with its position in requests × groups."""
+    """Return the distinct numbers of each group of lanes.
+
+    The first array has the group of each, as `request * lanes + group`; the second has the numbers.
+
+    Args:
+        numbers: A number of each lane, [requests, lanes].
+        active: Is the lane active? [requests, lanes].
+        groups: Group number of each lane, [requests, lanes].
+    """
     room = NOWHERE // active.shape[1]  # for the numbers of each group in an int64
     if int(numbers.max(initial=0)) >= room:
         numbers = ranked(numbers)
@@ -283,13 +320,21 @@ def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
 
 
 def _distinct(numbers: Ints, active: Bools, groups: Ints) -> Ints:
-    """Count the distinct numbers of each group: [requests, groups]."""
+    """Count the distinct numbers of the active lanes of each group: [requests, groups]."""
     places, _ = _different(numbers, active, groups)
     return np.bincount(places, minlength=active.size).reshape(active.shape)
 
 
 def _spans(lanes: Lanes, groups: Ints, vector: int) -> _Spans:
-    """Return the span of each group, in elements from the first line that its request touches."""
+    """Return the address range of each group of lanes, in elements.
+
+    Positions count from the first line that the request touches.
+
+    Args:
+        lanes: Addresses and activity of the lanes.
+        groups: Group number of each lane, [requests, lanes].
+        vector: Elements that a lane accesses.
+    """
     if int(lanes.steps.max(initial=0)) >= NOWHERE // lanes.active.shape[1]:
         ranks = _distinct(lanes.steps, lanes.active, groups)
         return _Spans(ranks * 0, ranks * 0, ranks)  # int64 does not hold the gaps

@@ -45,9 +45,9 @@ from hloscope.support.walks import reached
 
 
 UNROLL: Final = 4
-"""Most elements that a thread of a loop kernel computes; see `Choice.unroll`."""
+"""Maximum number of elements that a thread of a loop kernel computes; see `Choice.unroll`."""
 WIDE_UNROLL: Final = 8
-"""Most elements of a thread if loads can have 256 bits."""
+"""`UNROLL` on devices whose loads can have 256 bits."""
 LARGEST_WINDOW: Final = 8
 MOST_CONCATENATED: Final = 10
 MOST_CONCATENATE_HERO: Final = 4
@@ -56,17 +56,17 @@ NO_BITS: Final = 1 << 31
 
 
 class Choice:
-    """A fusion on a device, with the facts that select the emitter and that all emitters share.
+    """A fusion on a device, with everything that decides its emitter.
 
     Attributes:
         fused: The instructions that the kernel computes.
         device: The device.
         analysis: The indexing analysis of the program.
         roots: The values that are written; `get-tuple-element` is looked through.
-        heroes: The hero of each root.
+        heroes: The hero of each root; see `hero_of`.
         threads: Threads of a block of a loop kernel; `None` if the user gives no number.
         blocks: Blocks of the grid of a loop kernel; `None` if the user gives no number.
-        unroll_asked: Elements of a thread; `None` if the user gives no number.
+        unroll_asked: Elements that a thread computes; `None` if the user gives no number.
     """
 
     def __init__(
@@ -109,15 +109,15 @@ class Choice:
         return "concatenate" if isinstance(hero.op, Concatenate) and few else "loop"
 
     def is_reduction_root(self, number: int) -> bool:
-        """Does a reduction emitter write root `number`?"""
+        """Does a reduction emitter write root `number`, counted from 0?"""
         root = behind_tuples(self.roots[number])
         return is_reduction_hero(root, self.heroes[number], self.device)
 
     @property
     def first_reduction(self) -> Instruction | None:
-        """Return the hero of the first reduction root; `None` if other_type is none.
+        """Return the hero of the first root that a reduction emitter writes; `None` without one.
 
-        Other reductions must match it.
+        Heroes of other reduction roots must have the same shape.
         """
         return next((hero for k, hero in enumerate(self.heroes) if self.is_reduction_root(k)), None)
 
@@ -140,7 +140,10 @@ class Choice:
 
     @property
     def transpose(self) -> TransposeShape | None:
-        """Return the transpose shared by all transposed roots; `None` if they differ or none is."""
+        """Return the transpose that all transposed heroes share.
+
+        `None` if no hero is a tiled transpose, or if two of them differ.
+        """
         shapes = [TransposeShape.of(h) for h in self.heroes if is_tiled_transpose(h)]
         return shapes[0] if shapes and len(set(shapes)) == 1 else None
 
@@ -157,11 +160,14 @@ class Choice:
     # -------------------------------------------------------------------------------- figures
 
     def array(self, number: int) -> TensorType | None:
-        """Return the type of the first array of root `number`; `None` if its sizes are unknown."""
+        """Return the type of the first array of root `number`, counted from 0.
+
+        `None` if its sizes are unknown.
+        """
         return first_array(self.analysis, self.roots[number])
 
     def elements(self, number: int) -> int:
-        """Return the number of elements of the first array of root `number`; 1 if it is unknown."""
+        """Return the number of elements of the first array of root `number`; 1 if unknown."""
         type = self.array(number)
         return 1 if type is None else element_count(type)
 
@@ -178,7 +184,7 @@ class Choice:
 
     @property
     def prevents_vectors(self) -> bool:
-        """Does an instruction need so many registers that each thread has only one element?"""
+        """Does an instruction need so many registers that a thread gets one element only?"""
         return any(map(_prevents_vectors, self.fused.inside))
 
     def unroll(self, elements: int) -> int:
@@ -202,13 +208,20 @@ class Choice:
         return UNROLL
 
     def launch(self, elements: int, unroll: int) -> Launch:
-        """Return the launch of a loop over `elements` elements, `unroll` of them a thread."""
+        """Return the launch of a loop over `elements` elements.
+
+        Each thread computes `unroll` of them.
+        """
         needed = -(-elements // unroll)
         threads = self.threads or max(min(WARPS_OF_LOOP * self.device.warp, needed), 1)
         return Launch.of(threads, self.blocks or max(-(-needed // threads), 1))
 
     def over_elements(self, type: TensorType, launch: Launch, unroll: int) -> IndexingMap:
-        """Return the map from threads to elements of an array, consecutive in memory order."""
+        """Return the map from threads to the elements of an array, in memory order.
+
+        Each thread has `unroll` consecutive elements. If the grid is too small, a loop runs over
+        the rest.
+        """
         count, sizes = element_count(type), physical_sizes(type)
         each = launch.block_size * launch.blocks[0] * launch.blocks[1] * unroll
         # A grid that is too small for the array, as a user may ask for, loops over it.
@@ -239,9 +252,14 @@ def first_array(analysis: Analysis, value: Instruction) -> TensorType | None:
 def in_memory_of(
     map: IndexingMap, array_type: TensorType, other_type: TensorType
 ) -> IndexingMap | None:
-    """Return the map to the elements at the same memory positions of another array.
+    """Return the map to the elements of another array at the same positions in memory.
 
     `None` if the arrays have different numbers of elements.
+
+    Args:
+        map: Map to indices of the array of type `array_type`.
+        array_type: Type of the array that the map leads to.
+        other_type: Type of the other array.
     """
     if element_count(array_type) != element_count(other_type):
         return None
@@ -254,7 +272,15 @@ def in_memory_of(
 
 
 def written_by(ins: Instruction, operand: int, map: IndexingMap) -> tuple[IndexingMap, ...] | None:
-    """Return the maps from threads to where an operand is written; `None` if unknown."""
+    """Return maps from threads to the result elements that an operand's elements are written to.
+
+    `None` if they are unknown.
+
+    Args:
+        ins: The instruction.
+        operand: Number of the operand.
+        map: Map from threads to elements of the operand.
+    """
     accesses = input_to_output(ins, operand)
     if not accesses or any(access.map is None for access in accesses[0]):
         return None
@@ -289,7 +315,7 @@ WIDE: Final = 3
 def hero_of(root: Instruction, fused: Fused) -> Instruction:
     """Return the hero of a root: a reduction, tiled transpose or concatenation, or the root itself.
 
-    Only element-wise ops and ops that keep the bytes in place may lie between them.
+    Only ops for which `is_intermediate` holds may lie between the hero and the root.
     """
     hero = root
     while is_intermediate(hero, 1) and fused.contains(hero.operands[0]):
@@ -302,7 +328,7 @@ def hero_of(root: Instruction, fused: Fused) -> Instruction:
 
 
 def is_tiled_transpose(ins: Instruction) -> bool:
-    """Does the transpose emitter take this instruction?"""
+    """Does the transpose emitter accept this instruction as a hero?"""
     shape = TransposeShape.of(ins)
     return shape is not None and shape.is_tiled
 
@@ -312,7 +338,10 @@ def _is_concatenate(ins: Instruction) -> bool:
 
 
 def is_intermediate(ins: Instruction, most_operands: int) -> bool:
-    """Is it element-wise, or a reshape or transpose that keeps the bytes in place?"""
+    """Is the instruction element-wise, or a reshape or transpose that keeps the bytes in place?
+
+    It must have at least one and at most `most_operands` operands.
+    """
     if not 0 < len(ins.operands) <= most_operands:
         return False
     if isinstance(ins.op, Elementwise):
@@ -327,7 +356,7 @@ def is_intermediate(ins: Instruction, most_operands: int) -> bool:
 
 
 def leaves_memory(ins: Instruction) -> bool:
-    """Does a reshape or transpose keep the same bytes at the same addresses?"""
+    """Does a reshape or transpose leave all elements at their addresses?"""
     here, there = array_of(ins), array_of(ins.operands[0])
     if here is None or there is None:
         return False
@@ -358,7 +387,10 @@ def _keeps_layout(ins: Instruction) -> bool:
 def _searched(
     start: Instruction, fused: Fused, predicate: Callable[[Instruction], bool]
 ) -> Instruction | None:
-    """Return the only instruction above intermediate ops that satisfies `predicate`, or `None`."""
+    """Return the only producer that satisfies `predicate`, behind intermediate ops of the kernel.
+
+    `None` if there is none or more than one. `start` itself is also tested.
+    """
     hero = None
     todo, seen = [start], {start}
     while todo:
@@ -380,6 +412,6 @@ def _searched(
 
 
 def _is_followed_simply(hero: Instruction, fused: Fused) -> bool:
-    """Are all direct and indirect users of the hero intermediate ops?"""
+    """Is every direct or indirect user of the hero in the kernel an intermediate op or a tuple?"""
     after = reached(fused.users.get(hero, ()), lambda ins: fused.users.get(ins, ()))
     return all(ins.op.name == "tuple" or is_intermediate(ins, WIDE) for ins in after)

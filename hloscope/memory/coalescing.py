@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """Coalescing analysis of the kernels of one program. Equal kernels are analysed once.
+    """Coalescing analysis of one program's kernels on one device. Equal kernels share one result.
 
     Attributes:
         analysis: The indexing analysis of the program.
         device: The device that the kernels run on.
-        threads: Threads of a block of a loop; `None` if the user gives no number.
+        threads: Threads of a block in a loop kernel; `None` if the user gives no number.
         blocks: Blocks of the grid; `None` if the user gives no number.
-        vector: Elements of a thread; `None` if the user gives no number.
+        vector: Elements that a thread computes; `None` if the user gives no number.
         thread_map: Map from threads to elements of the output, or layout of a tile, that replaces
             the emitter's.
         tile: Tile sizes of block-level fusions, in place of those of their backend configs.
@@ -88,7 +88,7 @@ class Memory:
         self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
     def of_instruction(self, ins: Instruction) -> Coalescing:
-        """Return the result for a fusion, or for an instruction compiled alone.
+        """Return the coalescing of a fusion, or of an instruction with its own kernel.
 
         Raises:
         UnsupportedError: The instruction has no kernel of XLA's own emitters.
@@ -101,14 +101,19 @@ class Memory:
 
     @property
     def _is_asked_for_own_kernel(self) -> bool:
-        """Does the user give the launch, the map or the tiles, or request XLA's verdicts only?"""
+        """Does the user give the launch, thread map or tiles, or ask for XLA's verdicts only?"""
         is_given = self._thread_map is not None or self._tile is not None
         return is_given or any(self._options.values()) or self._verdicts_only
 
     def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
-        """Return the result for the launch in the dump folder if the emitter can produce it.
+        """Return the result for the launch that the dump folder states.
 
-        Otherwise return `answer`.
+        Return `answer` if the folder states none, or if the modelled emitter cannot produce that
+        launch.
+
+        Args:
+            ins: The fusion or instruction.
+            answer: The result for the launch that the model computes.
         """
         assert self.stated is not None
         stated, model = self.stated.launch(ins), answer.kernel.launch
@@ -126,10 +131,10 @@ class Memory:
         return replace(self.of_kernel(fused, choice, kernel), findings=(found,))
 
     def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
-        """Return the requests of an access by threads to elements of `bits` bits.
+        """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads and blocks in x, y and z, and loops, to the element.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.
@@ -137,9 +142,9 @@ class Memory:
         return self._levels.counted(map, bits, launch, vector)
 
     def of_equal(self, ins: Instruction) -> Coalescing:
-        """Return the result for a kernel equal to that of `ins`.
+        """Return the coalescing of a kernel that equals the kernel of `ins` except for names.
 
-        Its names may be those of the equal one.
+        Names in the result may be those of the equal kernel.
 
         Raises:
         UnsupportedError: The instruction has no kernel of XLA's own emitters.
@@ -171,7 +176,7 @@ class Memory:
         return self.of_kernel(fused, choice, kernel_of(choice))
 
     def of_kernel(self, fused: Fused, choice: Choice, kernel: Kernel) -> Coalescing:
-        """Return the result for a kernel, either XLA's or one of the user's."""
+        """Return the coalescing of a kernel that XLA generates or a thread map defines."""
         subject = fused.instruction or fused.roots[0]
         emitter = choice.emitter if kernel.emitter != BLOCK_LEVEL else BLOCK_LEVEL
         heuristic = by_heuristic(emitter, subject, None, self.device)
@@ -260,14 +265,29 @@ class Memory:
         kernel: Kernel,
         reads: Reads,
     ) -> Measured:
-        """Return the loads of an array by the threads, with their traffic."""
+        """Return the loads of one array by all threads, with their traffic.
+
+        Args:
+            place: Numbers of the operand and of its array.
+            type: Type of the array.
+            kernel: The kernel.
+            reads: Accesses of the kernel's inputs.
+        """
         loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
         return together([self._read_in(loop, place, type, kernel, reads) for loop in loops])
 
     def _read_in(
         self, loop: int, place: Place, type: TensorType, kernel: Kernel, reads: Reads
     ) -> Measured:
-        """Return the loads of an array in one loop, with their traffic."""
+        """Return the loads of one array in one loop of the kernel, with their traffic.
+
+        Args:
+            loop: Number of the loop; 0 for loads outside of all numbered loops.
+            place: Numbers of the operand and of its array.
+            type: Type of the array.
+            kernel: The kernel.
+            reads: Accesses of the kernel's inputs.
+        """
 
         def addresses(reading: Reading, accesses: Iterable[Access]) -> list[Address]:
             here = [access for access in accesses if _loop(reading, access) == loop]
@@ -294,14 +314,14 @@ class Memory:
     # ----------------------------------------------------------------------------------- tiles
 
     def _tile_uses(self, fused: Fused, kernel: Kernel) -> TileUses | None:
-        """Return the use of arrays by a block-level fusion's tiles; `None` for other kernels."""
+        """Return the tile use of a block-level fusion's arrays; `None` for other kernels."""
         ins = fused.instruction
         if kernel.launch is not None or ins is None or self._verdicts_only:
             return None
         return tile_uses(ins, self._tile, self.device)
 
     def _tiles(self, fused: Fused) -> list[tuple[int, ...]]:
-        """Return the known tile sizes of each output of a block-level fusion."""
+        """Return the tile sizes of each output of a block-level fusion; empty if unknown."""
         if self._tile is not None:
             return [self._tile] * max(len(fused.outputs(self.analysis)), 1)
         chosen = None if fused.instruction is None else chosen_tiles(fused.instruction)
@@ -315,7 +335,7 @@ class Memory:
         type: TensorType,
         uses: TileUses | None,
     ) -> TileUse | None:
-        """Return the use of transactions by an operand's tiles, the worst of several.
+        """Return the tile use of an operand: of several tiles, the one with the lowest utilisation.
 
         `None` if it is unknown.
         """
@@ -383,7 +403,17 @@ class Memory:
         type: TensorType,
         tile: TileUse | None,
     ) -> ArrayUse:
-        """Return the result for an output whose thread map is unknown."""
+        """Return the result for an output whose map from threads is unknown.
+
+        Args:
+            fused: Instructions of the kernel.
+            kernel: The kernel.
+            number: Number of the output.
+            leaf: Number of the array in the output.
+            name: Name of the root.
+            type: Type of the array.
+            tile: Tile use of the output; `None` if it is unknown.
+        """
         if not is_array(type):
             touched = Touched(is_exact=False)
             reason = "its sizes are not known"
@@ -398,12 +428,12 @@ class Memory:
 
 
 def _loop(reading: Reading, access: Access) -> int:
-    """Return the number of the loop that makes an access; 0 if it does not depend on the loop."""
+    """Return the number of the loop that contains an access; 0 if no loop variable occurs in it."""
     return reading.loop if access.map is not None and access.map.ranges else 0
 
 
 def _uncounted(addresses: Iterable[Address]) -> Measured:
-    """Return the accesses without traffic, for requests of verdicts only."""
+    """Return the accesses with unknown traffic, for queries about XLA's verdicts only."""
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))
 

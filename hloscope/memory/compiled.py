@@ -33,28 +33,28 @@ from hloscope.indexing import Constraint, IndexingMap, RuntimeVariable, Variable
 from hloscope.memory.requests import Requests
 
 MOST_UNROLLED: Final = 1 << 10
-"""Maximum number of iterations of a thread's inner loops that are enumerated."""
+"""Maximum number of iterations of a thread's loops that are enumerated; others stay loops."""
 LARGEST_GAP: Final = 2
 """Maximum number of consecutive unused elements that a merged load may contain."""
 _Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
 
 
 class _Element(NamedTuple):
-    """`width` consecutive elements of one instruction, `offset` elements after a common address."""
+    """An access of `width` consecutive elements, `offset` elements after the block's address."""
 
     offset: int
     width: int
 
 
 class _Block(NamedTuple):
-    """Everything that the accesses of one basic block share, except their offsets from `address`.
+    """Common part of the accesses of one basic block; they differ only in offset and width.
 
     Attributes:
-        address: Address without its constant.
-        dims: Lanes, warps and blocks.
-        ranges: Loops that are not unrolled.
+        address: Address in elements, without its constant.
+        dims: Variables of lane, warp and block.
+        ranges: Variables of loops that are not unrolled.
         runtime: Run-time values.
-        domains: Condition of the accesses: all constraints of one of the domains hold.
+        domains: A lane is active if all constraints of one of the domains hold.
         bits: Bits of an element.
         warp: Lanes of a warp.
     """
@@ -69,12 +69,12 @@ class _Block(NamedTuple):
 
 
 def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False) -> list[Requests]:
-    """Return the requests of accesses of one array after LLVM merged consecutive elements.
+    """Return the requests of one array's accesses after LLVM merges consecutive elements.
 
     Args:
         found: The accesses as emitted, all loads or all stores, without duplicates.
         widest: Bytes of the widest access of a lane.
-        are_loads: Are they loads? A thread does not load an element twice.
+        are_loads: Are they loads? An element that a thread loads twice is then one load.
 
     Returns:
         The objects of `found` if LLVM merges nothing.
@@ -105,7 +105,7 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
 
 
 def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
-    """Remove loads of elements that another block, on a weaker condition, has loaded.
+    """Remove from `blocks` each load that repeats a load under a weaker condition.
 
     Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
     """
@@ -127,9 +127,9 @@ def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
 
 
 def _holds_within(block: _Block, other: _Block) -> bool:
-    """Does the condition of `other` plainly hold wherever that of `block` does?
+    """Does the condition of `block` imply that of `other`?
 
-    The test is syntactic: `False` may mean that the implication is not seen.
+    The test is syntactic: `False` may also mean that the implication is not recognised.
     """
     if any(
         not b.interval.contains(a.interval) for a, b in zip(block.dims, other.dims, strict=True)
@@ -139,7 +139,7 @@ def _holds_within(block: _Block, other: _Block) -> bool:
 
 
 def proved_divisor(address: Expr) -> int:
-    """Return the largest divisor of an address that LLVM proves; 0 if the address is 0.
+    """Return the largest divisor that LLVM proves for an address; 0 if the address is 0.
 
     LLVM writes `e / c * c` as `e - e mod c`, for which it knows only the divisors of `e`.
 
@@ -162,12 +162,19 @@ def proved_divisor(address: Expr) -> int:
 
 
 def _count(requests: Requests) -> int:
-    """Return the number of accesses of a thread."""
+    """Return how many times a thread makes the access: the product of its loop sizes."""
     return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
 
 
 def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
-    """Return the accesses with neighbours along a loop or a constant distance away."""
+    """Return the accesses that LLVM may merge with a neighbouring access.
+
+    The neighbour is another iteration of a loop, or has an address at a constant distance.
+
+    Args:
+        found: The accesses of one array.
+        gap: Maximum number of unused elements between two neighbours.
+    """
     chosen: set[Requests] = set()
     by_rest: dict[Expr, list[Requests]] = {}
     for one in found:
@@ -184,7 +191,10 @@ def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
 
 
 def _loops(one: Requests) -> dict[Var, int]:
-    """Return the address coefficients of the loops that can be unrolled and only add an offset."""
+    """Return the loops that can be unrolled, each with its coefficient in the address.
+
+    Such a loop variable occurs in the address only as one linear term.
+    """
     terms = dict(as_sum(one.address)[0])
     read = {x for v in one.map.runtime for x in variables(*v.arguments)}
     found: dict[Var, int] = {}
@@ -204,7 +214,10 @@ def _loops(one: Requests) -> dict[Var, int]:
 
 
 def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
-    """Yield each access of a thread as its basic block and its offset and width there."""
+    """Yield each access of a thread with the basic block that contains it.
+
+    Loops are unrolled where `_loops` allows it.
+    """
     loops = _loops(one)
     terms, const = as_sum(one.address)
     rest = from_terms([(e, c) for e, c in terms if e not in loops], 0)
@@ -233,9 +246,13 @@ def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
 
 
 def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
-    """Return the domains with values for loops, in a canonical form.
+    """Return the domains after loop variables are replaced by values, in a canonical form.
 
     Domains that never hold are left out.
+
+    Args:
+        domains: Domains in which lanes are active.
+        new: Value of each replaced loop variable.
     """
     found: list[tuple[Constraint, ...]] = []
     for domain in domains:
@@ -264,11 +281,13 @@ def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
 def _vectors(
     elements: Iterable[_Element], divisor: int, bits: int, widest: int, *, fills_gaps: bool
 ) -> Iterator[_Element]:
-    """Yield the vectors of a basic block: the widest aligned ones, in order of address.
+    """Yield the vectors that LLVM makes of one block's elements, in order of address.
+
+    Each vector is the widest one that is aligned.
 
     Args:
         elements: The elements that the instructions of a block access.
-        divisor: Proved divisor of the common address; 0 if the address is 0.
+        divisor: Divisor of the common address that LLVM proves; 0 if the address is 0.
         bits: Bits of an element.
         widest: Maximum number of bytes of a vector.
         fills_gaps: May a vector contain unused elements? Loads may, if an element of the second
@@ -299,7 +318,15 @@ def _vectors(
 def _requests(
     block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
 ) -> Iterator[Requests]:
-    """Yield the vectors of a block as requests. Vectors at equal distances form one loop."""
+    """Yield the vectors of a block as requests.
+
+    Vectors of one width at equal distances form a loop.
+
+    Args:
+        block: The basic block.
+        vectors: Its vectors.
+        origins: The requests as emitted that the vectors come from.
+    """
     originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
     for width in sorted({v.width for v in vectors}, reverse=True):
         offsets = [v.offset for v in vectors if v.width == width]
@@ -314,7 +341,7 @@ def _requests(
 
 
 def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Start, step and length of runs of sorted numbers at equal distances.
+    """Yield start, step and length of maximal arithmetic progressions of sorted numbers.
 
     >>> [*_progressions([0, 4, 8, 9, 20])]
     [(0, 4, 3), (9, 11, 2)]
@@ -330,9 +357,9 @@ def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
-    """Return an access of vectors as accesses of `widths` elements, one after another.
+    """Split a vector access into consecutive accesses of `widths` elements each.
 
-    The result is the access itself if its vectors have another size.
+    The result is the access itself if its vectors cannot be split into these widths.
     """
     if one.vector == 1 or sum(widths) < one.vector:
         return [one]

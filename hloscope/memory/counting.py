@@ -1,4 +1,4 @@
-"""Count the sectors and cache lines of the requests of an access, over the whole grid.
+"""Count the sectors and cache lines of an access's requests, over the whole grid.
 
 Requests with the same pattern are counted once (`periods`). The rest is evaluated with numpy.
 """
@@ -31,23 +31,26 @@ from hloscope.support.arrays import Bools, Ints, np
 BUDGET: Final = 1 << 20
 """Maximum number of lanes to evaluate; above it a sample of the requests is drawn."""
 SAMPLE: Final = 2
-"""A sample has `1 / SAMPLE` of the lanes of the budget."""
+"""A sample evaluates `budget / SAMPLE` lanes."""
 CHUNK: Final = 1 << 13
-"""Requests evaluated in one numpy call."""
+"""Number of requests that are evaluated in one numpy call."""
 FEW: Final = 32
 """Up to this many requests are counted without grouping equal patterns."""
 MOST_CONDITIONS: Final = 32
-"""Maximum number of constraints in a pattern: each is one bit of an int64."""
+"""Maximum number of constraints in a pattern; beyond it requests are not merged.
+
+Each constraint is one bit of an int64.
+"""
 MOST_ALIGNMENTS: Final = 64
 """Maximum number of alignments by run-time values that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
-"""Factor by which numpy is slower for Python integers, used beyond int64."""
+"""How many times slower numpy computes with Python integers, which hold values beyond int64."""
 
 
 def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
-    """Count the traffic of the requests of an access that no run-time value decides.
+    """Count the traffic of an access whose address and lanes depend on no run-time value.
 
     Args:
         requests: The access.
@@ -65,7 +68,10 @@ def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
 # `bounded` makes several counters of one access, for the best and the worst case.
 @lru_cache(maxsize=64)
 def _values_of(requests: Requests) -> tuple[Values, ...]:
-    """Return the representative values of each free variable, for any run-time values."""
+    """Return representative values of each variable that enumerates the requests.
+
+    They represent the others at any run-time values.
+    """
     map = requests.map
     origins = [e for v in map.runtime for e in v.arguments]
     return tuple(
@@ -79,12 +85,12 @@ def _values_of(requests: Requests) -> tuple[Values, ...]:
 
 
 class Lanes(NamedTuple):
-    """Addresses and activity of the lanes of several requests: [requests, lanes].
+    """Addresses and activity of the lanes of several requests: three arrays [requests, lanes].
 
     Attributes:
         addresses: Addresses in elements.
-        steps: Elements from the start of the first line that the request touches. An inactive
-            lane has the step of the active lane with the lowest address.
+        steps: Elements from the start of the first line that the request touches. An inactive lane
+            has the step of the active lane with the lowest address.
         active: Is the lane active?
     """
 
@@ -94,7 +100,10 @@ class Lanes(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Sectors, lines and bytes touched by each of several requests, and their active lanes."""
+    """Sectors, lines and bytes of several requests, and which of their lanes are active.
+
+    The first three arrays are [requests]; `active` is [requests, lanes].
+    """
 
     sectors: Ints
     lines: Ints
@@ -103,7 +112,7 @@ class Figures(NamedTuple):
 
 
 class _Example(NamedTuple):
-    """A request: values of its free variables, and the address and activity of each lane."""
+    """One request: the values of its free variables, and the address and activity of each lane."""
 
     at: Mapping[Var, int]
     addresses: Sequence[int]
@@ -111,7 +120,7 @@ class _Example(NamedTuple):
 
 
 class Counter:
-    """Counter of the requests of one access."""
+    """Count the traffic of one access. Figures accumulate in the object."""
 
     def __init__(self, requests: Requests, budget: int) -> None:
         self._requests = requests
@@ -125,7 +134,7 @@ class Counter:
         unit = max(requests.unit_bits // 8, 1)
         most = prod([v.total for v in self._values]) * requests.warp * unit
         self._weight: Final = np.dtype(np.int64 if most <= NOWHERE else object)
-        """Integer type that holds the lanes and bytes of all requests that one represents."""
+        """Integer type that can hold the lanes and bytes of all requests with one pattern."""
         if any(v.total > NOWHERE or v.runs[-1].stop > NOWHERE for v in self._values if v.runs):
             raise TooLargeError("more requests than 2**63 are not counted")
         is_beyond = bounds(requests.address, map.box).hi >= NOWHERE  # bounds end there
@@ -136,7 +145,11 @@ class Counter:
         self._examples: dict[int, _Example] = {}
 
     def count(self, given: Mapping[Var, int]) -> Traffic:
-        """Count the requests, with the given values for run-time variables."""
+        """Count all requests and return their traffic.
+
+        Args:
+            given: Values of run-time variables; any other one has its lowest value.
+        """
         for each in self.chunks():
             at, weights = self._merged(*each, given)
             self._add(at, weights, self.lanes(at, given))
@@ -151,7 +164,10 @@ class Counter:
         return (self._sampled if is_sample else self._total) * self._requests.warp
 
     def chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
-        """Yield groups of distinct requests, with how many requests each represents."""
+        """Yield the requests in chunks: values of the free variables, and weights.
+
+        A weight is the number of requests that one evaluated request represents.
+        """
         if not self._total:
             return
         if self._total > self._budget:
@@ -178,7 +194,10 @@ class Counter:
         return at, weights
 
     def _sample(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
-        """Yield requests drawn with a fixed seed, with probabilities proportional to frequency."""
+        """Yield random requests of weight 1, in chunks; the seed is fixed.
+
+        A request is drawn with a probability proportional to the number that it represents.
+        """
         draw = np.random.default_rng(0)
         count = self._sampled
         self.scale = prod([values.total for values in self._values]) / count
@@ -191,11 +210,16 @@ class Counter:
     def _merged(
         self, at: dict[Var, Ints], weights: Ints, given: Mapping[Var, int]
     ) -> tuple[dict[Var, Ints], Ints]:
-        """Return one request of each pattern, with the summed weights of the requests that have it.
+        """Merge requests with the same pattern: return one of each, with their summed weights.
 
         Requests have the same pattern if the addresses of their lanes differ by whole lines, and
-        the same constraints hold. That follows if the terms without the lane differ by whole lines,
-        as `_parts` checks that no other term depends on them.
+        the same constraints hold. It suffices to compare the terms without the lane, since `_parts`
+        checks that no term has both the lane and another variable.
+
+        Args:
+            at: Values of the free variables, one for each request.
+            weights: Number of requests that each one represents.
+            given: Values of run-time variables.
         """
         parts = self._parts if len(weights) > FEW else None
         if parts is None:
@@ -221,11 +245,10 @@ class Counter:
 
     @property
     def _parts(self) -> tuple[Expr, list[Constraint]] | None:
-        """Return the address terms and the constraints that do not depend on the lane.
+        """Return the address terms and the constraints that distinguish requests.
 
-        `None` if a term or a constraint depends on both the lane and another free variable: lanes
-        of different requests then have different patterns. Otherwise every other term, and
-        constraint, depends only on the lane and on run-time values.
+        These are the ones with free variables and without the lane. `None` if a term or constraint
+        contains both, because lanes of different requests then have different patterns.
         """
         others = {x for x, _ in self._free}
         terms = as_sum(self._requests.address)[0]
@@ -239,7 +262,7 @@ class Counter:
         return from_terms(rest, 0), conditions
 
     def _read(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
-        """Return the values of the run-time variables of the access: as given, or the lowest."""
+        """Return the value of each run-time variable of the access: as given, or the lowest."""
         return {
             Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
             for k, v in enumerate(self._requests.map.runtime)
@@ -247,10 +270,13 @@ class Counter:
         }
 
     def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
-        """Return the address and the activity of each lane: [requests, lanes].
+        """Return the address in elements and the activity of each lane: [requests, lanes].
 
-        In memory the arrays are transposed, so that reductions over the lanes of a request run
-        along long rows.
+        In memory the arrays are transposed, so that reductions over lanes run along long rows.
+
+        Args:
+            at: Values of the free variables, one for each request.
+            given: Values of run-time variables.
         """
         map = self._requests.map
         every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
@@ -270,15 +296,20 @@ class Counter:
         return addresses.T, active.T
 
     def lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> Lanes:
-        """Return the lanes of the requests at the given values of the variables."""
+        """Return the lanes of the requests at these values of the variables.
+
+        Args:
+            at: Values of the free variables, one for each request.
+            given: Values of run-time variables.
+        """
         addresses, active = self._addresses(at, given)
         return Lanes(addresses, self._from_line(addresses, active), active)
 
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
-        """Return each active lane's address, in elements from the first line of its request.
+        """Return each lane's address in elements, counted from the first line of its request.
 
-        Differences fit into int64 for arrays of any size that a device can hold. Larger ones are
-        Python integers.
+        An inactive lane gets the lowest address of the active ones. Values beyond int64 are Python
+        integers.
         """
         every = bool(active.all())
         touched = addresses if every else np.where(active, addresses, NOWHERE)
@@ -292,7 +323,14 @@ class Counter:
         return steps
 
     def numbers(self, steps: Ints, size: int) -> Ints:
-        """Return the number of each lane's `size`-bit block, counted from the first line."""
+        """Return the number of each lane's block of `size` bits.
+
+        Blocks count from the first line of the request.
+
+        Args:
+            steps: Elements from the first line, as in `Lanes`.
+            size: Bits of a block: a sector, a line or a lane's access.
+        """
         bits = self._requests.bits
         common = gcd(bits, size)
         factor, divisor = bits // common, size // common  # of most widths the factor is 1
@@ -325,7 +363,9 @@ class Counter:
         figures: Figures,
         addresses: Callable[[int], Ints],
     ) -> None:
-        """Add the figures of requests, and keep one example for each number of sectors.
+        """Add the figures of several requests to the totals.
+
+        One request for each number of sectors is kept as an example.
 
         Args:
             at: Values of the free variables.
@@ -357,9 +397,11 @@ class Counter:
                 )
 
     def _counting(self, steps: Ints, is_request: Bools) -> Callable[[int], Ints]:
-        """Return a function that counts the distinct memory blocks of `size` bits of each request.
+        """Return a function from a block size in bits to each request's number of distinct blocks.
 
-        Inactive lanes have the first step of the active ones, so they add no block.
+        Args:
+            steps: Elements from the first line, as in `Lanes`.
+            is_request: Does the request have an active lane? Others count 0.
         """
         if not bool((steps[:, 1:] >= steps[:, :-1]).all()):
             steps = np.sort(steps, axis=1)
@@ -372,7 +414,10 @@ class Counter:
         return distinct
 
     def found(self) -> Traffic:
-        """Return the traffic of all requests counted so far."""
+        """Return the traffic of the requests counted so far.
+
+        Figures of a sample are scaled to all requests.
+        """
         sums = {name: self._scaled(value) for name, value in self._sums.items()}
         histogram = {count: self._scaled(n) for count, n in sorted(self._histogram.items())}
         worst = typical = None

@@ -1,4 +1,4 @@
-"""The kernel of a fusion, and keys that are equal for instructions with equal kernels."""
+"""Model of a fusion's kernel, and keys that are equal for instructions with equal kernels."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ _NO_THREADS: Final = {
     SCALAR: "`{0}` writes the number of the device: no kernel, so no threads",
     TRITON: "`{0}` is a kernel of Triton without a fusion: nothing is known of its threads",
 }
-"""Why there is no thread map, by maker."""
+"""For each maker of kernels, the text of the error that there is no thread map."""
 
 
 def kernel_of(choice: Choice) -> Kernel:
-    """Return the kernel that XLA generates.
+    """Return the model of the kernel that XLA generates for a fusion or instruction.
 
     Raises:
         UnsupportedError: The instruction has no kernel of XLA's own emitters.
@@ -89,7 +89,7 @@ def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
 
 
 def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
-    """Raise an error for an instruction whose kernel XLA's emitters do not generate.
+    """Raise an error if XLA's own emitters do not generate the instruction's kernel.
 
     Raises:
         UnsupportedError: The kernel is made by another library, or there is no kernel.
@@ -112,7 +112,9 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
 
 
 class SameKernels:
-    """Keys of the kernels of one program. Kernels with equal keys differ in names only.
+    """Computes keys of one program's kernels.
+
+    Kernels with equal keys differ in names only.
 
     A fusion's kernel is determined by the called computation and the backend config. The kernel of
     an instruction compiled alone is determined by its op, the types of its operands and value, its
@@ -159,7 +161,7 @@ class SameKernels:
 
 
 class Made(NamedTuple):
-    """A kernel with its instructions and the choice of its emitter."""
+    """A modelled kernel, with its instructions and the facts that chose its emitter."""
 
     fused: Fused
     choice: Choice
@@ -176,7 +178,11 @@ class XlaKernels:
         self.key: Final = SameKernels(analysis.structure_ids).key
 
     def of(self, ins: Instruction, key: tuple[object, ...] | None) -> Made:
-        """Return the kernel of an instruction with this key, or an equal kernel.
+        """Return the kernel of an instruction. Kernels with the same key are built once.
+
+        Args:
+            ins: The instruction.
+            key: Key by `SameKernels`; `None` builds the kernel anew.
 
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.
@@ -193,7 +199,7 @@ class XlaKernels:
 
 
 def _follows_from_types(ins: Instruction) -> bool:
-    """Are the instruction's maps determined by its op, its types and its called computations?"""
+    """Do op, types and called computations determine the instruction's indexing maps?"""
     if not _are_shared(type(ins.op)):
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
@@ -203,13 +209,13 @@ def _follows_from_types(ins: Instruction) -> bool:
 # Asked for every instruction of a program, of which there are few classes.
 @cache
 def _are_shared(op: type[Op]) -> bool:
-    """Do the rules of an op, in both directions, use only its op, types and callees?"""
+    """Do the indexing rules of an op use only the op, its types and its called computations?"""
     entries = [lookup(direction, op) for direction in Direction]
     return all(entry is not None and entry.is_shared for entry in entries)
 
 
 def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
-    """Return the distinct values in order, each with the position of its first occurrence."""
+    """Return the distinct values in order, each with the position where it first occurs."""
     found: dict[Instruction, int] = {}
     for k, value in enumerate(values):
         found.setdefault(value, k)
@@ -217,7 +223,7 @@ def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
 
 
 def output_names(ins: Instruction, analysis: Analysis) -> list[str]:
-    """Return the root's name for each array that a fusion or single instruction writes."""
+    """Return one name for each array that a fusion or instruction writes: that of its root."""
     is_fusion = isinstance(ins.op, Fusion) and len(ins.calls) == 1
     return [
         root.name

@@ -1,4 +1,4 @@
-"""The instructions of one kernel, and the loads that group the accesses of an array."""
+"""Instructions of one kernel, and its input accesses grouped by load instruction."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hloscope.support.walks import nested
 
 T = TypeVar("T")
 Edge = dict[tuple[int, int], Accesses]
-"""Accesses by operand number and tensor number in that operand."""
+"""Accesses of a kernel's inputs, by (operand number, number of the tensor in it)."""
 
 
 InstructionReads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
-"""Function from an instruction and a leaf of its value to the leaf's operand accesses."""
+"""Function from an instruction and a leaf of its value to the leaf's accesses of operands."""
 
 
 class Fused:
@@ -65,7 +65,12 @@ class Fused:
 
     @classmethod
     def of_computation(cls, computation: Computation, fusion: Instruction | None = None) -> Fused:
-        """Return the instructions of a computation whose parameters are in memory."""
+        """Return the instructions of a computation as one kernel that reads its parameters.
+
+        Args:
+            computation: The computation.
+            fusion: The fusion that calls it; `None` for a computation on its own.
+        """
         inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
         edge = computation.parameters
         if fusion is not None and len(fusion.operands) != len(edge):
@@ -94,7 +99,11 @@ class Fused:
         return tuple(types)
 
     def outputs(self, analysis: Analysis) -> list[tuple[int, Instruction, int, TensorType]]:
-        """Return the root's number, the root, tensor number and type of each array written."""
+        """Return every array that the kernel writes.
+
+        Each entry has the number of the root, the root, the number of the tensor in it, and its
+        type.
+        """
         return [
             (k, root, leaf, type)
             for k, root in enumerate(self.roots)
@@ -110,11 +119,15 @@ class Fused:
         ends: frozenset[Instruction] = frozenset(),
         of_instruction: InstructionReads | None = None,
     ) -> Edge:
-        """Return the accesses of the kernel's inputs by an element of a value.
+        """Return the accesses of the kernel's inputs that an element of a value needs.
 
-        Operands, regions and calls are followed as `Analysis` does, or by the accesses that
-        `of_instruction` returns for an instruction. The operands of values in `ends` are not
-        followed.
+        Args:
+            analysis: Indexing analysis of the program.
+            value: The value that is computed.
+            leaf: Number of its leaf.
+            ends: Values whose operands are not followed.
+            of_instruction: Returns the operand accesses of an instruction's leaf; by default
+                `analysis.reads`.
         """
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
@@ -135,9 +148,9 @@ class Fused:
     ) -> dict[tuple[int, int], tuple[Load, ...]] | None:
         """Return the loads of each input array that an element of a value needs.
 
-        Keys are operand number and tensor number. `reads` returns the same accesses, but merges
-        those of different loads. `None` if an array has more than `MOST_LOADS` loads, or if a
-        called computation reads an operand through several accesses.
+        Keys are (operand number, tensor number). Accesses of different loads stay separate, while
+        `reads` merges them. `None` if an array has more than `MOST_LOADS` loads, or if a called
+        computation reads an operand through several accesses.
 
         Args:
             analysis: Memoizes accesses.
@@ -161,7 +174,10 @@ class Fused:
     def _positions(
         self, value: Instruction, ends: frozenset[Instruction]
     ) -> Callable[[Instruction], int | None]:
-        """Return a function from instructions to their position; `None` for inputs and `ends`."""
+        """Return a function from an instruction to its position in order of definition.
+
+        It returns `None` for inputs of the kernel, and for `ends` other than `value`.
+        """
 
         def position(ins: Instruction) -> int | None:
             return None if ins in ends and ins is not value else self._position.get(ins)
@@ -171,10 +187,14 @@ class Fused:
     def _arrays_at_edge(
         self, analysis: Analysis, found: Mapping[Instruction, Mapping[int, T]]
     ) -> Iterator[tuple[tuple[int, int], T]]:
-        """Yield operand number, tensor number and result of each input array with a result.
+        """Yield (operand number, tensor number) of each input array in `found`, and its entry.
 
-        The loop runs over the results and not over the inputs: an output may read one of thousands
-        of operands.
+        Only the entries of `found` are visited, since an output may read one of thousands of
+        operands.
+
+        Args:
+            analysis: Indexing analysis of the program.
+            found: Result by value and leaf.
         """
         handed_in = [source for source in found if source in self._number]
         for source in sorted(handed_in, key=self._number.__getitem__):
@@ -187,20 +207,20 @@ class Fused:
 
 
 def roots_of(root: Instruction) -> tuple[Instruction, ...]:
-    """Return the values that a root represents: the elements of a tuple, also of nested tuples."""
+    """Return the root, or the elements of a root that is a tuple; nested tuples are flattened."""
     every = nested([root], lambda ins: ins.operands if isinstance(ins.op, Tuple) else ())
     return tuple([ins for ins in every if not isinstance(ins.op, Tuple)])
 
 
 def behind_tuples(ins: Instruction) -> Instruction:
-    """Return the value from which `get-tuple-element` takes a tensor; any other value itself."""
+    """Return the producer behind a chain of `get-tuple-element`; any other value unchanged."""
     while isinstance(ins.op, GetTupleElement):
         ins = ins.operands[0]
     return ins
 
 
 def unknown(reason: str) -> Accesses:
-    """Return the accesses of an operand about which nothing is known."""
+    """Return one access with no known map, for the given reason."""
     return (Access.unknown(reason),)
 
 
@@ -218,12 +238,12 @@ def _arrays(value: Instruction) -> list[TensorType]:
 
 
 MOST_LOADS: Final = 64
-"""Maximum number of loads of one value that are distinguished."""
+"""Maximum number of loads of one value that stay separate; beyond it `loads_of` gives up."""
 
 Load: TypeAlias = tuple[Access, ...]
 """The accesses of one load; interned, so that identity is equality."""
 Loads: TypeAlias = dict[frozenset[int], Load]
-"""Different loads, by the identities of their accesses."""
+"""Loads of one leaf, by the set of identities of their accesses."""
 
 
 def loads_of(
@@ -234,9 +254,9 @@ def loads_of(
     position: Callable[[Instruction], int | None],
     reads: Callable[[Instruction, int], Iterable[Flow]],
 ) -> dict[Instruction, dict[int, tuple[Load, ...]]] | None:
-    """Return the loads of each input value by an element of a value.
+    """Return the loads of each input value that an element of a value needs.
 
-    Equal loads along several paths are one.
+    Equal loads along several paths are one load.
 
     Args:
         value: The value that is computed.
@@ -254,7 +274,7 @@ def loads_of(
     heap: list[tuple[int, Instruction]] = []
 
     def add(ins: Instruction, leaf: int, load: Load) -> bool:
-        """Add a load of a value. Return `False` if it has too many."""
+        """Add a load of a leaf; return `False` if the leaf then has more than `MOST_LOADS`."""
         if ins not in found and (at := position(ins)) is not None:
             # Last definitions first: when a value is taken from the heap, all of its users inside
             # have been handled, so its loads are complete.

@@ -20,7 +20,7 @@ from hloscope.ir import Instruction, TensorType
 
 
 GRID: Final = ("th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z")
-"""XLA's names of the dimension variables of a thread map."""
+"""XLA's names for the dimension variables of a thread map."""
 THREAD: Final = Dim(0)
 BLOCK: Final = Dim(3)
 BLOCK_Y: Final = Dim(4)
@@ -40,7 +40,7 @@ class Launch(Struct, frozen=True):
 
     @classmethod
     def of(cls, threads: int, blocks: int, groups: int = 1) -> Launch:
-        """Return a launch of `blocks` blocks along x; a grid too long for x also uses y.
+        """Return a launch of at least `blocks` blocks along x; a grid too long for x also uses y.
 
         Args:
             threads: Threads of a block.
@@ -66,7 +66,7 @@ class Launch(Struct, frozen=True):
         results: Iterable[Expr | int],
         constraints: Iterable[tuple[Expr, int]] = (),
     ) -> IndexingMap:
-        """Return an indexing map from this grid.
+        """Return an indexing map whose dimension variables are this launch's threads and blocks.
 
         Args:
             ranges: Sizes of the loops of a thread.
@@ -110,7 +110,7 @@ class SharedAccess(Struct, frozen=True):
 
 
 class Proof(Struct, frozen=True):
-    """Limits on the length of an address for LLVM to prove a vector access aligned.
+    """Limits on address terms under which LLVM proves that a vector access is aligned.
 
     LLVM searches six values deep for the trailing zeros of an address. Each term, and a constant of
     an unrolled step, makes the sum one value deeper. Accesses of one basic block that differ by
@@ -120,11 +120,10 @@ class Proof(Struct, frozen=True):
     `llvm/lib/Transforms/Scalar/InferAlignment.cpp`.
 
     Attributes:
-        stages: For consecutive steps of the first loop: the number of steps, the terms up to which
-            the alignment is certainly proved, and the terms up to which it may be proved,
-            depending on the surrounding code. The last stage covers all remaining steps.
-        blocks: Number of address terms with the block: XLA keeps one for each dimension of the
-            grid of tiles.
+        stages: For consecutive steps of the first loop: number of steps, number of terms up to
+            which the alignment is certainly proved, and number of terms up to which it may be
+            proved. The last stage covers all remaining steps.
+        blocks: Number of address terms that contain the block number.
     """
 
     stages: tuple[tuple[int, int, int], ...]
@@ -132,13 +131,13 @@ class Proof(Struct, frozen=True):
 
 
 class Stores(Struct, frozen=True):
-    """Stores of an output by the threads.
+    """How the threads store the elements of one output.
 
     Attributes:
         is_apart: Does each element have its own store instruction, never merged with neighbours?
-        reads_old: Is the old element loaded?
-        least: Minimum number of times that a store is made.
-        most: Maximum number of times that a store is made.
+        reads_old: Does the kernel load the old element?
+        least: Minimum number of times that a thread repeats a store.
+        most: Maximum number of times that a thread repeats a store.
         tries: Maximum number of attempts of a compare-and-swap, the first one included.
         run: Maximum number of stores of a thread that may be combined in registers into one.
         word: Bits that an atomic replaces if an element has fewer; 0 for the bits of the element.
@@ -161,18 +160,18 @@ PLAIN: Final = Stores()
 
 
 class Reading(Struct, frozen=True):
-    """A load of elements of one value: a hero's operand, or a root that is written.
+    """A load of elements of one value: of a hero's operand, or of a root that is written.
 
     Attributes:
         value: The value whose elements are needed.
         leaf: Number of the tensor in the value.
-        map: Map from threads to these elements.
+        map: Map from threads to the elements of the value.
         is_hero: Is the value an operand of a hero, which XLA's verdict checks?
         is_unchecked: May threads load beyond the end of the value, without a bounds check?
         before: The store for which this load fetches the old element, if LLVM expands an atomic.
         proof: Limits on vector addresses that LLVM proves aligned; `None` if it proves all.
-        is_row: Are vectors parts of a row, along the last loop?
-        loop: Number of the loop that contains it; loads in different loops are never merged.
+        is_row: Are vectors consecutive elements of one matrix row, along the last loop?
+        loop: Number of the loop that contains the load. Loads of different loops are never merged.
     """
 
     value: Instruction
@@ -193,7 +192,8 @@ class Kernel(Struct, frozen=True):
         emitter: Name of the emitter.
         launch: Launch dimensions; `None` if lanes are not modelled.
         heroes: The hero of each root: the instruction that decides the emitter.
-        readings: The loads of heroes' operands and of roots; input arrays are read for these.
+        readings: The loads of heroes' operands and of roots. Accesses of input arrays follow from
+            them.
         inputs: Maps from threads to the elements of a hero's operand. Keys are the number of the
             hero and the number of its operand.
         outputs: For each tensor of the roots: maps from threads to the elements written; `None` if
@@ -201,7 +201,7 @@ class Kernel(Struct, frozen=True):
         tile: Map from threads to the matrix that a reduction reduces.
         shared: Accesses of tiles in shared memory.
         unroll: Consecutive elements that a thread of a loop computes.
-        stores: Stores by output number, for outputs that plain stores do not write.
+        stores: How an output is stored, by output number; ordinary stores have no entry.
         notes: Assumptions of the model.
         is_given: Did the user state how many elements a thread accesses at once? Then LLVM's
             merging of accesses is not modelled.
@@ -222,7 +222,7 @@ class Kernel(Struct, frozen=True):
 
 
 def split(position: Expr, sizes: Sizes) -> list[Expr]:
-    """Return the index at a row-major position in an array of these sizes; sizes may be 1.
+    """Return the index at a row-major position in an array of the given sizes.
 
     >>> print(*split(Dim(0), (4, 1, 8)))
     d0 / 8 0 d0 mod 8
@@ -242,7 +242,7 @@ def split(position: Expr, sizes: Sizes) -> list[Expr]:
 
 
 def loop_variable(number: int) -> Range:
-    """Return the variable of loop `number` of a thread."""
+    """Return the range variable of loop `number` of a thread."""
     return Range(number)
 
 
@@ -251,14 +251,14 @@ def loop_variable(number: int) -> Range:
 
 
 MOST_BEHIND: Final = 1 << 40
-"""An index beyond every index that a thread can compute."""
+"""Upper bound of dimension variables for unchecked loads; no thread's index reaches it."""
 
 
 class Part(NamedTuple):
-    """Loop steps of an access that LLVM proves aligned, or fails to prove, all together.
+    """Iterations of an access for which LLVM has one result about alignment.
 
     Attributes:
-        map: Map from threads to addresses, restricted to these steps.
+        map: Map from threads to addresses in elements, restricted to these iterations.
         is_apart: Does LLVM split the vectors into elements because it cannot prove them aligned?
         may_be_apart: Is it unknown whether LLVM splits them?
     """
@@ -273,7 +273,8 @@ class Address(NamedTuple):
 
     Attributes:
         map: Map from threads to addresses, in elements.
-        parts: The steps by LLVM's proofs of alignment; empty if LLVM proves all vectors aligned.
+        parts: Iterations grouped by LLVM's results about alignment; empty if LLVM proves all
+            vectors aligned.
         before: The store for which this load fetches the old element, if LLVM expands an atomic.
         by_element: Does XLA itself emit the elements one by one?
     """
@@ -285,7 +286,7 @@ class Address(NamedTuple):
 
 
 class Addresses:
-    """Addresses of the arrays of one program's kernels. Equal compositions are computed once."""
+    """Compose thread maps with accesses into addresses. Equal compositions are computed once."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._interner: Final = analysis.interner
@@ -309,7 +310,7 @@ class Addresses:
         return Address(whole, parts, reading.before, by_element)
 
     def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
-        """May the elements of a vector lie in different rows of the array?
+        """May the elements of one vector lie in different rows of the array?
 
         XLA divides the sum of row and column by the sizes of the array. If only some of the
         quotients depend on the vector's element number, XLA does not join the parts to one address
@@ -328,9 +329,9 @@ class Addresses:
         return any(vector in row for row in rows) and any(row and vector not in row for row in rows)
 
     def of_hero(self, reading: Reading, access: Access, type: TensorType) -> IndexingMap | None:
-        """Return the map from threads to addresses, over all steps, that XLA's map verdict checks.
+        """Return the map from threads to addresses in elements that XLA's map verdict checks.
 
-        `None` if it is unknown.
+        It covers all iterations. `None` if it is unknown.
         """
         return self._composed(reading.map, access, type, is_unchecked=reading.is_unchecked)
 
@@ -370,7 +371,7 @@ class Addresses:
 
 
 def _unchecked(access: Access) -> Access:
-    """Return the access with its domain extended: threads load beyond its end without a check."""
+    """Return the access without upper bounds of its dimensions, for loads without bounds checks."""
     if access.map is None:
         return access
     dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]
@@ -378,10 +379,10 @@ def _unchecked(access: Access) -> Access:
 
 
 class _Stage(NamedTuple):
-    """A range of iterations of the first loop that LLVM proves aligned together.
+    """Iterations of the first loop with common limits on provable alignment.
 
-    Vectors are proved aligned with up to `surely` terms in the address, and are not with more than
-    `perhaps` terms.
+    Vectors with up to `surely` address terms are proved aligned; vectors with more than `perhaps`
+    terms are not.
     """
 
     map: IndexingMap
@@ -412,9 +413,13 @@ def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
 
 
 def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
-    """Return LLVM's result for each stage, whose map leads to addresses.
+    """Return for each stage whether LLVM splits its vectors.
 
-    Empty if all vectors are proved aligned.
+    Empty if LLVM certainly proves all vectors aligned.
+
+    Args:
+        stages: Stages with maps from threads to addresses.
+        proof: The limits of the stages; `None` if LLVM proves all vectors aligned.
     """
     if proof is None:
         return ()

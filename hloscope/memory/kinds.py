@@ -1,8 +1,8 @@
 """Kinds of kernels: which emitter, library or runtime makes an instruction's kernel.
 
-A fusion and an instruction that the loop, transpose, reduction, scatter or concatenate emitter
-takes have thread maps. A library call, a collective or a transfer has none: the library decides
-about its threads.
+A fusion, and an instruction that one of XLA's emitters (loop, transpose, reduction, scatter,
+concatenate) compiles, has a thread map. A library call, a collective or a transfer has none, since
+the library decides what its threads do.
 
 Source: XLA `xla/service/gpu/ir_emission_utils.h`, `cublas_cudnn.h`, `backend_config` kinds in
 `fusion_emitter.cc` and `thunk_emitter.cc`, `custom_kernel_fusion`; JAX `jaxlib/gpu`, `jaxlib/cpu`.
@@ -96,7 +96,10 @@ MAKERS: Final = (
     XLA, TRITON, LIBRARY, COLLECTIVE, COPY, SLICES, TRANSFER, HOST, CUSTOM, REPLACED, SCALAR, CALLS,
     NONE,
 )  # fmt: skip
-"""Every maker.  `calls`: the kernels are those of the computations that are called."""
+"""All values of `KernelKind.maker`.
+
+`CALLS` means that the kernels are those of the called computations.
+"""
 
 
 class KernelKind(Struct, frozen=True):
@@ -114,17 +117,17 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def has_threads(self) -> bool:
-        """May source_type be a thread map, because XLA's own emitters make the kernel?"""
+        """Do XLA's own emitters make the kernel, so that a thread map may exist?"""
         return self.maker == XLA
 
     @property
     def is_kernel(self) -> bool:
-        """Does the instruction itself transfer or compute anything?"""
+        """Does the instruction run as a kernel, copy or transfer of its own?"""
         return self.maker not in (NONE, CALLS)
 
     @property
     def reads_all(self) -> bool:
-        """Does it transfer whole operands to other devices, the host or another memory?"""
+        """Does the instruction read whole operands, to move them to another device or memory?"""
         return self.maker in (COLLECTIVE, COPY, TRANSFER)
 
     def __str__(self) -> str:
@@ -166,7 +169,7 @@ _TARGETS: Final = (
     (NONE, "", r"Sharding|SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\..*|AllocateBuffer"),
     (NONE, "", r"annotate_device_placement|__nop|LayoutConstraint|AssumeGatherIndicesInBound"),
 )
-"""Maker and name of custom calls by their targets; other targets are unknown."""
+"""Maker, name, and pattern of the call targets of known custom calls."""
 _CALLS: Final = tuple([(maker, name, pattern(text)) for maker, name, text in _TARGETS])
 
 _NONE: Final[tuple[type[Op], ...]] = (
@@ -209,7 +212,7 @@ _ROWS: Final[tuple[tuple[str, str, tuple[type[Op], ...]], ...]] = (
 )  # fmt: skip
 _BY_OP: Final = {op: (maker, name) for maker, name, ops in _ROWS for op in ops}
 _WORKSPACE: Final = pattern(r"__(?:cublas|cudnn|cub)\$.*")
-"""Library calls whose last result is scratch if it is an array of bytes."""
+"""Library calls whose last result is scratch memory if it is an array of bytes."""
 _SCRATCH: Final = "__nop"
 """Target of the call that stands for the workspace of a cuDNN fusion."""
 
@@ -282,7 +285,7 @@ def _of_target(target: str) -> KernelKind:
 
 
 def _keeps_memory(ins: Instruction) -> bool:
-    """Does the copy keep the layout? Then it copies bytes and needs no kernel."""
+    """Does the copy keep the layout, so that it needs no kernel to reorder elements?"""
     result_type, source_type = ins.type, ins.operands[0].type if ins.operands else None
     if not isinstance(result_type, TensorType) or not isinstance(source_type, TensorType):
         return True  # the arrays of a tuple keep their layouts
@@ -292,7 +295,7 @@ def _keeps_memory(ins: Instruction) -> bool:
 
 
 def called_for_kernels(ins: Instruction) -> bool:
-    """Are the kernels of this instruction those of the computations that it calls?
+    """Does the instruction have no kernel itself, but run those of called computations?
 
     Bodies of reductions, scatters, sorts and collectives contain no kernels.
     """
@@ -318,7 +321,9 @@ def synchronous(ins: Instruction) -> Instruction:
 
 
 def scratch_of(ins: Instruction) -> int | None:
-    """Return the number of the result that is a library's workspace; `None` without one.
+    """Return the index of the tuple element that is a library call's workspace.
+
+    `None` if there is none.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = 'ENTRY e { ROOT c = (f32[4], s8[64]) custom-call(), custom_call_target="%s" }'
@@ -337,7 +342,7 @@ def scratch_of(ins: Instruction) -> int | None:
 
 
 def is_scratch(value: Instruction, leaf: int = 0) -> bool:
-    """Is the array the workspace of a library call, which no other instruction reads?"""
+    """Is leaf `leaf` of a value the workspace of a library call, which no instruction reads?"""
     if isinstance(value.op, CustomCall) and value.op.call_target_name == _SCRATCH:
         return True
     if isinstance(value.op, GetTupleElement):

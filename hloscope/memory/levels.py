@@ -30,18 +30,18 @@ from hloscope.memory.requests import (
 from hloscope.simplifier import Verdict
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
-"""Reason for bounds if it is unknown which loads are identical."""
+"""Reason for bounds: it is unknown which loads under different conditions are identical."""
 OPEN: Final = "whether LLVM proves the alignment depends on the code around: at worst it does not"
 MERGED: Final = "LLVM merges neighbours in one basic block into {} at most"
 NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's search ends before"
 CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
 EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
 Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
-"""Function that returns the accesses of each load; `None` if loads cannot be distinguished."""
+"""Function that returns the accesses of each load; `None` if loads cannot be separated."""
 
 
 class Measured(Struct, frozen=True):
-    """Accesses and traffic of one array.
+    """Accesses of one array, with their traffic.
 
     Attributes:
         touches: The accesses as LLVM compiles them.
@@ -59,7 +59,7 @@ class Measured(Struct, frozen=True):
 
 
 def together(parts: Sequence[Measured]) -> Measured:
-    """Return the accesses of one array by several loops, with their total traffic."""
+    """Merge the accesses that several loops make to one array; their traffic adds up."""
     if len(parts) == 1:
         return parts[0]
     traffic = [part.traffic for part in parts if part.traffic is not None]
@@ -76,7 +76,7 @@ def together(parts: Sequence[Measured]) -> Measured:
 
 
 class Levels:
-    """Requests and traffic of accesses on one device. Equal accesses are counted once."""
+    """Computes requests and traffic of accesses on one device. Equal accesses are counted once."""
 
     def __init__(self, device: Device, budget: int) -> None:
         self._device: Final = device
@@ -89,7 +89,7 @@ class Levels:
         """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: Map from threads and blocks in x, y and z, and loops, to the element.
+            map: Map from threads (x, y, z), blocks (x, y, z) and loops to the element's address.
             bits: Bits of an element.
             launch: Blocks and threads.
             vector: Consecutive elements that a thread accesses at once.
@@ -193,7 +193,14 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> list[Requests]:
-        """Return the requests of the accesses as XLA emits them, without duplicates."""
+        """Return the distinct requests of the accesses as XLA emits them.
+
+        Args:
+            maps: Maps from threads to addresses.
+            by_map: The access of each map.
+            type: Type of the array.
+            kernel: The kernel.
+        """
         every = self._each(maps, type, kernel)
         return [
             one
@@ -212,7 +219,17 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> tuple[list[Requests], list[Requests], list[Requests]]:
-        """Return the accesses that stay vectors, those that LLVM splits, and those it may split."""
+        """Group the accesses by whether LLVM keeps their vectors.
+
+        The lists have the accesses that stay vectors, that LLVM splits into elements, and that it
+        may split.
+
+        Args:
+            found: Requests of the accesses as XLA emits them.
+            by_map: The access of each map.
+            type: Type of the array.
+            kernel: The kernel.
+        """
         whole: list[Requests] = []
         cut: list[Requests] = []
         maybe: list[Requests] = []
@@ -229,7 +246,7 @@ class Levels:
     def _before(
         self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
-        """Return the loads of old elements that LLVM adds for atomics; XLA emits none."""
+        """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none."""
         last = found
         if stores.is_apart:
             last = self._stored_apart(found, stores, type, kernel)
@@ -240,7 +257,10 @@ class Levels:
     def _stored_apart(
         self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """Return the accesses split into elements, or into the words that contain them."""
+        """Return the accesses split into single elements.
+
+        Elements narrower than `stores.word` become accesses of whole words.
+        """
         apart = self._elements(found, type, kernel)
         is_word = stores.word > storage_bits(type)
         return [in_words(one, stores.word) for one in apart] if is_word else apart
@@ -268,9 +288,9 @@ class Levels:
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 
     def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
-        """Return the distinct loads, and whether all pairs of them were decided.
+        """Return the distinct loads, and whether the comparison of every pair was decided.
 
-        Two loads are the same if their maps are proved equal, though written differently.
+        Two loads are the same if their maps are proved equal, even if they are written differently.
         """
         kept: list[Requests] = []
         is_known = True
@@ -289,7 +309,10 @@ class Levels:
         return kept, is_known
 
     def _may_be_same(self, one: Requests, other: Requests) -> bool:
-        """Do two loads have equal addresses, and touch equally many elements in total?"""
+        """Could two loads be the same?
+
+        Their address expressions, and the numbers of elements that they access, must be equal.
+        """
         if one.original.results != other.original.results:
             return False
         a, b = self._touch(one).traffic, self._touch(other).traffic
@@ -302,7 +325,10 @@ class Levels:
         kernel: Kernel,
         widest: int | None = None,
     ) -> list[Requests]:
-        """Return the requests of each distinct map, of at most `widest` bytes a lane."""
+        """Return the requests of each distinct map; a lane accesses at most `widest` bytes at once.
+
+        `widest` of `None` stands for the widest access of the device.
+        """
         launch, bits = kernel.launch, storage_bits(type)
         assert launch is not None
         most = self._widest if widest is None else widest
@@ -324,7 +350,7 @@ class Levels:
         return known
 
     def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
-        """Return the accesses with their traffic, and the total traffic."""
+        """Return each access with its traffic, and the total traffic."""
         touches = [self._touch(requests) for requests in found]
         return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
 

@@ -1,7 +1,7 @@
-"""Representative values of a variable, and how many values each represents.
+"""Representative values of a variable, and how many values each one represents.
 
-`e(x + p) = e(x) + s`, whatever the other variables: every quasi-affine expression repeats itself in
-each of its variables, shifted. If the shift is a multiple of the cache line, requests repeat.
+A quasi-affine expression is periodic up to a shift in each variable: `e(x + p) = e(x) + s` for all
+values of the other variables. Requests repeat if the shift is a multiple of the cache line.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ LONGEST = 1 << 40
 
 
 class Period(NamedTuple):
-    """A period of an expression: `length` further values add `shift`."""
+    """A period of an expression in one variable: `e(x + length) = e(x) + shift`."""
 
     length: int
     shift: int
 
 
 class Run(NamedTuple):
-    """Consecutive values from `start` to before `stop`; each represents `weight` values."""
+    """The values from `start` to before `stop`; each one represents `weight` values."""
 
     start: int
     stop: int
@@ -67,16 +67,18 @@ class Values(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Return how many values there are."""
+        """Return the number of representative values in all runs."""
         return sum([run.stop - run.start for run in self.runs])
 
     @property
     def total(self) -> int:
-        """Return how many values they represent."""
+        """Return the number of values that all runs represent."""
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values at the given places of the sequence of all values, and their weights.
+        """Return the values at the given positions of all runs in sequence, and their weights.
+
+        Positions count from 0.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
@@ -93,11 +95,11 @@ class Values(Struct, frozen=True):
         return start + inside // weights
 
     def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
-        """Find the run of each place; return its first value, the offset inside, and its weight.
+        """Return for each position its run's first value, its offset there, and the weight.
 
         Args:
-            sizes: Number of places of each run.
-            places: Places, counted from 0 over all runs.
+            sizes: Number of positions of each run.
+            places: Positions, counted from 0 over all runs.
         """
         ends = np.cumsum(np.array(sizes, dtype=np.int64))
         run = np.searchsorted(ends, places, "right")
@@ -108,7 +110,7 @@ class Values(Struct, frozen=True):
 
 
 def period(e: Expr, x: Var) -> Period | None:
-    """Return the period of an expression in a variable that its form shows; `None` if none is seen.
+    """Return a period of an expression in variable `x`; `None` if its form shows none.
 
     >>> period((Dim(0) * 12 + Dim(1)) // 8 * 100 + Dim(0) % 3, Dim(0))
     Period(length=6, shift=900)
@@ -164,7 +166,7 @@ def _added(parts: Sequence[tuple[Period | None, int]]) -> Period | None:
 
 
 def _repeated(found: Period | None, den: int) -> Period | None:
-    """Return as many periods as make the shift a multiple of `den`."""
+    """Return the smallest multiple of a period whose shift is a multiple of `den`."""
     if found is None:
         return None
     times = abs(den) // gcd(found.shift, den)
@@ -226,7 +228,10 @@ def representatives(
 
 
 _Spans: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-"""Repetitions in which a constraint holds for all values, and in which it may hold for some."""
+"""Two half-open ranges of repetitions of a constraint.
+
+In the first it holds for all values, in the second it may hold for some.
+"""
 
 
 def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
@@ -243,7 +248,7 @@ def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -
 
 
 def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
-    """Return the half-open range of the steps, clipped to `full` repetitions."""
+    """Return the closed range `steps` as a half-open range clipped to `0 … full`."""
     first = min(max(steps[0], 0), full)
     return first, min(max(steps[1] + 1, first), full)
 
@@ -263,7 +268,17 @@ def _common_length(
     constraints: Sequence[Expr],
     others: Sequence[Expr],
 ) -> int | None:
-    """Return the number of values after which everything repeats; `None` if unknown."""
+    """Return the number of values of `x` after which addresses and constraints repeat.
+
+    `None` if it is unknown.
+
+    Args:
+        x: The variable.
+        address: Address in elements, which repeats modulo `modulus`.
+        modulus: Elements after which sectors and lines repeat.
+        constraints: Expressions of the constraints.
+        others: Further expressions that may change by a constant only.
+    """
     found = period(address, x)
     if found is None:
         return None

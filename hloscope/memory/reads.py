@@ -1,4 +1,4 @@
-"""Accesses of a kernel's inputs by its threads, and the lanes that load each alternative."""
+"""Accesses of a kernel's inputs by its threads, and the lanes that load a select's operands."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from hloscope.ops import (
 
 
 MOST_STEPS: Final = 1 << 10
-"""Maximum number of steps of a thread's loops that are tested against masks."""
+"""Maximum number of loop steps of a thread that are tested against masks; beyond it none is."""
 Place: TypeAlias = tuple[int, int]
-"""Number of an operand, and of an array of it."""
+"""Number of a kernel's operand, and number of the array in it."""
 
 
 class Reads:
@@ -70,7 +70,10 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """Return the loads of an array, by the choosing lanes only if selects choose."""
+        """Return the loads of an array: each with the reading that needs it.
+
+        If selects choose between loads, only the lanes that choose the array load it.
+        """
         found = (self.by_array if self._selects is None else self._chosen).get(place, [])
         return [*found, *self.old(place)]
 
@@ -84,17 +87,20 @@ class Reads:
         ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
-        """Return the accesses of an array grouped by load; `None` if there are too many loads."""
+        """Return the accesses of an array grouped by load; `None` if loads cannot be separated."""
         return None if self._loads is None else self._loads.get(place, [])
 
     def predicate(self, place: Place) -> tuple[int, ...]:
-        """Return the widths into which LLVM splits a load of four predicates, or an empty tuple."""
+        """Return the widths in bytes into which LLVM splits a load of four predicates.
+
+        The tuple is empty if LLVM does not split it.
+        """
         if self._selects is None:
             return ()
         return self._selects.predicates.get(self._fused.edge[place[0]], ())
 
     def _of_roots(self) -> tuple[Reading, ...]:
-        """Return readings of all written elements, for kernels without a model of lanes."""
+        """Return readings of all written elements, for kernels without a thread model."""
         return tuple(
             [
                 Reading(root, leaf, IndexingMap.identity(type.shape))
@@ -104,7 +110,10 @@ class Reads:
         )
 
     def _ends(self, reading: Reading) -> frozenset[Instruction]:
-        """Return the values that are already in registers or shared memory."""
+        """Return the values whose operands a reading does not load: they are in registers already.
+
+        A value may also be in shared memory.
+        """
         return frozenset() if reading.is_hero else self._from_heroes
 
     def _found(self) -> dict[Place, list[tuple[Reading, Access]]]:
@@ -123,7 +132,7 @@ class Reads:
     # Asked for each reading (4,043 reads, 600 computed, in Llama 3.1 70B).
     @cached_property
     def _selects(self) -> Selects | None:
-        """Return the selects that decide which lanes load; `None` without such selects."""
+        """Return the analysis of the kernel's selects; `None` if it has no selects or no launch."""
         if self._kernel.launch is None:
             return None
         if not any(isinstance(ins.op, Select) for ins in self._fused.inside):
@@ -156,7 +165,10 @@ class Reads:
         return found
 
     def _unmasked(self, reading: Reading) -> dict[Place, Reading | None]:
-        """Return, for arrays behind masks, the reading without steps that the mask excludes."""
+        """Return the readings of arrays behind masks, restricted to steps that the mask permits.
+
+        The value is `None` if it permits no step.
+        """
         if self._selects is None or not self._selects.masks:
             return {}
         masked = self._edge(reading, with_masks=True)
@@ -231,7 +243,7 @@ def _may_hold(map: IndexingMap, step: tuple[int, ...]) -> bool:
 
 
 MOVES: Final = (Bitcast, BroadcastInDim, Reshape, Reverse, Slice, Transpose)
-"""Ops after which a load is still the same load, at another index."""
+"""Ops that change only the index of an element, so that a load through them is the same load."""
 LOGIC: Final = ("and", "not", "or", "xor")
 LARGEST: Final = 1 << 62
 ReadsOf: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
@@ -240,7 +252,7 @@ Condition: TypeAlias = tuple[Constraint, ...]
 
 
 class Selects:
-    """The selects of a kernel, and their effect on the loads of their operands."""
+    """The selects of a kernel, and which lanes load each of their operands."""
 
     def __init__(
         self,
@@ -269,18 +281,18 @@ class Selects:
             for ins in selects
             if is_direct and all(self._is_load(ins, operand) for operand in ins.operands[1:])
         }
-        """Selects between two loads, with their conditions; `None` if data decides."""
+        """Selects between two loads, each with its condition on indices; `None` if data decides."""
         self.masks: Final = {
             ins: condition
             for ins in selects
             if ins not in self.between_loads and (condition := self._condition(ins.operands[0]))
         }
-        """Other selects whose condition depends on indices and constants only."""
+        """Other selects whose predicate depends on indices only, each with that condition."""
 
     # Asked for each array of a kernel with selects; it has those of all arrays.
     @cached_property
     def predicates(self) -> dict[Instruction, tuple[int, ...]]:
-        """Return the predicate inputs of selects, with the widths of LLVM's partial loads.
+        """Return the kernel inputs that are predicates of selects, with the widths of their loads.
 
         LLVM selects four elements by four bits. It loads the four bytes that hold the bits as two,
         one and one, or byte by byte if the predicate is combined with a computed one.
@@ -297,7 +309,7 @@ class Selects:
         return found
 
     def _leaves(self, predicate: Instruction) -> list[Instruction]:
-        """Return the values that a predicate is computed from by logic and data movement."""
+        """Return the values from which logic and data-movement ops compute a predicate."""
         found: dict[Instruction, None] = {}
         todo = [predicate]
         while todo:
@@ -310,10 +322,10 @@ class Selects:
         return [*found]
 
     def reads(self, *, with_masks: bool = False) -> ReadsOf:
-        """Return a function that gives the operand accesses of an instruction, by choosing lanes.
+        """Return a function with an instruction's operand accesses, by the lanes that need them.
 
         Args:
-            with_masks: Restrict lanes by masks, too.
+            with_masks: Also restrict the lanes by masks.
         """
         chosen: dict[Instruction, Condition | None] = dict(self.between_loads)
         if with_masks:
@@ -328,7 +340,7 @@ class Selects:
         return reads
 
     def _is_load(self, select: Instruction, value: Instruction) -> bool:
-        """Is a value a rearranged element of an input array, used by this select only?"""
+        """Does a value only move an element of an input array, for this select alone?"""
         type = array_of(value)
         if type is None or type.element.bits < 8 or type.element.name == "pred":
             return False
@@ -377,7 +389,7 @@ class Selects:
         return None
 
     def _integer(self, value: Instruction) -> Expr | None:
-        """Return an integer value as an expression in its own index; `None` if data decides it."""
+        """Return an integer value as an expression in its index; `None` if data decides it."""
         type = array_of(value)
         if (
             value not in self._inside
@@ -412,7 +424,14 @@ class Selects:
 
 
 def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
-    """Return the dependence on an operand, restricted to the elements the select takes from it."""
+    """Return an operand's accesses, restricted to the elements that the select takes from it.
+
+    Args:
+        flow: Accesses of one operand of the select.
+        select: The select.
+        condition: Condition on the index under which the second operand is taken; `None` if data
+            decides.
+    """
     if flow.operand not in (1, 2) or flow.accesses is not None:
         return flow
     type = array_of(select)
@@ -442,7 +461,10 @@ def _limited(map: IndexingMap, condition: Condition) -> IndexingMap:
 
 
 def _opposite(constraint: Constraint) -> list[Constraint]:
-    """Return the constraints below and above the interval of a constraint: its negation."""
+    """Return the negation of a constraint: constraints below and above its interval.
+
+    One of them must hold.
+    """
     e, interval = constraint
     found = []
     if interval.lo > -LARGEST:
@@ -460,7 +482,10 @@ def _without_constant(e: Expr, limits: Interval) -> Constraint:
 
 
 def _only_map(value: Instruction) -> IndexingMap | None:
-    """Return the map of a data-movement op; `None` if it has range variables or constraints."""
+    """Return the only map of a data-movement op to its operand.
+
+    `None` if it has range variables, runtime variables or constraints.
+    """
     accesses = output_to_input(value)[0]
     map = accesses[0].map if len(accesses) == 1 else None
     if map is None or map.ranges or map.runtime or map.constraints:

@@ -1,4 +1,4 @@
-"""Requests of warps and their traffic, and the address term that makes one uncoalesced."""
+"""Requests of warps and their traffic, and the address term that makes a request uncoalesced."""
 
 from __future__ import annotations
 
@@ -53,15 +53,16 @@ WARP: Final = Dim(1)
 
 
 class Requests(Struct, frozen=True):
-    """An access map from (lane, warp, block x, y, z) and loops to addresses.
+    """One access of all warps: a map from lane, warp, block (x, y, z) and loops to addresses.
 
     Attributes:
         map: The map; its result is the address in elements of the first element of a vector.
         bits: Bits of an element.
         vector: Elements that a lane accesses in one request.
         warp: Lanes of a warp.
-        originals: The maps from threads that the requests come from.
-        others: Further domains of active lanes, beyond that of `map`.
+        originals: The maps from threads to addresses that the requests come from.
+        others: Further domains. A lane is active if it lies in the domain of `map` or in one of
+            these.
     """
 
     map: IndexingMap
@@ -73,12 +74,12 @@ class Requests(Struct, frozen=True):
 
     @property
     def original(self) -> IndexingMap:
-        """Return the first of the maps from threads that the requests come from."""
+        """Return the first of `originals`."""
         return self.originals[0]
 
     @property
     def address(self) -> Expr:
-        """Return the address, in elements."""
+        """Return the address of a lane's first element, in elements."""
         return self.map.results[0]
 
     @property
@@ -93,7 +94,7 @@ class Requests(Struct, frozen=True):
 
     @property
     def modulus(self) -> int:
-        """Return the number of elements after which cache lines repeat."""
+        """Return the number of elements after which positions within a cache line repeat."""
         line = LINE * 8
         return line // gcd(line, self.bits)
 
@@ -104,7 +105,10 @@ class Requests(Struct, frozen=True):
 
     @property
     def free(self) -> list[tuple[Var, Interval]]:
-        """Return the variables whose values enumerate the requests, with their intervals."""
+        """Return the variables that enumerate the requests, with their intervals.
+
+        These are all variables except the lane and run-time variables.
+        """
         found: list[tuple[Var, Interval]] = [
             (Dim(k), v.interval) for k, v in enumerate(self.map.dims) if k
         ]
@@ -126,7 +130,7 @@ def requests_of(
     widest: int = VECTORS[-1],
     unroll: int = 1,
 ) -> Requests:
-    """Return the requests of an access.
+    """Return the requests that an access makes.
 
     Args:
         map: Map from threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
@@ -143,9 +147,9 @@ def requests_of(
 
 
 def united(found: Sequence[Requests]) -> list[Requests]:
-    """Return the accesses of one load, with accesses of equal addresses as one.
+    """Merge accesses with equal addresses into one.
 
-    A thread may load an element under either of several conditions: its warp makes one request.
+    A thread may load an element under any of several conditions; its warp then makes one request.
     """
     groups: dict[object, list[Requests]] = {}
     for one in found:
@@ -182,7 +186,7 @@ def _union(group: Sequence[Requests]) -> Requests:
 
 
 def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
-    """Return the map with lane and warp in place of the thread."""
+    """Return the map with variables for lane and warp in place of the thread."""
     if map.is_known_empty:
         empty = [Variable(Interval(0, -1))] * 5
         return IndexingMap(empty, map.ranges, map.runtime, map.results)
@@ -218,7 +222,7 @@ def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
 
 
 def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple[int, IndexingMap]:
-    """Return how many elements a lane accesses at once, and the map to the first of them."""
+    """Return the number of elements that a lane accesses at once, and the map to the first one."""
     if map.is_known_empty or map.is_undefined:
         return 1, map
     # The innermost suitable loop is the one along which XLA and LLVM make vectors.
@@ -248,7 +252,10 @@ def _base(address: Expr, x: Var) -> Expr | None:
 
 
 def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
-    """Return the map without constraints that forbid vectors and that isl proves redundant."""
+    """Return the map without redundant constraints that cut a vector of `x`.
+
+    isl proves that they are redundant.
+    """
     for constraint in map.constraints:
         if _cuts_between(constraint, x, 2) or map.runtime:
             continue
@@ -264,7 +271,16 @@ def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
 
 
 def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, widest: int) -> int:
-    """Return the most elements of one aligned vector that lies inside or outside the domain."""
+    """Return the largest vector along a loop that is aligned and never cut by the domain.
+
+    Args:
+        map: Map from lanes and loops to addresses in elements.
+        number: Number of the loop.
+        base: The address without the loop variable.
+        size: Number of iterations.
+        bits: Bits of an element.
+        widest: Maximum number of bytes of a vector.
+    """
     x = Range(number)
     vector = 1
     while (
@@ -279,7 +295,7 @@ def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, wide
 
 
 def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:
-    """Does a constraint hold for all elements of each aligned vector, or for none of them?"""
+    """Does a constraint hold for all elements of an aligned vector along `x`, or for none?"""
     e, interval = constraint
     if x not in variables(e):
         return True
@@ -290,7 +306,7 @@ def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:
 
 
 def _stepped(map: IndexingMap, number: int, vector: int) -> IndexingMap:
-    """Return the map whose loop advances by one vector a step."""
+    """Return the map with loop `number` stepping over whole vectors of `vector` elements."""
     size = map.ranges[number].interval.hi + 1
     ranges = list(map.ranges)
     ranges[number] = Variable(Interval(0, size // vector - 1), ranges[number].name)
@@ -305,7 +321,10 @@ def _stepped(map: IndexingMap, number: int, vector: int) -> IndexingMap:
 
 
 def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
-    """Return the coefficients of run-time variables; `None` if they occur non-linearly."""
+    """Return the coefficients of run-time variables in an address.
+
+    `None` if a run-time variable occurs in a term that is not linear.
+    """
     terms: Iterable[tuple[Expr, int]]
     terms = address.terms if isinstance(address, Sum) else [(address, 1)]
     found: dict[Runtime, int] = {}
@@ -328,11 +347,11 @@ EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 
 
 class Request(Struct, frozen=True):
-    """One request of a warp: its position in the grid, and the addresses of its lanes.
+    """One request of a warp: its position in the grid and loops, and the addresses of its lanes.
 
     Attributes:
-        at: Warp, block and loops, by printed name.
-        addresses: First byte of each lane; `None` for inactive lanes.
+        at: Values of warp, block and loop variables, by printed name.
+        addresses: Address in bytes of each lane's first byte; `None` for inactive lanes.
         unit: Bytes that a lane accesses.
         sectors: Number of distinct sectors.
     """
@@ -356,10 +375,10 @@ class Traffic(Struct, frozen=True):
         lanes: Active lanes of all requests.
         precision: `exact`, `sampled` (figures are scaled up), or `bounds` with `best`.
         worst: A request with the most sectors.
-        typical: A request with the most usual number of sectors.
+        typical: A request with the most frequent number of sectors.
         best: Lower bounds over run-time values; the other figures are then upper bounds.
         vector: Elements of a lane in one request.
-        seen: Lanes that were evaluated.
+        seen: Number of lanes that were evaluated.
         tries: Maximum number of attempts of each request; the figures count one attempt each.
     """
 
@@ -392,7 +411,7 @@ class Traffic(Struct, frozen=True):
     def efficiency(self) -> float:
         """Return the needed over the transferred sectors.
 
-        It is 1 also if a whole warp reads one element.
+        A request in which a whole warp reads one element has efficiency 1.
         """
         return self.needed / self.sectors if self.sectors else 1.0
 
@@ -451,7 +470,14 @@ def together(parts: list[Traffic]) -> Traffic:
 
 
 def stored(traffic: Traffic, stores: Stores) -> Traffic:
-    """Return the traffic of stores that are made more or less than once, with bounds."""
+    """Return the traffic of stores that may be repeated or combined, with bounds.
+
+    `stores` says how often.
+
+    Args:
+        traffic: Traffic if each store is made once.
+        stores: How often each store is made.
+    """
     found = traffic
     if stores.run > 1 or (stores.least, stores.most) != (1, 1):
         best = _scaled(traffic.best or traffic, stores.least, stores.run)
@@ -489,12 +515,12 @@ def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
 
 
 class Spoiler(Struct, frozen=True):
-    """The cause of unused sectors of a request.
+    """The address term that causes unused sectors in a request.
 
     Attributes:
         term: The term of the address, in the variables of the thread map.
-        every: Number of lanes from one of its steps to the next.
-        step: Bytes from one lane to the next where it steps.
+        every: Number of lanes between two changes of the term.
+        step: Change of the address in bytes where the term changes.
     """
 
     term: str
@@ -509,7 +535,9 @@ class Spoiler(Struct, frozen=True):
 
 
 def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
-    """Return the term that causes more sectors than the bytes need; `None` if there is none.
+    """Return the address term that makes a request touch too many sectors.
+
+    `None` if the request needs at most one sector more than contiguous bytes, or no term is found.
 
     >>> from hloscope.indexing import IndexingMap
     >>> from hloscope.memory.kernel import Launch
@@ -552,7 +580,10 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
 
 
 def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:
-    """Return the variables of the original map for each lane; `None` for an inactive lane."""
+    """Return the values of the original map's variables for each lane; `None` for inactive lanes.
+
+    The result is `None` if they cannot be found.
+    """
     original = requests.original
     x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))
     base: dict[Var, int] = {v: interval.lo for v, interval in original.box.items()}

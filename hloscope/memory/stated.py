@@ -1,4 +1,4 @@
-"""Kernels as a dump folder states them, compared with the model: launches, memory, accesses."""
+"""Facts in a dump folder about kernels (launches, memory, accesses), compared with the model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StatedKernels:
     """
 
     def __init__(self, dump: DumpedModule, device: Device, count: Count) -> None:
-        """Take a module of a dump folder.
+        """Use the facts of one module of a dump folder.
 
         Args:
             dump: The module.
@@ -65,13 +65,14 @@ class StatedKernels:
         return f"{what}, so its launches are not compared with those of {device.name}"
 
     def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
-        """Return the answer of the model with what the folder states.
+        """Return the model's result, completed by the facts in the folder.
 
-        Differences are findings.  The accesses of a Triton kernel are those of its code.
+        Differences become findings. The accesses of a Triton kernel are those of its code.
 
         Args:
             ins: The instruction of the kernel.
-            model: The model's result, under the launch that the folder states if it can have it.
+            model: The model's result, for the launch that the folder states if the emitter can
+                produce it.
         """
         other = self.other_target
         if other:
@@ -116,7 +117,10 @@ class StatedKernels:
     def _as_compiled(
         self, ins: Instruction, model: Coalescing, launch: Launch
     ) -> tuple[Coalescing, str]:
-        """Return the result with the accesses of a Triton kernel's code, and a note about them."""
+        """Return the result with the accesses in a Triton kernel's code, and a note about them.
+
+        Without usable code the model is returned unchanged, with the reason.
+        """
         try:
             code = self.dump.triton(ins.name)
         except UnsupportedError as error:
@@ -146,7 +150,14 @@ class StatedKernels:
         lost: Sequence[TritonAccess],
         launch: Launch,
     ) -> ArrayUse:
-        """Return an array's result with the requests of its loads and stores in the code."""
+        """Return an array's result with the loads and stores that the kernel's code makes.
+
+        Args:
+            array: The model's result for the array.
+            accesses: The loads and stores of this array.
+            lost: Accesses whose address is not known; if there are any, only a reason is added.
+            launch: Blocks and threads of the kernel.
+        """
         if lost:
             reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
             return replace(array, reason=reason)
@@ -162,7 +173,7 @@ class StatedKernels:
         return replace(array, touches=tuple(touches), traffic=traffic, tile=None)
 
     def _tile_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Return findings where the tile program has other tiles than the model.
+        """Return findings for arrays whose tiles differ from those in the dumped tile program.
 
         XLA pads tiles to powers of two and may leave out dimensions of size 1.
         """
@@ -186,7 +197,7 @@ class StatedKernels:
     # --------------------------------------------------------------------------------- memory
 
     def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Return notes on operands and outputs that share bytes."""
+        """Return a note for each operand and output that share memory by the buffer assignment."""
         return [
             f"operand {operand.number} and output {output.number} are one memory "
             f"(allocation {written.allocation})"
@@ -198,7 +209,7 @@ class StatedKernels:
         ]
 
     def _memory_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Return findings where the model updates in place and XLA's buffers do not."""
+        """Return findings for outputs that the model updates in place and XLA's buffers do not."""
         if model.kernel.emitter != IN_PLACE_EMITTER:
             return []
         found = []
@@ -233,9 +244,9 @@ def _launch(thunk: Thunk) -> Launch:
 
 
 def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, int], int]:
-    """Return the kernel parameter of each array, by role, number and leaf.
+    """Return the kernel parameter number of each array.
 
-    Operands come before outputs.
+    Keys are (is it an output?, number of the operand or output, leaf). Operands come first.
     """
     operands = [
         (False, k, leaf)
@@ -248,12 +259,12 @@ def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, in
 
 
 def _padded(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes padded to powers of two, without those of 1."""
+    """Return the sizes padded to powers of two, without sizes of 1."""
     return [1 << (size - 1).bit_length() for size in sizes if size > 1]
 
 
 def _not_of_this_launch(model: Coalescing) -> Coalescing:
-    """Return the result with a reason in each array: it is counted for the model's launch."""
+    """Return the result with a reason added to each array: figures are for the model's launch."""
 
     def of(array: ArrayUse) -> ArrayUse:
         reasons = [reason for reason in (array.reason, COUNTED_BY_MODEL) if reason]

@@ -1,4 +1,4 @@
-"""Arrays as they lie in memory, and transposes and reductions as XLA's emitters see them."""
+"""Arrays in memory order, and transposes and reductions in the form that XLA's emitters use."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def storage_bytes(type: TensorType) -> int:
 
 
 def array_of(value: Instruction) -> TensorType | None:
-    """Return the type of a value that is one array of known rank and bounded sizes, else `None`."""
+    """Return the type of a value that is an array with bounded sizes; `None` otherwise."""
     return value.type if is_array(value.type) else None  # type: ignore[return-value]
 
 
 def is_array(type: Type) -> bool:
-    """Is it an array whose sizes, or at least their bounds, are known?"""
+    """Is the type an array type whose sizes all have a known value or bound?"""
     return isinstance(type, TensorType) and None not in type.most
 
 
 def physical_sizes(type: TensorType) -> tuple[int, ...]:
-    """Return the sizes from the slowest to the fastest-varying dimension, without tiles."""
+    """Return the sizes in memory order, the slowest-varying dimension first. Tiles are ignored."""
     return tuple(type.shape[k] for k in major_to_minor(type))
 
 
@@ -52,9 +52,13 @@ def element_count(type: TensorType) -> int:
 
 
 def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> list[Expr]:
-    """Return the logical index of the element at position `parts` in memory of shape `sizes`.
+    """Return the logical index of the element at a position in memory.
 
-    The sizes have as many elements as the type.
+    Args:
+        parts: The position, as an index into memory of shape `sizes`.
+        sizes: Sizes of memory, the slowest first. Their product is the number of elements of the
+            type.
+        type: Type of the array, with its layout.
     """
     if element_count(type) == 0:
         return [*unplace([e * 0 for e in _fill(parts, placed_sizes(type))], type)[0]]
@@ -73,7 +77,7 @@ def _fill(parts: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
 
 
 def same_memory(a: TensorType, b: TensorType) -> bool:
-    """Do two arrays have the same sizes in memory order, sizes of 1 left out?"""
+    """Do two arrays have the same sizes in memory order, apart from sizes of 1?"""
     return _without_ones(physical_sizes(a)) == _without_ones(physical_sizes(b))
 
 
@@ -88,14 +92,17 @@ def _without_ones(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 TILED: Final = 16
-"""Both exchanged dimensions are at least this large, …"""
+"""Minimum size of both exchanged dimensions for a transpose through shared memory.
+
+Smaller dimensions need `TILED_TOTAL`.
+"""
 TILED_SMALL: Final = 8
 TILED_TOTAL: Final = 64 * 128
-"""… or at least 8, and together this large."""
+"""Minimum product of the exchanged dimensions if one is below `TILED` (and both are at least 8)."""
 KEPT_BITS: Final = 64
-"""Bits of a fastest-varying dimension that a transpose keeps in place, at most, …"""
+"""Maximum bits along a fastest-varying dimension that a tiled transpose keeps in place."""
 MOVED_BITS: Final = 128
-"""… and bits that it and the dimensions exchanged around it give, at least."""
+"""Minimum number of bits along that dimension and the smaller exchanged dimension together."""
 BANKS: Final = 32
 WORD_BITS: Final = 32
 FEWEST_WORDS: Final = 10
@@ -104,10 +111,10 @@ _T = TypeVar("_T")
 
 
 class TransposeShape(Struct, frozen=True):
-    """A transpose of memory: `output[i] = input sizes[permutation[i]]`.
+    """A transpose in memory order: `output[i] = input[j]` with `j[permutation[k]] = i[k]`.
 
     Attributes:
-        sizes: Sizes of the output, the slowest first.
+        sizes: Sizes of the output, the slowest first. Dimensions that stay adjacent are merged.
         permutation: For each dimension of the output, its position in the input.
         bits: Bits of an element.
     """
@@ -131,7 +138,7 @@ class TransposeShape(Struct, frozen=True):
 
     @classmethod
     def of(cls, ins: Instruction) -> TransposeShape | None:
-        """Return the shape of a transpose; `None` if no element changes its address.
+        """Return the memory-order form of a transpose; `None` if no element changes its address.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> module = parse_hlo("ENTRY e { p = f32[8,1,4,6] parameter(0) "
@@ -157,7 +164,14 @@ class TransposeShape(Struct, frozen=True):
 
     @classmethod
     def normal(cls, moved: Sequence[tuple[int, int]], bits: int) -> TransposeShape | None:
-        """Return the shape for sizes and input positions, with adjacent dimensions merged."""
+        """Return the transpose of given sizes, with dimensions that stay adjacent merged.
+
+        `None` if only one dimension remains.
+
+        Args:
+            moved: Size and input position of each output dimension, the slowest first.
+            bits: Bits of an element.
+        """
         ranked = {place: k for k, place in enumerate(sorted(place for _, place in moved))}
         runs: list[list[tuple[int, int]]] = []
         for size, place in moved:
@@ -175,7 +189,7 @@ class TransposeShape(Struct, frozen=True):
 
     @property
     def is_tiled(self) -> bool:
-        """Does an emitter with shared memory take it?"""
+        """Does XLA use a transpose emitter with shared memory for this shape?"""
         if PackedTile.of(self) is not None:
             return True
         if self.keeps_minor:
@@ -219,11 +233,11 @@ class PackedTile(Struct, frozen=True):
 
     @property
     def t2(self) -> int:
-        """Return the position of `T2` in the input."""
+        """Return the position of `T2` in the input, which is that of `T1` in the output."""
         return self.permutation[self.t1]
 
     def of_input(self, sizes: Sequence[_T]) -> list[_T]:
-        """Return the values of the output's dimensions in the order of the input's dimensions."""
+        """Reorder one value per output dimension into the order of input dimensions."""
         found = list(sizes)
         for value, place in zip(sizes, self.permutation, strict=True):
             found[place] = value
@@ -233,8 +247,8 @@ class PackedTile(Struct, frozen=True):
     def of(cls, shape: TransposeShape) -> PackedTile | None:
         """Return the tiles of a transpose; `None` if XLA does not use the packed emitter for it.
 
-        XLA does not use it for elements of 32 bits or more, if the fastest-varying dimension stays,
-        or if the tiles would be too small or not whole words.
+        XLA uses it for elements of fewer than 32 bits, if the fastest-varying dimension moves, and
+        if the tiles are large enough and consist of whole words.
 
         >>> PackedTile.of(TransposeShape((64, 96), (1, 0), 16)).tile
         (64, 1, 64, 1)
@@ -278,13 +292,15 @@ class PackedTile(Struct, frozen=True):
 LARGEST_ROW: Final = 16 * 1024
 """Maximum number of elements of a row that one block reduces without atomic updates."""
 LARGEST_MAJOR: Final = 8
-"""Reduced dimensions in front of the kept ones that one block reduces."""
+"""Maximum size of the reduced major dimensions that one block reduces without atomic updates."""
 LARGEST_COLUMN: Final = 128
-"""Elements of a column that one block reduces, divided by the size of a warp."""
+"""Maximum elements of a column that one block reduces without atomics, per lane of a warp."""
 
 
 class ReductionShape(Struct, frozen=True):
-    """A reduction of a matrix: `[reduced, kept, reduced]` by rows, `[kept, reduced, kept]` else.
+    """A reduction of an array in memory order, with dimensions merged into three.
+
+    Reductions by rows have `[reduced, kept, reduced]`, others `[kept, reduced, kept]`.
 
     Attributes:
         by_rows: Are the fastest-varying dimensions reduced?
@@ -296,12 +312,14 @@ class ReductionShape(Struct, frozen=True):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Return the sizes of the non-reduced parts."""
+        """Return the sizes of the kept dimensions."""
         return (self.sizes[1],) if self.by_rows else (self.sizes[0], self.sizes[2])
 
     @classmethod
     def of(cls, ins: Instruction) -> ReductionShape | None:
-        """Return the shape of a reduction; `None` if its dimensions are not consecutive in memory.
+        """Return the memory-order form of a reduction.
+
+        `None` if its reduced or kept dimensions are not consecutive in memory.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> module = parse_hlo("add { a = f32[] parameter(0) b = f32[] parameter(1) "
@@ -335,7 +353,7 @@ class ReductionShape(Struct, frozen=True):
         return cls(True, (1, front, middle)) if behind == 1 else cls(False, (front, middle, behind))
 
     def is_worth_it(self, device: Device) -> bool:
-        """Is a reduction emitter faster than a loop that reduces in each thread?"""
+        """Does XLA prefer a reduction emitter to a loop in which each thread reduces by itself?"""
         warp, (_, reduced, minor) = device.warp, self.sizes
         if self.by_rows:
             return minor >= warp or (minor > 0 and warp % minor == 0)
@@ -348,7 +366,7 @@ class ReductionShape(Struct, frozen=True):
         return not is_small
 
     def is_race_free(self, device: Device) -> bool:
-        """Does one block read all elements that are reduced to one?"""
+        """Does one block reduce all elements of a result, so that no atomic update is needed?"""
         major, reduced, minor = self.sizes
         if self.by_rows:
             return minor <= LARGEST_ROW and major <= LARGEST_MAJOR
@@ -356,7 +374,7 @@ class ReductionShape(Struct, frozen=True):
 
 
 def is_reduction_hero(root: Instruction, hero: Instruction, device: Device) -> bool:
-    """Does a reduction emitter take this hero of a root?"""
+    """Does a reduction emitter accept this hero of a root?"""
     shape = ReductionShape.of(hero)
     if shape is None or not shape.is_worth_it(device):
         return False

@@ -1,4 +1,4 @@
-"""Kernels by given thread maps: of users, of layouts, and of Triton's loads and stores."""
+"""Kernels from thread maps given by users, by layouts, and by Triton's loads and stores."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ SAME: Final[Mapping[str, str]] = {
     "pid_2": "bl_z", "blockIdx_x": "bl_x", "blockIdx_y": "bl_y", "blockIdx_z": "bl_z",
     "th_w": "lane",
 }  # fmt: skip
-"""Other names of the dimensions of a grid."""
+"""Accepted names of grid dimensions, with XLA's name for each."""
 LANE_NAMES: Final = ("lane", "warp")
 LOOPS: Final = ("register", "reg", "vector", "loop")
-"""Names of dimensions that are loops of a thread."""
+"""Names of input dimensions that are loops of a thread."""
 
 
 def on_grid(map: IndexingMap, warp: int) -> tuple[IndexingMap, Launch]:
-    """Return the map from threads and blocks in x, y and z, and its launch dimensions.
+    """Return a thread map over XLA's dimensions (threads and blocks in x, y, z), and its launch.
 
     Args:
         map: A map with named dimensions; without names, the first is the thread, a second the
@@ -140,7 +140,13 @@ def _names(map: IndexingMap) -> list[str]:
 def _threads(
     names: list[str], sizes: Mapping[str, Interval], warp: int
 ) -> tuple[list[int], dict[str, Expr]]:
-    """Return the threads of a block, and lane and warp as expressions in the thread."""
+    """Return the threads of a block (x, y, z), and `lane` and `warp` as expressions in the thread.
+
+    Args:
+        names: XLA's names of the map's dimensions.
+        sizes: Interval of each dimension.
+        warp: Lanes of a warp.
+    """
     if not set(names) & set(LANE_NAMES):
         return [sizes[n].hi + 1 if n in sizes else 1 for n in GRID[:3]], {}
     lanes = sizes["lane"].hi + 1 if "lane" in sizes else 1
@@ -152,9 +158,9 @@ def _threads(
 
 
 def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
-    """Return a kernel whose threads compute the output elements that a thread map leads to.
+    """Return a kernel whose threads compute the output elements that a given thread map leads to.
 
-    A Triton layout also applies to the tiles of a Triton fusion's loads, each with its own sizes.
+    A Triton layout also applies to the tiles that a Triton fusion loads, each with its own sizes.
 
     Raises:
         UnsupportedError: The map or layout does not fit an output.
@@ -188,7 +194,7 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
 def _over(
     given: IndexingMap | ThreadLayout, type: TensorType, warp: int
 ) -> tuple[IndexingMap, int]:
-    """Return the map to elements of a tensor, and the consecutive elements of a thread."""
+    """Return the map from threads to a tensor's elements, and the vector size of a thread."""
     if isinstance(given, IndexingMap):
         return given, 1
     return given.over(type.shape, warp)
@@ -300,9 +306,9 @@ def _unit_tile(layout: Blocked) -> tuple[int, ...]:
 def _over_cute(
     layout: CuteLayout, tile: tuple[int, ...], shape: Sequence[int]
 ) -> tuple[IndexingMap, int]:
-    """Return the map of a CuTe layout over a tensor, and a thread's vector size.
+    """Return the map of a CuTe layout over a whole tensor, and a thread's vector size.
 
-    CuTe numbers the positions of a tile with the first size fastest.
+    CuTe numbers the positions of a tile with the first dimension fastest.
     """
     if len(tile) != len(shape):
         raise UnsupportedError(f"the tile has rank {len(tile)}, the tensor {len(shape)}")
@@ -366,7 +372,7 @@ NAME = "layout as given, on the tile of each array"
 
 
 def kernel_by_tiles(choice: Choice, ins: Instruction, given: ThreadLayout) -> Kernel:
-    """Return the kernel of a Triton fusion whose threads hold every tile by one layout.
+    """Return the kernel of a Triton fusion that holds every tile in the given layout.
 
     Args:
         choice: The fusion and its device.
@@ -398,7 +404,10 @@ def kernel_by_tiles(choice: Choice, ins: Instruction, given: ThreadLayout) -> Ke
 
 
 def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
-    """Return the tiles of every array, by the sizes in the dump or those given with the layout."""
+    """Return the tiles of every array of a fusion.
+
+    Tile sizes come from the dump, or from `given.tile`.
+    """
     chosen = chosen_tiles(ins)
     if chosen is None and given.tile is not None:
         chosen = replace(ChosenTiles(""), outputs=(given.tile,))
@@ -422,7 +431,10 @@ def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
 def _held(
     tiled: TiledInstruction, layout: Blocked | LinearLayout, warp: int, *, is_store: bool
 ) -> Held:
-    """Return the elements of a tile, padded to powers of two, that each thread holds."""
+    """Return the elements of a tile that each thread holds.
+
+    Tile sizes are padded to powers of two.
+    """
     padded = [1 << max(size - 1, 0).bit_length() for size in tiled.sizes]
     if not padded:
         return Held.of(None, warp, is_store=is_store)
@@ -440,7 +452,13 @@ def _held(
 
 
 def _map(tiled: TiledInstruction, held: Held, launch: Launch) -> IndexingMap:
-    """Return the map from threads and programs to the elements of an array."""
+    """Return the map from threads and blocks to the elements of an array.
+
+    Args:
+        tiled: The instruction with the tile of each block.
+        held: The elements of a tile that each thread holds.
+        launch: Blocks and threads of the kernel.
+    """
     type = array_of(tiled.instruction)
     if type is None or tiled.offsets.runtime or type.rank != len(held.index):
         raise UnsupportedError(f"where the tiles of `{tiled.instruction.name}` lie is not known")
@@ -520,10 +538,10 @@ class Held(Struct, frozen=True):
     """The elements of a tile that each thread of a block loads or stores.
 
     Attributes:
-        index: The index in the tile, by `THREAD` and the ranges; empty of a scalar.
-        ranges: Registers of a thread.
-        threads: Threads of a block; 0 of a scalar, which any number of threads may access.
-        condition: The threads that take part.
+        index: Index in the tile as expressions in `THREAD` and the ranges; empty for a scalar.
+        ranges: Variables that enumerate the registers of a thread.
+        threads: Threads of a block; 0 for a scalar, which any number of threads may access.
+        condition: Constraints on the threads that access elements.
         vector: Neighbouring elements that a thread holds.
     """
 
@@ -570,10 +588,10 @@ def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
 
 
 def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval]]:
-    """Return the condition that a thread is the first one that holds its elements.
+    """Return the condition that a thread is the first of those that hold its elements.
 
-    A basis of zeros means that lanes, or warps, which differ in this bit hold the same elements. Of
-    these the one with bit 0 stores them.
+    A basis of zeros means that lanes or warps that differ in this bit hold the same elements. The
+    one with bit 0 stores them.
     """
     found = []
     for name, first in (("lane", 1), ("warp", warp)):
@@ -585,7 +603,7 @@ def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval
 
 
 def bits_of(element: str) -> int:
-    """Return the bits that an element takes in memory.
+    """Return the bits of an element of a Triton type in memory, at least 8.
 
     >>> [bits_of(element) for element in ("f32", "bf16", "i1", "f8E4M3FN", "i64")]
     [32, 16, 8, 8, 64]

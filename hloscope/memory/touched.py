@@ -42,7 +42,10 @@ from hloscope.memory.storage import data_bytes, element_count, storage_bytes
 from hloscope.support.arrays import Ints, np, sorted_unique
 
 MOST_POINTS: Final = 1 << 20
-"""Maximum number of values of a group, and of sums of groups, that are enumerated."""
+"""Maximum number of points of a group, and of sums of groups, that are enumerated.
+
+Beyond it the footprint is an upper bound.
+"""
 
 
 class Touched(Struct, frozen=True):
@@ -52,7 +55,7 @@ class Touched(Struct, frozen=True):
         elements: Distinct elements.
         bytes: Bytes of these elements.
         sectors: Distinct sectors that contain them.
-        reads: Number of accesses of all elements together.
+        reads: Number of accesses, counted with repetitions.
         is_exact: Are the figures exact, and not only upper bounds?
     """
 
@@ -69,7 +72,13 @@ class Touched(Struct, frozen=True):
 
 
 def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
-    """Return the footprint of every element of an array."""
+    """Return the footprint of an access to all elements of an array.
+
+    Args:
+        type: Type of the array.
+        reads: Number of accesses, counted with repetitions.
+        is_exact: Is the footprint exact? Sectors may still make it inexact.
+    """
     sectors, is_known = _all_sectors(type)
     return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
 
@@ -77,7 +86,7 @@ def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
 # Every output that is written whole asks for it, and programs have few types.
 @lru_cache(maxsize=1 << 12)
 def _all_sectors(type: TensorType) -> tuple[int, bool]:
-    """Return the sectors that contain an element, and whether the number is exact."""
+    """Return the number of sectors of an array that contain an element, and whether it is exact."""
     if not type.is_tiled or not element_count(type):
         return -(-data_bytes(type) // SECTOR), True
     found = _measured(_part(IndexingMap.identity(type.shape), type), type)
@@ -145,13 +154,14 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
 
 
 Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
-"""For each dimension of an array the run-time values added to its index, with factors."""
+"""For each dimension of an array: the run-time variables added to its index, and factors."""
 
 
 def _shift(map: IndexingMap) -> Shift | None:
-    """Return the run-time offsets of all indices of a map; `None` if it is not a mere shift.
+    """Return the run-time offsets that a map adds to each index.
 
-    All points of the map read the same values, which occur in sums only.
+    `None` if run-time values do more than shift the map: all points must read the same values,
+    which occur in sums only.
     """
     alone = all(v.origin is not None and not v.via and not v.is_every for v in map.runtime)
     used = variables(*[e for v in map.runtime for e in (*v.index, *v.positions)])
@@ -171,7 +181,10 @@ def _shift(map: IndexingMap) -> Shift | None:
 
 
 def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
-    """Return an upper bound of the footprint of several parts that may overlap."""
+    """Return an upper bound of the footprint of several parts that may overlap: their sum.
+
+    It is at most the whole array.
+    """
     some = [*parts]
     elements, bytes_, sectors, reads = (
         sum([getattr(part, name) for part in some])
@@ -188,11 +201,16 @@ def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
 
 
 def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
-    """Return the footprint of maps that the same run-time values shift in the same way.
+    """Return the footprint of maps that run-time values shift together, for any such values.
 
-    The maps touch equally many elements at every value, and overlap equally, so the lowest values
-    represent all. The sectors are equally many if each step shifts by whole sectors. Otherwise the
-    elements of one sector may lie in two.
+    The lowest values represent all, because shifts keep elements and overlaps. The sectors are
+    equally many if each step shifts by whole sectors. Otherwise the elements of one sector may lie
+    in two.
+
+    Args:
+        maps: Maps to indices of the array.
+        type: Type of the array.
+        shift: The common shift of the maps; see `_shift`.
     """
     there = tuple([_at_lowest(map) for map in maps])
     found = _touched_by(tuple(dict.fromkeys(there)), type)
@@ -211,14 +229,18 @@ def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> 
 
 
 def _at_lowest(map: IndexingMap) -> IndexingMap:
-    """Return the map at the lowest value of each run-time variable."""
+    """Return the map with each run-time variable replaced by its lowest value."""
     lowest: dict[Var, Expr] = {Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)}
     inside = substituted_constraints(map.constraints, lowest)
     return IndexingMap(map.dims, map.ranges, (), substituted(map.results, lowest), inside)
 
 
 class _Part(Struct, frozen=True):
-    """Footprint of one map: a list of addresses, or a list with the offsets of copies of it."""
+    """Footprint of one map, as a list of addresses and offsets of its copies.
+
+    Every address plus one offset from each array of `copies` is accessed. `count` is the number of
+    elements, or 0.
+    """
 
     addresses: Ints | None
     copies: tuple[Ints, ...] | None
@@ -228,7 +250,7 @@ class _Part(Struct, frozen=True):
 
     @property
     def is_listed(self) -> bool:
-        """Does `addresses` contain every address?"""
+        """Does `addresses` contain every accessed address?"""
         return self.addresses is not None and not self.copies
 
     @property
@@ -246,14 +268,14 @@ def _union(parts: Iterable[_Part]) -> Ints:
 
 
 def _units(type: TensorType) -> tuple[int, int]:
-    """Return the element size and the sector size in their greatest common divisor."""
+    """Return the bits of an element and of a sector, divided by their greatest common divisor."""
     bits = storage_bits(type)
     common = gcd(bits, SECTOR * 8)
     return bits // common, SECTOR * 8 // common
 
 
 def _measured(part: _Part, type: TensorType) -> Touched:
-    """Return the elements, bytes and sectors of a part."""
+    """Return the elements, bytes and sectors of one map's footprint."""
     bits, (unit, sector) = storage_bits(type), _units(type)
     most = _most_sectors(type)
     if not part.is_exact or part.addresses is None:
@@ -278,7 +300,7 @@ def _measured(part: _Part, type: TensorType) -> Touched:
 
 
 def _part(map: IndexingMap, type: TensorType) -> _Part:
-    """Return the footprint of one map."""
+    """Return the footprint of one map; exact if it has no run-time variables and few points."""
     points = _points(map)
     if map.runtime or map.is_undefined:
         if map.is_undefined:
@@ -312,7 +334,7 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
 
 
 def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
-    """Return the part with all sums of one address of each set."""
+    """Return the footprint whose addresses are `start` plus one address of each set."""
     # Sets with a short span first: they form the inner list, and the others are copies of it.
     sets.sort(key=lambda some: int(some[-1] - some[0]))
     found = np.array([start], dtype=np.int64)
@@ -326,9 +348,9 @@ def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
 # Every map of an array asks for it, and programs have few types.
 @lru_cache(maxsize=1 << 12)
 def _places(type: TensorType) -> tuple[Expr, ...]:
-    """Return what each dimension adds to the address of an element.
+    """Return for each dimension its contribution to the address, as an expression in its index.
 
-    The sum is exact because tiles cut every dimension separately.
+    The address is their sum, because tiles cut every dimension separately.
     """
     (address,) = address_map(type).results
     zero: dict[Var, Expr] = {Dim(k): Const(0) for k in range(type.rank)}
@@ -337,7 +359,10 @@ def _places(type: TensorType) -> tuple[Expr, ...]:
 
 
 def _groups(map: IndexingMap) -> list[frozenset[Var]]:
-    """Return the groups of variables that occur together in a result or a constraint."""
+    """Return the variables of a map in independent groups.
+
+    Variables of one group occur together in a result or a constraint.
+    """
     every: list[set[Var]] = [{v} for v in map.box]
     for e in (*map.results, *[e for e, _ in map.constraints]):
         used = variables(e)
@@ -350,7 +375,7 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
 def _addresses(
     map: IndexingMap, group: frozenset[Var], terms: Sequence[Expr]
 ) -> tuple[Ints, int] | None:
-    """Return the distinct sums over a group of variables, and the number of points.
+    """Return the distinct sums of `terms` over a group's variables, and the number of points.
 
     `None` if there are more than `MOST_POINTS` points.
     """
@@ -384,9 +409,9 @@ def _points(map: IndexingMap) -> int:
 
 
 def _most_elements(map: IndexingMap, type: TensorType) -> int:
-    """Return an upper bound of the distinct elements, for all run-time values.
+    """Return an upper bound of the distinct elements that a map leads to.
 
-    If all points read the same values, the lowest ones represent all.
+    It holds for all run-time values.
     """
     if map.runtime and not variables(*[e for v in map.runtime for e in v.index]):
         here = _at_lowest(map)

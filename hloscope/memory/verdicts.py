@@ -1,7 +1,7 @@
 """XLA's own verdicts on coalescing: the compiler's heuristic and its map check.
 
 Both are reproduced unchanged, mistakes included. The map check considers the first warp of the
-first block only, takes 32 lanes for a warp on every device, and ignores alignment.
+first block only, assumes 32 lanes in a warp on every device, and ignores alignment.
 
 Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, `gpu_fusible.cc`.
 """
@@ -51,10 +51,10 @@ _TH: Final = Dim(0)
 def by_heuristic(
     emitter: str, producer: Instruction, consumer: Instruction | None, device: Device
 ) -> bool:
-    """Does XLA's heuristic call all reads of a fusion coalesced?
+    """Does XLA's heuristic consider all reads of a fusion coalesced?
 
     Args:
-        emitter: The kind of emitter.
+        emitter: Name of the emitter.
         producer: The fusion or instruction.
         consumer: The fusion or instruction that it would be fused into, if any.
         device: The device.
@@ -72,16 +72,16 @@ def by_heuristic(
 
 
 def transposes(ins: Instruction) -> bool:
-    """Does a fusion or instruction change the fastest-varying dimension?
+    """Does a fusion or instruction transpose so that the fastest-varying dimension changes?
 
-    Values that are equal along that dimension, such as broadcasts, do not count.
+    Transposes of broadcasts and iotas do not count.
     """
     inside = ins.calls[0].instructions if isinstance(ins.op, Fusion) and ins.calls else (ins,)
     return any(_moves_minor(one) and not _is_spread(one.operands[0]) for one in inside)
 
 
 def _moves_minor(ins: Instruction) -> bool:
-    """Does a transpose or copy change the fastest-varying dimension?"""
+    """Does the instruction transpose or copy so that the fastest-varying dimension changes?"""
     if not (isinstance(ins.op, Transpose) or ins.op.name == "copy") or not ins.operands:
         return False
     here, there = array_of(ins), array_of(ins.operands[0])
@@ -102,7 +102,7 @@ def _minor(type: TensorType) -> int | None:
 
 
 def _is_spread(ins: Instruction) -> bool:
-    """Is it a broadcast or an iota, possibly behind one-operand ops?"""
+    """Is the value a broadcast or an iota, possibly behind element-wise ops or bitcasts?"""
     while True:
         if isinstance(ins.op, BroadcastInDim | Iota) or ins.op.name == "broadcast":
             return True
@@ -112,7 +112,7 @@ def _is_spread(ins: Instruction) -> bool:
 
 
 def _is_reduction(ins: Instruction, device: Device) -> bool:
-    """Is it a reduction, or a fusion that ends in one, that a reduction emitter takes?"""
+    """Is a value, or an output of a fusion, a reduction that a reduction emitter accepts?"""
     root = ins.calls[0].root if isinstance(ins.op, Fusion) and ins.calls else ins
     values: Iterable[Instruction] = root.operands if root.op.name == "tuple" else (root,)
     shapes = map(ReductionShape.of, values)
@@ -123,7 +123,7 @@ def _is_reduction(ins: Instruction, device: Device) -> bool:
 
 
 def by_map(map: IndexingMap, type: TensorType) -> bool:
-    """Does XLA's map check call an access coalesced?
+    """Does XLA's map check consider an access coalesced?
 
     Args:
         map: Map from threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
@@ -157,7 +157,7 @@ def by_map(map: IndexingMap, type: TensorType) -> bool:
 
 
 def _without_runtime(map: IndexingMap) -> IndexingMap:
-    """Return the map with run-time variables at the middle of their intervals, unconstrained."""
+    """Return the map at the middle value of each run-time variable, without constraints."""
     if not map.runtime:
         return map
     middle: dict[Var, Expr] = {
@@ -185,7 +185,10 @@ def _first_warp(map: IndexingMap) -> IndexingMap:
 
 
 def _innermost(map: IndexingMap) -> IndexingMap:
-    """Return the map of the last loop only, with the others at their first value, unconstrained."""
+    """Return the map of the innermost loop, with other loops at their lowest value.
+
+    Constraints are dropped.
+    """
     if len(map.ranges) <= 1:
         return map
     new: dict[Var, Expr] = {Range(k): Const(v.interval.lo) for k, v in enumerate(map.ranges[:-1])}
@@ -195,7 +198,10 @@ def _innermost(map: IndexingMap) -> IndexingMap:
 
 
 def _split(address: Expr) -> tuple[Expr, Expr] | None:
-    """Return the terms that depend on the lane and those on the loop; `None` if a term has both."""
+    """Return an address as its terms in the lane and its terms in the loop.
+
+    `None` if a term contains both.
+    """
     terms: Sequence[tuple[Expr, int]]
     terms = address.terms if isinstance(address, Sum) else [(address, 1)]
     of_lane, of_loop = [], []
@@ -211,7 +217,13 @@ def _split(address: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
-    """Return the lengths of the runs of elements that the lanes touch together."""
+    """Return the lengths of the contiguous runs of elements that the first warp accesses.
+
+    Args:
+        of_lane: Terms of the address that contain the lane.
+        of_loop: Terms of the address that contain the loop.
+        sample: Map of the first warp.
+    """
     loop = 1
     if of_loop is _S and sample.ranges:
         interval = sample.ranges[0].interval
@@ -243,7 +255,10 @@ def _values(e: Expr, lanes: Interval) -> list[int]:
 
 
 def _joined(values: list[int], loop: int) -> list[int]:
-    """Return the lengths of the runs that begin at sorted values and have `loop` elements."""
+    """Return the lengths of runs after overlapping or adjacent ones are joined.
+
+    A run of `loop` elements begins at each of the sorted values.
+    """
     runs: list[list[int]] = []
     for value in values:
         if runs and value <= runs[-1][1] + 1:

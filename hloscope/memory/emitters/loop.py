@@ -1,4 +1,4 @@
-"""Emitters whose threads run over elements: loops, concatenations, updates of slices."""
+"""Emitters whose threads run over elements: loops, concatenations, in-place slice updates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hloscope.support.walks import reached
 
 
 def loop(choice: Choice) -> Kernel:
-    """Return a kernel whose threads run over the elements of its first output."""
+    """Return a loop kernel: its threads run over the elements of the first root's array."""
     first = choice.array(0)
     elements = 1 if first is None else element_count(first)
     unroll = choice.unroll(elements)
@@ -64,7 +64,10 @@ def loop(choice: Choice) -> Kernel:
 
 
 def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int, int], IndexingMap]:
-    """Return the maps from threads to operands of roots that are read through a single access."""
+    """Return maps from threads to the operands of roots that are read through one access each.
+
+    Keys are (root number, operand number).
+    """
     found = {}
     for k, root in enumerate(choice.roots):
         type = choice.array(k)
@@ -85,7 +88,7 @@ def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int,
 
 
 def concatenate(choice: Choice) -> Kernel | None:
-    """Return a kernel that copies operand after operand; `None` if sizes are unknown."""
+    """Return a kernel that copies one operand after the other; `None` if sizes are unknown."""
     root, hero = choice.roots[0], choice.heroes[0]
     assert isinstance(hero.op, Concatenate)
     dimension = hero.op.dimension
@@ -148,7 +151,7 @@ IN_PLACE = "the operand of the update is taken to be the output's own memory"
 
 
 def updates_of(choice: Choice) -> list[Instruction]:
-    """Return the dynamic-update-slice of each root; empty if XLA takes another emitter.
+    """Return the dynamic-update-slice of each root; empty if XLA does not update in place.
 
     XLA updates in place if every root updates a parameter of the fusion, all updates have the same
     sizes, and each element of an updated array is read only where it is overwritten.
@@ -165,7 +168,7 @@ def updates_of(choice: Choice) -> list[Instruction]:
 
 
 def update_behind(root: Instruction, fused: Fused) -> Instruction | None:
-    """Return the update that a root is, through bitcasts; `None` for any other root."""
+    """Return the dynamic-update-slice behind a root and its bitcasts; `None` for other roots."""
     while isinstance(root.op, Bitcast) and fused.contains(root.operands[0]):
         root = root.operands[0]
     return root if isinstance(root.op, DynamicUpdateSlice) else None
@@ -174,11 +177,10 @@ def update_behind(root: Instruction, fused: Fused) -> Instruction | None:
 def may_be_in_place(update: Instruction, fused: Fused) -> bool:
     """Does XLA let an update overwrite its operand, a parameter of the fusion?
 
-    Only bitcasts may follow the update: a second reader could meet old and new elements. The array,
-    its bitcasts and element-wise results of them may be read by element-wise ops, bitcasts and
-    tuples, which read an element where it is overwritten, and by a dynamic slice of the operand at
-    the indices of the update. A slice at other indices could be read after the update overwrote it.
-    An update of one element has no such order.
+    Only bitcasts may follow the update, since another reader could read old or new elements. The
+    operand may be read by element-wise ops, bitcasts and tuples, which read an element where it is
+    overwritten. It may also be read by a dynamic slice at the indices of the update, or of one
+    element.
     """
     after = update
     while users := fused.users.get(after, ()):
@@ -206,7 +208,7 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
 
 
 def _reads_the_same(user: Instruction, update: Instruction) -> bool:
-    """Does each result element of the user depend on operand elements at its own position only?"""
+    """Does each result element depend only on the operand's element that it replaces?"""
     if isinstance(user.op, DynamicSlice) and user.operands[0] is update.operands[0]:
         here, there = array_of(user), array_of(update.operands[1])
         if here is not None and there is not None and here.shape == there.shape:
@@ -216,7 +218,7 @@ def _reads_the_same(user: Instruction, update: Instruction) -> bool:
 
 
 def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
-    """Return a kernel that writes slices into memory that already holds the other elements."""
+    """Return a kernel that writes update slices into memory that holds the other elements."""
     first = array_of(updates[0].operands[1])
     assert first is not None
     elements = element_count(first)
@@ -250,7 +252,9 @@ def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
 def placed_update(
     root: Instruction, update: Instruction, map: IndexingMap
 ) -> tuple[IndexingMap, ...] | None:
-    """Return the maps from threads to the updated elements of the root; `None` if unknown.
+    """Return the maps from threads to the root's elements that an update writes.
+
+    `None` if they are unknown.
 
     Args:
         root: The update, or bitcasts of it.
@@ -283,10 +287,10 @@ ON_SLICES = "reads and writes slices: the rest of an updated array stays as it i
 
 
 def sliced(fused: Fused, analysis: Analysis) -> Kernel:
-    """Return a kernel that reads whole slices and writes updates in place.
+    """Return a kernel of a fusion that only takes slices and updates slices in place.
 
-    The values read are the operands of the computing ops inside, the updates, and the start indices
-    of slices and updates.
+    It reads the operands of other ops inside, the updates, and the start indices of slices and
+    updates.
     """
     values: dict[Instruction, None] = {}
     for ins in fused.inside:
@@ -311,7 +315,7 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
 
 
 def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
-    """Return the maps to the written elements of a root; `None` if all are written."""
+    """Return the maps to the root's elements that are written; `None` if all are."""
     update = update_behind(root, fused)
     type = None if update is None else array_of(update.operands[1])
     if update is None or type is None:
@@ -327,11 +331,11 @@ def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
 
 
 MOST_UNROLLED: Final = 400
-"""Maximum number of operations of an unrolled loop."""
+"""Maximum number of operations, over all steps, of a reduction that LLVM unrolls."""
 SLOW: Final = 20
 """Cost, in operations, of an element-wise function that needs many instructions."""
 OF_ITSELF: Final = 4
-"""Operations of a step in addition to loads and arithmetic."""
+"""Operations that each step of a reduction has besides loads and arithmetic."""
 FAST: Final = frozenset(
     ("abs", "add", "and", "ceil", "compare", "convert", "copy", "divide", "floor", "maximum",
      "minimum", "multiply", "negate", "not", "or", "remainder", "select", "shift_left",
@@ -341,7 +345,7 @@ FAST: Final = frozenset(
 
 
 def stays_loop(root: Instruction, fused: Fused) -> bool:
-    """Is a root computed from a reduction that is not unrolled?"""
+    """Does a root depend on a reduction that stays a loop because it is not unrolled?"""
     inside = [root, *_producers(root, fused)]
     return any(isinstance(ins.op, Reduce) and not _is_unrolled(ins, fused) for ins in inside)
 
@@ -356,7 +360,7 @@ def _producers(value: Instruction, fused: Fused) -> set[Instruction]:
 
 
 def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
-    """Does XLA unroll all steps of a reduction?"""
+    """Is a reduction in a thread unrolled completely?"""
     assert isinstance(reduction.op, Reduce)
     type = array_of(reduction.operands[0])
     if type is None:
@@ -372,7 +376,7 @@ def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
 
 
 def _size(ins: Instruction) -> int:
-    """Return the number of operations of an instruction in a step."""
+    """Return the number of operations that count for an instruction in each step."""
     if not isinstance(ins.op, Elementwise):
         return 0
     return 1 if ins.op.name in FAST else SLOW

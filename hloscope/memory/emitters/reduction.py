@@ -1,4 +1,4 @@
-"""The reduction emitters: rows, several rows in a warp, columns, narrow columns."""
+"""The reduction emitters: of rows, of several rows in a warp, of columns, of narrow columns."""
 
 from __future__ import annotations
 
@@ -34,25 +34,32 @@ from hloscope.ops import BroadcastInDim, Constant, Reduce
 
 
 THREADS: Final = 256
-"""Threads of a block where a row needs fewer."""
+"""Threads of a block, if a row does not need more."""
 MOST_THREADS: Final = 1024
 ROW_ELEMENTS: Final = 16
-"""Elements of a row that one thread reduces; longer rows get more threads."""
+"""Number of row elements that one thread reduces; longer rows get more threads."""
 COLUMN: Final = 32
-"""Side of the square of threads of a column reduction."""
+"""Side of the square of threads that a block of a column reduction has."""
 SMALL_THREADS: Final = 128
 FEW_STEPS: Final = 4
-"""Steps of a column reduction with vectors of four that XLA unrolls; of more LLVM decides."""
+"""Maximum steps that are surely unrolled in a column reduction with vectors of four.
+
+Beyond it LLVM decides.
+"""
 
 
 class Plan(Struct, frozen=True):
-    """Launch and index maps by which the threads of a reduction access the matrix.
+    """Launch and index maps of a reduction kernel: which matrix elements its threads access.
 
     Attributes:
-        emitter: Its name.
-        launch: Launch dimensions of one group.
+        emitter: Name of the emitter.
+        launch: Launch dimensions for one group of roots.
         shape: Sizes of the matrix as the emitter sees it.
-        ranges: Sizes of the loops of a thread, for what is read.
+        ranges: Sizes of the loops of a thread that reads.
+        index: Index that a thread reads, in a matrix of sizes `shape`.
+        out_ranges: Sizes of the loops of a thread that writes.
+        out: Index that a thread writes, in the kept sizes.
+        vector: Elements that a thread reads at once.
 
         index: Index that a thread reads, in `shape`.
         out_ranges: Sizes of the loops of a thread, for what is written.
@@ -82,7 +89,7 @@ class Plan(Struct, frozen=True):
 
 
 def reduction(choice: Choice) -> Kernel:
-    """Return a kernel made by a reduction emitter."""
+    """Return the kernel that a reduction emitter generates."""
     first = choice.first_reduction
     assert first is not None
     shape = ReductionShape.of(first)
@@ -155,7 +162,13 @@ def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
 
 
 def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
-    """Return the map from threads to an array that has as many elements as the matrix."""
+    """Return the map from threads to an array with as many elements as the reduced matrix.
+
+    Args:
+        plan: Launch and index maps of the kernel.
+        group: Number of the group of roots.
+        type: Type of the array.
+    """
     conditions = [*zip(plan.index, plan.shape, strict=True)]
     index = index_in(plan.index, plan.shape, type)
     if element_count(type) == 0:
@@ -166,7 +179,7 @@ def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
 
 
 def _matrix(plan: Plan) -> IndexingMap:
-    """Return the map from threads to the matrix in the emitter's shape."""
+    """Return the map from threads to the matrix elements, in the shape that the emitter uses."""
     conditions = zip(plan.index, plan.shape, strict=True)
     return plan.launch.map(plan.ranges, plan.index, conditions).simplify(replace_points=False)
 
@@ -178,7 +191,14 @@ def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
 
 
 def _output_map(plan: Plan, shape: ReductionShape, group: int, hero: Instruction) -> IndexingMap:
-    """Return the map from threads to the elements of the hero that they write."""
+    """Return the map from threads to the elements of a hero's result that they write.
+
+    Args:
+        plan: Launch and index maps of the kernel.
+        shape: The reduction in memory order.
+        group: Number of the hero's group of roots.
+        hero: The reduction.
+    """
     assert isinstance(hero.op, Reduce)
     source = hero.operands[0].type
     assert isinstance(source, TensorType)
@@ -220,7 +240,13 @@ def _plan(choice: Choice, shape: ReductionShape) -> Plan:
 
 
 def _vector(choice: Choice, minor: int, threads: int) -> int:
-    """Return how many elements of a row a thread reads at once."""
+    """Return how many elements of a row a thread reads at once: 1, 2 or 4.
+
+    Args:
+        choice: The fusion and its device.
+        minor: Elements of a row.
+        threads: Threads that reduce a row.
+    """
     bits = choice.input_bits
     is_complex = any(type.element.kind == "complex" for type in choice.fused.tensors)
     if minor % 2 or threads * 2 > minor or is_complex or 64 <= bits < NO_BITS:
@@ -231,7 +257,7 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 
 
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
-    """Return the elements of a thread if several rows fit into a warp; 0 if they do not."""
+    """Return how many elements a thread reads if several rows fit into a warp; 0 otherwise."""
     minor = shape.sizes[2]
     first = choice.first_reduction
     assert first is not None
@@ -253,7 +279,12 @@ def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
 
 
 def _multi_row_threads(shape: ReductionShape, vector: int) -> tuple[int, int]:
-    """Return the rows of a block and the threads of a row."""
+    """Return the rows of a block and the threads of a row, if several rows share a warp.
+
+    Args:
+        shape: The reduction in memory order.
+        vector: Elements that a thread reads.
+    """
     threads = shape.sizes[2] // vector
     kept = shape.sizes[1]
     return (kept if kept * threads <= THREADS else THREADS // threads), threads
@@ -346,12 +377,12 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
 
 
 def _column_proof(shape: ReductionShape, vector: int) -> Proof:
-    """Return the largest numbers of address terms with which LLVM proves vector loads aligned.
+    """Return the limits up to which LLVM proves a column reduction's vector loads aligned.
 
-    The vectors are those of a column reduction. Up to four terms are proved. The last step of the
-    loop is a separate basic block, because some warps skip it; three terms are proved there if the
-    last tile of columns is not full. LLVM may or may not unroll a loop of more than `FEW_STEPS`
-    steps with vectors of four elements. Four terms are then perhaps proved, and three certainly.
+    Up to four address terms are proved. The last step of the loop is a separate basic block,
+    because some warps skip it; three terms are proved there if the last tile of columns is not
+    full. LLVM may or may not unroll a loop of more than `FEW_STEPS` steps with vectors of four
+    elements. Four terms are then perhaps proved, and three certainly.
 
     Args:
         shape: The reduced matrix.
@@ -422,7 +453,7 @@ def _shared(plan: Plan, hero: Instruction) -> tuple[SharedAccess, ...]:
 
 
 def groups_of(choice: Choice) -> list[int]:
-    """Return the group number of each root."""
+    """Return the group number of each root. Each group is computed by separate blocks."""
     roots = range(len(choice.roots))
     is_reduction = [choice.is_reduction_root(k) for k in roots]
     # All roots that are not reductions form one group, which keeps the order of their accesses.
@@ -443,7 +474,11 @@ def groups_of(choice: Choice) -> list[int]:
 
 
 def _numbered(count: int, together: list[list[int]]) -> list[int]:
-    """Number the roots by group, in order of the first root of each.
+    """Return the group of each of `count` roots, numbered in order of the groups' first roots.
+
+    Args:
+        count: Number of roots.
+        together: Lists of roots that belong to one group.
 
     >>> _numbered(4, [[3, 1], [2]])
     [0, 1, 2, 1]
@@ -458,7 +493,10 @@ def _numbered(count: int, together: list[list[int]]) -> list[int]:
 
 
 def _reached(choice: Choice) -> dict[Instruction, list[int]]:
-    """Return the roots that depend on each value, inputs included, for values with several."""
+    """Return the values on which several roots depend, each with the numbers of these roots.
+
+    Inputs of the kernel are included.
+    """
     values = (*choice.fused.edge, *choice.fused.inside)
     reached: dict[Instruction, set[int]] = {ins: set() for ins in values}
     for k, root in enumerate(choice.roots):
@@ -474,7 +512,7 @@ def _reached(choice: Choice) -> dict[Instruction, list[int]]:
 
 
 def _is_cheap(ins: Instruction) -> bool:
-    """Is it a constant, or a broadcast scalar or constant?"""
+    """Is the instruction a constant, a scalar, or a broadcast of one?"""
     while isinstance(ins.op, BroadcastInDim) and ins.operands:
         ins = ins.operands[0]
     return isinstance(ins.op, Constant) or not getattr(ins.type, "sizes", (1,))

@@ -1,4 +1,4 @@
-"""The scatter emitters: threads run over the updates, or warps over runs of sorted slices.
+"""The scatter emitters: threads run over updates, or warps over runs of sorted slices.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/scatter.cc`; how an update is combined with the old
 element: `xla/backends/gpu/codegen/emitters/transforms/lower_tensors.cc`, `EmitAtomicRMW`.
@@ -23,19 +23,19 @@ from hloscope.ops import Parameter, Scatter
 WARPS: Final = 4
 VECTOR_BITS: Final = 128
 INDEX_VECTOR: Final = 4
-"""Indices loaded at once if each slice has one coordinate and a warp has more slices."""
+"""Indices that are loaded at once if each slice has one coordinate and a warp has more slices."""
 NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is not followed"
 RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
 BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"
 ADDED_BEFORE = "slices of a warp that have equal indices are added before they are stored"
 OLD: Final = -1
-"""Number of the loop that loads old elements; such a load is never merged with others."""
+"""Loop number of loads of old elements, which are never merged with other loads."""
 WORD: Final = 32
 """Bits of the narrowest compare-and-swap."""
 
 
 class Plan(Struct, frozen=True):
-    """Launch and maps by which threads run over the updates.
+    """Launch and maps of a scatter kernel, whose threads run over the updates.
 
     Attributes:
         updates: Map from threads to elements of the updates.
@@ -55,7 +55,7 @@ class Plan(Struct, frozen=True):
 
 
 def scatter(choice: Choice) -> Kernel | None:
-    """Return a kernel that combines updates with an array; `None` if sizes are unknown."""
+    """Return the kernel of a scatter; `None` if its sizes are unknown or the op is malformed."""
     hero = choice.heroes[0]
     if not isinstance(hero.op, Scatter) or len(hero.operands) % 2 == 0:
         return None
@@ -100,7 +100,15 @@ def scatter(choice: Choice) -> Kernel | None:
 
 
 def _slices(op: Scatter, update: TensorType, indices: TensorType) -> int | None:
-    """Return the number of slices of a scatter in XLA's simplified form; `None` for other forms."""
+    """Return the number of update slices of a scatter in XLA's simplified form.
+
+    `None` for other forms.
+
+    Args:
+        op: The scatter.
+        update: Type of the updates.
+        indices: Type of the indices.
+    """
     is_simple = (
         indices.rank == 2
         and op.index_vector_dim == 1
@@ -150,7 +158,10 @@ def _whole_warps(launch: Launch, warp: int) -> Launch:
 
 
 def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
-    """Return the plan in which a warp processes a run of slices, with vectors along each slice."""
+    """Return the plan in which each warp processes consecutive slices, a vector per lane.
+
+    `type` is the type of the updates.
+    """
     warp = choice.device.warp
     slices, each = type.shape[0], prod(type.shape[1:])
     vector = gcd(each, max(VECTOR_BITS // max(type.element.bits, 8), 1))
@@ -177,7 +188,12 @@ def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: Tenso
 
 
 def _start_positions(hero: Instruction, type: TensorType) -> int:
-    """Count the distinct indices at which a slice fits into the operand."""
+    """Count the start indices at which a slice of the updates fits into the operand.
+
+    Args:
+        hero: The scatter.
+        type: Type of the updates.
+    """
     assert isinstance(hero.op, Scatter)
     operand = array_of(hero.operands[0])
     if operand is None or len(type.shape) != operand.rank + 1:
@@ -187,7 +203,12 @@ def _start_positions(hero: Instruction, type: TensorType) -> int:
 
 
 def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
-    """Return the map in which every thread reads all coordinates of its slice."""
+    """Return a map from threads to slices as a map to all index coordinates of the slice.
+
+    Args:
+        map: Map from threads to slices.
+        indices: Type of the indices, with shape [slices, coordinates].
+    """
     coordinates = indices.shape[1]
     ranges = (*map.ranges, Variable(Interval(0, coordinates - 1)))
     results = (map.results[0], Range(len(map.ranges)))
@@ -199,7 +220,14 @@ def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
 
 
 def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Stores:
-    """Return how updates are stored: plain stores, atomics, or compare-and-swap loops."""
+    """Return how updates are stored: by ordinary stores, atomics, or compare-and-swap loops.
+
+    Args:
+        hero: The scatter.
+        plan: Launch and maps of the kernel.
+        type: Type of the updates.
+        warp: Lanes of a warp.
+    """
     assert isinstance(hero.op, Scatter)
     combined = _combiner(hero)
     # Unique indices exclude races, so no atomic is needed.

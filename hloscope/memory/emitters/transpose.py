@@ -1,4 +1,4 @@
-"""The transpose emitters: tiles go through shared memory to keep reads and writes contiguous.
+"""The transpose emitters: tiles pass through shared memory so that reads and writes are contiguous.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/transpose.cc`.
 """
@@ -32,17 +32,20 @@ from hloscope.memory.storage import PackedTile, TransposeShape, index_in
 BASE: Final = 32
 """Side of a tile without vectors."""
 ROWS, ROWS_AMD = 4, 8
-"""Rows of a tile that a block reads in one step, on NVIDIA and AMD devices."""
+"""Rows of a tile that a block reads in one step: on NVIDIA, and on AMD devices."""
 VECTOR_BYTES, VECTOR_BYTES_AMD = 4, 16
 PACKED_WARPS: Final = 4
 
 
 class Tiles(Struct, frozen=True):
-    """Index maps of a transpose in memory order: of input, output and the tile in shared memory.
+    """Index maps of a transpose kernel in memory order: input, output, tile in shared memory.
 
     Attributes:
-        emitter: Its name.
+        emitter: Name of the emitter.
         launch: Launch dimensions.
+        read: Index of the input that a thread reads, with its loops and conditions.
+        write: Index of the output that a thread writes, with its loops and conditions.
+        output_sizes: Sizes of the output in memory order; dimensions that stay adjacent are merged.
 
         read: Loops of a thread, index of the input, and conditions.
         write: Loops of a thread, index of the output, and conditions.
@@ -66,7 +69,11 @@ class Tiles(Struct, frozen=True):
 
 
 class Indices(Struct, frozen=True):
-    """Sizes of a thread's loops, an index, and expressions with their exclusive upper bounds."""
+    """An index that a thread computes.
+
+    `ranges` has the sizes of its loops. `inside` has expressions with exclusive upper bounds, all
+    of which must hold.
+    """
 
     ranges: tuple[int, ...]
     index: tuple[Expr, ...]
@@ -74,7 +81,7 @@ class Indices(Struct, frozen=True):
 
 
 def transpose(choice: Choice) -> Kernel:
-    """Return a kernel made by a transpose emitter."""
+    """Return the kernel that a transpose emitter generates."""
     shape = choice.transpose
     assert shape is not None
     packed = PackedTile.of(shape)
@@ -198,7 +205,15 @@ def _block(shape: TransposeShape, vector: int) -> list[int]:
 
 
 def _vector(choice: Choice, shape: TransposeShape, threads: int) -> int:
-    """Return the consecutive elements of a thread, by work, shared memory and divisibility."""
+    """Return how many consecutive elements a thread moves at once.
+
+    It depends on the amount of work, on shared memory and on divisibility.
+
+    Args:
+        choice: The fusion and its device.
+        shape: The transpose in memory order.
+        threads: Threads of a block.
+    """
     device = choice.device
     heroes = [h for h in dict.fromkeys(choice.heroes) if is_tiled_transpose(h)]
     sizes = [_bytes(hero.type) for hero in heroes]
@@ -281,7 +296,7 @@ def _packed(packed: PackedTile) -> Tiles:
 
 
 def _proofs(packed: PackedTile) -> tuple[Proof, Proof]:
-    """Return the limits on vector addresses that LLVM proves aligned: of loads, and of stores.
+    """Return the limits up to which LLVM proves vector accesses aligned: of loads, of stores.
 
     They were found by compiling 60 transposes for an H100: up to three terms are always proved,
     five never. The step of a loop that is not unrolled is one more term. Loops over words of two
