@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
-"""What `serialize` takes: text, an artifact, a syntax tree, a module, a builder, a program."""
+"""Types that `serialize` takes: text, artifacts, syntax trees, modules, builders, programs."""
 
 
 def serialize(
@@ -54,15 +54,15 @@ def serialize(
     allow_other_dialects: bool = False,
     expand: bool = False,
 ) -> bytes:
-    r"""The program as a portable artifact: the bytes that StableHLO itself writes.
+    r"""Return a program as a portable artifact, with the bytes that StableHLO's own writer makes.
 
     Args:
         program: StableHLO or HLO text, an artifact of another version, a syntax tree, a module, a
             builder or a program.
-        target: The version of the artifact: `1.0.0`, or `current`, `min`, `week_4`, `week_12`,
-            `none`, `max`.
-        library: The StableHLO release whose writer is reproduced; the newest one by default.
-            Releases write different bytes for the same program and target.
+        target: Version of the artifact: `1.0.0`, or `current`, `min`, `week_4`, `week_12`, `none`,
+            `max`.
+        library: StableHLO release whose writer is reproduced; the newest one by default. Releases
+            write different bytes for the same program and target.
         allow_other_dialects: Keep ops and attributes of other dialects, such as shardings.
         expand: First rewrite ops and attributes that the version lacks into older ones, where
             possible: batching dimensions of gather and scatter, `tan`, ranges of locations,
@@ -71,8 +71,9 @@ def serialize(
     Raises:
         UnknownNameError: There is no such version.
         ParseError: The text is neither StableHLO nor HLO.
-        UnsupportedError: Something has no form in artifacts; the message names all.
-        DowngradeError: The version lacks something that the program needs; the message names all.
+        UnsupportedError: An op or attribute has no form in artifacts; the message names all such.
+        DowngradeError: The version lacks an op or attribute of the program; the message names all
+            such.
 
     >>> data = serialize("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : "
     ...                  "tensor<2xf32> }", "1.0.0")
@@ -86,7 +87,7 @@ def serialize(
 
 
 def _expanded(tree: Operation, target: str, library: str) -> Operation:
-    """Rewrite ops that the target version lacks into ops that it has, where possible."""
+    """Return the program with ops that the target version lacks rewritten, where possible."""
     of = version_of(library) if library else CURRENT
     wanted = (*version_of(target_of(target, of))[:2], 0)
     expander = passes.find_pass("stablehlo-compatibility-expander")
@@ -94,12 +95,12 @@ def _expanded(tree: Operation, target: str, library: str) -> Operation:
 
 
 def tree_of(program: Serializable) -> Operation:
-    """The syntax tree of a program; HLO is translated to StableHLO.
+    """Return the syntax tree of a program; HLO is translated to StableHLO.
 
     Raises:
-        ParseError: The text is not in the grammar.
+        ParseError: The text cannot be parsed.
         UnsupportedError: The program is not StableHLO.
-        VerifyError: It is HLO, and invalid.
+        VerifyError: The program is invalid HLO.
     """
     if isinstance(program, bytes):
         return artifact_tree(program, "<bytes>")
@@ -121,16 +122,16 @@ def tree_of(program: Serializable) -> Operation:
 
 
 def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule:
-    """The program in a portable artifact of any version, or in what `jax.export` wrote.
+    """Return the program in a portable artifact of any version, or in output of `jax.export`.
 
     Args:
-        data: The bytes, or a file.
+        data: The bytes of the artifact, or the path of its file.
         name: Name of the data in messages.
 
     Raises:
-        InputError: It is no artifact.
-        BytecodeError: It is damaged; the message names the byte and the section.
-        UnsupportedError: It is of a version that is not known yet.
+        InputError: The data are not an artifact.
+        BytecodeError: The artifact is damaged; the message names the byte and the section.
+        UnsupportedError: The artifact has a version that this package does not know.
 
     >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     >>> deserialize(serialize(text)).entry.name
@@ -140,10 +141,14 @@ def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule
 
 
 def artifact_bytes(data: bytes | os.PathLike[str], name: str = "") -> tuple[bytes, str]:
-    """The bytes of an artifact, or of a file that holds one, and their name in messages.
+    """Return the bytes of an artifact, and its name in messages.
+
+    Args:
+        data: The bytes, or the path of a file that holds them.
+        name: Name of the data in messages; by default the path.
 
     Raises:
-        InputError: It is no artifact.
+        InputError: The data are not an artifact.
     """
     if isinstance(data, os.PathLike):
         name = name or os.fspath(data)
@@ -160,12 +165,12 @@ def is_artifact(data: bytes) -> bool:
 
 
 def artifact_tree(data: bytes, name: str) -> Operation:
-    """The program of an artifact in StableHLO."""
+    """Return the program of an artifact as a syntax tree of StableHLO."""
     return read_artifact(_bytecode(data, name), name)
 
 
 def artifact_module(data: bytes, name: str) -> TreeModule:
-    """The program graph of an artifact."""
+    """Return the program of an artifact as a graph."""
     tree = artifact_tree(data, name)
     # Names that the bytecode lacks are given by the printer. If they cannot be set on the tree
     # directly, print and parse it: the graph then has the names that its text shows.
@@ -182,7 +187,7 @@ def _bytecode(data: bytes, name: str) -> bytes:
 def artifact_text(
     data: bytes, name: str, *, vhlo: bool = False, generic: bool = False, locations: bool = True
 ) -> str:
-    """The text of the program in an artifact, with its locations if it has any.
+    """Return the text of the program in an artifact, with its locations if it has any.
 
     Args:
         data: The artifact.
@@ -212,13 +217,14 @@ def vhlo_text(
     expand: bool = False,
     generic: bool = False,
 ) -> str:
-    """The VHLO text of the artifact that `serialize` writes for the same arguments.
+    """Return the VHLO text of the artifact that `serialize` writes for the same arguments.
 
     Raises:
         UnknownNameError: There is no such version.
         ParseError: The text is neither StableHLO nor HLO.
-        UnsupportedError: Something has no form in artifacts; the message names all.
-        DowngradeError: The version lacks something that the program needs; the message names all.
+        UnsupportedError: An op or attribute has no form in artifacts; the message names all such.
+        DowngradeError: The version lacks an op or attribute of the program; the message names all
+            such.
 
     >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     >>> print(vhlo_text(text, "1.0.0").splitlines()[2])
@@ -253,7 +259,7 @@ class Diagnosis(Shown, Health, frozen=True):
     """
 
     def to_json(self) -> dict[str, Any]:
-        """An object of schema `hloscope.doctor/1`."""
+        """Return an object of schema `hloscope.doctor/1`."""
         return health_json(self)
 
     def __str__(self) -> str:
@@ -266,7 +272,7 @@ def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
     """Examine an artifact: its versions, contents, and which StableHLO versions can read it.
 
     Args:
-        data: The bytes, or a file.
+        data: The bytes of the artifact, or the path of its file.
         name: Name of the artifact in messages.
 
     Raises:
@@ -290,8 +296,11 @@ def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
 
 
 ArgumentLike: TypeAlias = Any
-"""The type or value of an argument: the text of its type, a type, a whole number that is its value,
-an array or anything else with a `shape`, or `None` for nothing."""
+"""The type or value of a program's argument.
+
+It is the text of a type, a type, an integer that is the argument's value, an array or any object
+with a `shape`, or `None` to leave the argument unchanged.
+"""
 
 
 class Refined(NamedTuple):
@@ -307,7 +316,7 @@ class Refined(NamedTuple):
 
 
 def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
-    """Return the syntax tree of a program after verification.
+    """Return the syntax tree of a program, after verification.
 
     Raises:
         VerifyError: The program is invalid.
@@ -328,7 +337,7 @@ def refined(
     """Refine a valid syntax tree for arguments of given sizes.
 
     Args:
-        tree: The program; it is not verified again.
+        tree: The program; it must be valid, and is not verified again.
         args: Types, values or arrays of the arguments, as `refine` takes them.
         dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
         assertions: Check the program's assertions about sizes.
@@ -360,14 +369,18 @@ _CHECKING: Final = "stablehlo-check-shape-assertions"
 
 
 def _is_open(diagnostic: Diagnostic) -> bool:
-    """Is the diagnostic about an assertion on unknown sizes?"""
+    """Does the diagnostic report that an assertion depends on an unknown size?"""
     return diagnostic.message.startswith("expects static ")
 
 
 def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
-    """The error about a violated shape assertion; `None` if no assertion is violated.
+    """Return an error about a violated shape assertion; `None` if no assertion is violated.
 
-    It is more precise than the type errors that refinement with these sizes reports.
+    The error is more precise than the type errors that refinement with these sizes reports.
+
+    Args:
+        tree: The program after its arguments were set.
+        steps: The passes of the refinement; the last one may check the assertions.
     """
     if not steps or steps[-1].name != _CHECKING:
         return None

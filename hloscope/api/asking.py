@@ -1,4 +1,4 @@
-"""One query for every instruction of a program, with results as lines of JSON."""
+"""One query for every instruction of a program; results are lines of JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IndexQuestion(NamedTuple):
     convention: Convention = "structural"
 
     def ask(self, view: InstructionView) -> Indexing:
-        """The answer about an instruction."""
+        """Return the result of the query for an instruction."""
         order = {"physical": self.physical, "linear": self.linear}
         if self.to_parameters:
             return view.to_parameters(self.output, self.operand, **order)
@@ -35,7 +35,7 @@ class IndexQuestion(NamedTuple):
 
 
 def with_operands(program: Program) -> list[InstructionView]:
-    """All instructions that have operands, inside fusions too.
+    """Return all instructions that have operands, also those inside fusions.
 
     >>> from hloscope.api.program import read
     >>> with_operands(read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }"))
@@ -53,9 +53,9 @@ def index_lines(
 
     Args:
         views: The instructions.
-        answer: Gives the answer about an instruction, as JSON.
-        refused: Gets the finding about each invalid instruction that an answer meets, once; such
-            an answer is left out.
+        answer: Function from an instruction to its result as JSON.
+        refused: Called once for each invalid instruction that a query needs, with the finding about
+            it. Such a query has no line.
 
     >>> from hloscope.api.program import read
     >>> program = read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")

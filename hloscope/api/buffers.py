@@ -1,4 +1,4 @@
-"""Answers about the memory of a whole program: the peak, who holds it, and what lowers it."""
+"""Queries about the memory of a program: its peak, the buffers at the peak, and savings."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ COLUMNS: Final[Columns] = {
     "name": "string", "computation": "string", "type": "string", "kind": "string",
     "memory_space": "int64", "bytes": "int64", "first": "int64", "last": "int64",
 }  # fmt: skip
-"""Columns of the table of buffers; `first` and `last` are places in the schedule."""
+"""Columns of the table of buffers; `first` and `last` are moments of the schedule."""
 
 
 class Held(Protocol):
-    """The properties of a program that its memory depends on."""
+    """The attributes of a program from which its memory is computed."""
 
     @property
     def module(self) -> Module: ...
@@ -100,7 +100,7 @@ class Held(Protocol):
 
 
 class MemoryAnswer(Tabular):
-    """The memory of a program: bounds, the peak and its buffers, and what lowers it.
+    """The memory of a program: bounds, the peak with its buffers, and changes that lower it.
 
     Bytes are those of the device's default memory space; `model.spaces` has the others.  `len`,
     iteration and `memory[k]` go over the buffers in the order of their first values.
@@ -122,7 +122,7 @@ class MemoryAnswer(Tabular):
     """
 
     def __init__(self, program: Held) -> None:
-        """Take a program; its buffers are computed at the first access."""
+        """Store a program; its buffers are computed at the first access."""
         self.program: Final = program
         self.model: Final = ProgramMemory(program.module)
 
@@ -137,68 +137,70 @@ class MemoryAnswer(Tabular):
 
     @property
     def has_moments(self) -> bool:
-        """Is it known when values live?  It is for scheduled programs."""
+        """Are live ranges of values known? They are known for scheduled programs."""
         return not self.model.reason
 
     @property
     def reason(self) -> str:
-        """Why no moments are known; empty if they are."""
+        """Return why live ranges are unknown; empty if they are known."""
         return self.model.reason
 
     @property
     def lower(self) -> int:
-        """L: the largest number of bytes live at one moment.
+        """Return L: the largest number of bytes that are live at one moment.
 
-        Every assignment of memory needs at least that.
+        Every buffer assignment needs at least L bytes.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return self.model.lower
 
     @property
     def estimate(self) -> int:
-        """E: estimated bytes that XLA holds: parameters, outputs and the peak of temporaries.
+        """Return E: the estimate of the bytes that XLA allocates.
+
+        E is the sum of parameters, outputs and the peak of temporaries.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return self.model.estimate
 
     @property
     def peak(self) -> Moment:
-        """The first moment with the most live bytes.
+        """Return the first moment with the most live bytes.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return Moment(self.model, self.model.peak)
 
     @property
     def moments(self) -> int:
-        """Number of instructions in the schedule.
+        """Return the number of instructions in the schedule.
 
-        This number is also the moment after the last one.
+        The moment after the last instruction has this number.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return self.model.schedule.end
 
     @property
     def buffers(self) -> list[Buffer]:
-        """All buffers, in the order of their first values.
+        """Return all buffers, in the order of their first values.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return self.model.buffers.buffers
 
     @cached_property
     def assigned(self) -> int | None:
-        """Bytes that XLA assigned in the default memory space, as its dump states them.
+        """Return the bytes that XLA assigned in the default memory space, as its dump states them.
 
-        Values inside reducers and comparators, which take no memory, are left out.  `None` if the
+        Values inside reducers and comparators, which take no memory, are left out. `None` if the
         program was read neither from a dump folder with a buffer assignment nor from an `HloProto`
         (`.hlo.pb`) with one.
 
@@ -211,15 +213,15 @@ class MemoryAnswer(Tabular):
         return sum([a.size for a in found.allocations if not (a.is_thread_local or a.color)])
 
     def at(self, moment: int | str) -> Moment:
-        """The buffers at a moment.
+        """Return the buffers at one moment.
 
         Args:
-            moment: The place of an instruction in the schedule, or its name.
+            moment: Position of an instruction in the schedule, from 0; or the instruction's name.
 
         Raises:
-            NoMomentsError: No moments are known.
-            UnknownNameError: There is no such moment, or the instruction has none: it is part of
-                a fusion or of another instruction.
+            NoMomentsError: The program has no schedule.
+            UnknownNameError: The moment does not exist, or the named instruction has none because
+                it runs as part of a fusion or of another instruction.
         """
         schedule = self.model.schedule
         if isinstance(moment, str):
@@ -235,10 +237,10 @@ class MemoryAnswer(Tabular):
         return Moment(self.model, moment)
 
     def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
-        """The buffers at the peak in groups: `peak.by`.
+        """Return the buffers at the peak in groups; see `Moment.by`.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
             UnknownNameError: No grouping has that name.
         """
         return self.peak.by(grouping)
@@ -250,7 +252,7 @@ class MemoryAnswer(Tabular):
             after: The memory of the other program.
 
         Raises:
-            NoMomentsError: No moments are known of one of them.
+            NoMomentsError: One of the programs has no schedule.
         """
         return MemoryDifferenceAnswer(self, after)
 
@@ -263,42 +265,54 @@ class MemoryAnswer(Tabular):
 
     @cached_property
     def donations(self) -> list[Donation]:
-        """Each array argument, with the status of its donation: does a result take its memory?"""
+        """Return every array argument, with the status of its donation.
+
+        A donated argument's memory is reused for a result.
+        """
         return Donations(self.model, self._uses).parameters()
 
     @cached_property
     def offers(self) -> list[DonationOffer]:
-        """Parameters whose donation would save memory."""
+        """Return the parameters whose donation would save memory."""
         return Donations(self.model, self._uses).offers()
 
     @cached_property
     def copies(self) -> list[ForcedCopy]:
-        """Copies that loops and updates force, the largest first."""
+        """Return the copies that loops and in-place updates force, the largest first."""
         return forced_copies(self.model.buffers, self._uses)
 
     @cached_property
     def padding(self) -> list[PaddedType]:
-        """Types of buffers at the peak with padding, largest waste first."""
+        """Return the types of padded buffers at the peak, the one with the most padding first."""
         return padded_types(self.model, self.peak.live)
 
     @cached_property
     def recomputations(self) -> list[Recomputation]:
-        """Temporaries that are live but unused around the peak, largest bytes × moments first."""
+        """Return temporaries that are live at the peak but not used around it.
+
+        The order is by bytes × moments without use, largest first.
+        """
         return recomputations(self.model, self._uses, self.model.peak)
 
     @cached_property
     def recomputed_lines(self) -> list[RecomputedLine]:
-        """`recomputations` by source line, with the peak after all of a line are recomputed."""
+        """Return `recomputations` grouped by source line.
+
+        Each group states the peak after all values of the line are recomputed.
+        """
         return recomputed_lines(self.model, self.recomputations)
 
     @property
     def transients(self) -> list[Transient]:
-        """Copies, converted arrays, gathered shards and scratch that live at the peak only."""
+        """Return arrays that are live at the peak only for a short time.
+
+        They are copies, converted arrays, gathered shards and scratch memory.
+        """
         return transients(self.model, self.model.peak)
 
     @property
     def first_step(self) -> str:
-        """The change that saves most bytes, as a sentence."""
+        """Return a sentence about the change that saves most bytes."""
         steps = [
             donation_step(self.model, self.offers),
             padding_step(self.padding),
@@ -308,32 +322,33 @@ class MemoryAnswer(Tabular):
         return first_step(steps, self.model)
 
     def fits(self, device: str | Device) -> str:
-        """A sentence: does the device hold the program?
+        """Return a sentence that states whether the program fits into a device's memory.
 
         Args:
-            device: A device, its name, or a file in TOML.
+            device: A device, its name, or the path of its TOML file.
 
         Raises:
-            DeviceError: The file describes no device.
-            NoMomentsError: No moments are known.
+            DeviceError: The file does not describe a device.
+            NoMomentsError: The program has no schedule.
             UnknownNameError: No device has that name.
         """
         return fit_text(self.model, _known_device(device))
 
     def device(self, name: str | None) -> str | None:
-        """Name of the device that should hold the program.
+        """Return the name of the device whose memory the program is compared with.
 
-        The default is an H100 if it was compiled for a GPU, else none.
+        Without `name` it is an H100 for a program compiled for a GPU, and `None` for others.
         """
         return DEFAULT if name is None and self.model.target.kind == "gpu" else name
 
     def first_lines(self, device: str | None = None) -> list[str]:
-        """The bounds, the peak with its source line, and one change to make.
+        """Return lines of text: the bounds, the peak with its source line, and one change to make.
 
-        The last lines state whether a device holds the program, and what was rematerialised.
+        The last lines state whether the program fits into a device, and what was rematerialised.
 
         Args:
-            device: Name of a device or a file in TOML; an H100 for programs of GPUs if not given.
+            device: Name of a device, or the path of its TOML file. The default is an H100 for
+                programs compiled for a GPU.
         """
         if not self.has_moments:
             return [*unscheduled_lines(self.model)]
@@ -348,7 +363,7 @@ class MemoryAnswer(Tabular):
         return lines
 
     def answers(self) -> Iterator[str]:
-        """Yield lines about what lowers the memory.
+        """Yield lines of text about changes that lower the memory.
 
         Their subjects are recomputation, transient arrays, donation, copies and padding.
         """
@@ -363,7 +378,7 @@ class MemoryAnswer(Tabular):
 
     @property
     def about(self) -> str:
-        """The compiler's target, and the numbers of instructions and buffers."""
+        """Return a line with the compiler's target, and the numbers of instructions and buffers."""
         target = self.model.target
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         if not self.has_moments:
@@ -375,15 +390,15 @@ class MemoryAnswer(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """Assumptions of the figures, and what they leave out."""
+        """Return assumptions of the figures, and what the figures leave out."""
         return self.model.notes if self.has_moments else []
 
     def to_json(self, by: str = "group", *, at: int | str | None = None) -> dict[str, Any]:
-        """An object of schema `hloscope.memory/1`.
+        """Return an object of schema `hloscope.memory/1`.
 
         Args:
-            by: What the buffers at the moment are grouped by.
-            at: A moment or the name of an instruction; the peak if not given.
+            by: Grouping of the buffers at the moment; see `Moment.by`.
+            at: A moment or the name of an instruction; by default the peak.
 
         Raises:
             UnknownNameError: There is no such moment or grouping.
@@ -426,30 +441,32 @@ class MemoryAnswer(Tabular):
 
     @property
     def name(self) -> str:
-        """The title of pictures: the file name, or the name of the module if there is no file."""
+        """Return the title of pictures: the file name, or the module's name without a file."""
         return self.program.file.rpartition("/")[2] or self.model.module.name
 
     def picture(self, device: str | Device | None = None) -> Picture:
-        """The areas and the legend of `to_svg` as data, for a page that draws them itself.
+        """Return the areas and the legend of `to_svg` as data, for a page that draws them itself.
 
         Args:
-            device: A device, its name, or its TOML file; the picture has a line at its memory size.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         where = None if device is None else _known_device(device)
         return memory_plot(self.name, self.model, where)
 
     def to_svg(self, device: str | Device | None = None) -> str:
-        """A picture: live bytes over the schedule, by kind and source line.
+        """Return a picture of live bytes over the schedule, by kind and source line.
 
         Args:
-            device: A device, its name, or its TOML file; the picture has a line at its memory size.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
 
         Raises:
-            DeviceError: The file describes no device.
-            NoMomentsError: No moments are known.
+            DeviceError: The file does not describe a device.
+            NoMomentsError: The program has no schedule.
             UnknownNameError: No device has that name.
 
         >>> import hloscope
@@ -466,23 +483,24 @@ class MemoryAnswer(Tabular):
         """Return one HTML file with the picture and the text; it loads no other file.
 
         Args:
-            device: As of `to_svg`.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         return page(self.name, styled(self.to_svg(device) + preformatted(str(self))))
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
         return COLUMNS
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """A row for each buffer, named after its first value.
+        """Yield a row for each buffer, named after the buffer's first value.
 
         Raises:
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
         """
         for buffer in self.buffers:
             value = buffer.values[0]
@@ -498,19 +516,20 @@ class MemoryAnswer(Tabular):
             }
 
     def plot(self, ax: Any = None, *, device: str | Device | None = None) -> Any:
-        """Live bytes over the schedule, by kind of buffer, with the peak.
+        """Draw live bytes over the schedule, by kind of buffer, with the peak.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
-            device: A device, its name, or its TOML file; the picture has a line at its memory size.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
 
         Returns:
             The axes.
 
         Raises:
-            DeviceError: The file describes no device.
+            DeviceError: The file does not describe a device.
             InputError: matplotlib is not installed.
-            NoMomentsError: No moments are known.
+            NoMomentsError: The program has no schedule.
             UnknownNameError: No device has that name.
         """
         where = None if device is None else _known_device(device)
@@ -534,14 +553,14 @@ class MemoryDifferenceAnswer(Shown):
     Attributes:
         before: The memory of the first program.
         after: The memory of the second program.
-        found: The buffers of which XLA holds more in one of them.
+        found: The buffers for which XLA allocates more in one program than in the other.
     """
 
     def __init__(self, before: MemoryAnswer, after: MemoryAnswer) -> None:
-        """Compare two programs with moments.
+        """Compare two programs that have schedules.
 
         Raises:
-            NoMomentsError: No moments are known of one of them.
+            NoMomentsError: One of the programs has no schedule.
         """
         self.before: Final = before
         self.after: Final = after
@@ -553,20 +572,26 @@ class MemoryDifferenceAnswer(Shown):
 
     @property
     def bytes(self) -> int:
-        """Estimated bytes that XLA holds for the second program minus those for the first."""
+        """Return the estimated bytes of the second program minus those of the first."""
         return self.found.bytes
 
     @property
     def changes(self) -> tuple[MemoryChange, ...]:
-        """The buffers that differ; first those that change the total in its own direction."""
+        """Return the buffers that differ.
+
+        First come those that change the total in the direction in which it changed.
+        """
         return self.found.changes
 
     def lines(self, top: int = TOP) -> list[str]:
-        """The bounds of the two programs, and a line for each change."""
+        """Return lines of text: the bounds of both programs, and one line for each change.
+
+        `top` is the maximum number of changes.
+        """
         return memory_difference_lines(self.found, top)
 
     def to_json(self) -> dict[str, Any]:
-        """An object of schema `hloscope.memory_diff/1`."""
+        """Return an object of schema `hloscope.memory_diff/1`."""
         files = [self.before.program.file, self.after.program.file]
         return {
             "schema": MEMORY_DIFF_SCHEMA,
@@ -575,13 +600,14 @@ class MemoryDifferenceAnswer(Shown):
         }
 
     def to_svg(self, device: str | Device | None = None) -> str:
-        """The pictures of the two programs, one above the other, with equal scales and colours.
+        """Return the pictures of both programs, one above the other, with equal scales and colours.
 
         Args:
-            device: As of `MemoryAnswer.to_svg`.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
 
         Raises:
-            DeviceError: The file describes no device.
+            DeviceError: The file does not describe a device.
             UnknownNameError: No device has that name.
         """
         where = None if device is None else _known_device(device)
@@ -591,7 +617,8 @@ class MemoryDifferenceAnswer(Shown):
         """Return one HTML file with both programs' pictures and the text; it loads no other file.
 
         Args:
-            device: As of `MemoryAnswer.to_svg`.
+            device: A device, its name, or the path of its TOML file. The picture has a line at its
+                memory size.
         """
         title = f"{self.before.name} and {self.after.name}"
         return page(title, styled(self.to_svg(device) + preformatted(str(self))))

@@ -1,4 +1,4 @@
-"""Programs checked by rules."""
+"""Checks of programs by rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hloscope.support.limits import read_json
 from hloscope.support.source import visible
 
 CHECK_FILE: Final = FILE
-"""Where rules are looked for, if none are named."""
+"""Default file of rules, in the working directory."""
 CHECK_RULES: Final = RULES
 UNLIMITED: Final = NO_LIMIT
 
@@ -52,12 +52,12 @@ class Checked:
         self.report: Final = report
 
     def told(self, form: str = "text", version: str = "", top: int = TOP) -> str:
-        """The report as `text`, `json`, `junit`, `sarif`, `github` or `markdown`.
+        """Return the report as `text`, `json`, `junit`, `sarif`, `github` or `markdown`.
 
         Args:
             form: One of these names.
             version: Version of this package, which SARIF states.
-            top: Most findings in `text`, `github` and `markdown`.
+            top: Maximum number of findings in `text`, `github` and `markdown`.
         """
         match form:
             case "json":
@@ -83,14 +83,15 @@ class Checked:
 
 
 def check_settings(rules: Sequence[str] = (), config: str | None = None) -> list[Setting]:
-    """The settings of rules from command-line options and from a file.
+    """Return the settings of rules from command-line options and from a file.
 
     Args:
-        rules: `copies`, `collectives:all-reduce=2`.
-        config: A file in TOML; `hloscope.toml` of this folder if neither is given.
+        rules: Options such as `copies` or `collectives:all-reduce=2`.
+        config: A TOML file. The default is `hloscope.toml` in the working directory if `rules` is
+            empty, and no file otherwise.
 
     Raises:
-        InputError: There is no such file, rule or parameter.
+        InputError: The file, a rule or a parameter does not exist.
     """
     found = list(map(setting_from_option, rules))
     if config is not None or not rules:
@@ -105,16 +106,17 @@ def check_files(
     *,
     baseline: str | None = None,
 ) -> Checked:
-    """Check programs by rules; a program that cannot be read is a finding.
+    """Check programs by rules. A program that cannot be read becomes a finding.
 
     Args:
-        files: Paths, or names with the bytes of the program.
+        files: Pairs of a path and `None`, or of a name and the bytes of the program.
         settings: The rules.
-        baseline: A report as JSON; only findings that are new or worse are reported.
+        baseline: Path of a JSON report; only findings that are new or worse than there are
+            reported.
 
     Raises:
-        InputError: There is no such file, or the baseline is not a report.
-        UnsupportedError: A program has what cannot be read yet.
+        InputError: A file does not exist, or the baseline is not a report.
+        UnsupportedError: A program contains an op or syntax that is not supported.
     """
     report = merged(_checked(file, data, settings) for file, data in files)
     if baseline is not None:

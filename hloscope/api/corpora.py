@@ -1,7 +1,7 @@
-"""Indexing of many programs by processes, with a cache of results.
+"""Indexing of many programs by several processes, with a cache of results.
 
-The results of each program go to a separate file, which the calling process reads in the order
-of the programs: a worker that dies, or an interrupt, never leaves half a line.
+Each program's results go to a separate file, which the calling process reads in the order of the
+programs. So no line is incomplete after a process dies or is interrupted.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from hloscope.indexing import Precision
 from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
 
 KEPT: Final = 1 << 30
-"""Default limit of the bytes of cached results in a folder."""
+"""Default maximum number of bytes of cached results in a folder."""
 _AHEAD: Final = 4
-"""Programs that wait for each worker."""
+"""Maximum number of programs that wait for each worker process."""
 _BLOCK: Final = 1 << 20
 _OUR_BUG: Final = 5
 
 
 class KeptAnswers(NamedTuple):
-    """The folder of cached results, and their limit.
+    """A folder of cached results.
 
     Attributes:
         folder: The folder.
-        most: Most bytes of the results.
+        most: Maximum number of bytes of the results.
     """
 
     folder: Path
@@ -53,11 +53,11 @@ class FileAnswers(Struct, frozen=True):
 
     Attributes:
         file: Name of the program.
-        path: A file with one JSON object a line; it is deleted when the next program's results are
+        path: File with one JSON object per line. It is deleted when the next program's results are
             requested.
-        message: Why results are missing; empty if they are complete.
-        code: The exit code of that failure.
-        trouble: Why they could not be cached; empty if they were.
+        message: Why results are missing; empty if all are there.
+        code: Exit code for that failure; 0 without one.
+        trouble: Why results could not be cached; empty if they were cached.
     """
 
     file: str
@@ -87,13 +87,11 @@ def answer_files(
 
     Close the generator if it is not exhausted: it holds processes and a temporary folder.
 
-    Close the generator if it is not exhausted: it holds processes and a temporary folder.
-
     Args:
-        files: Paths or URLs, or names with the bytes of the program.
+        files: Pairs of a path or URL and `None`, or of a name and the bytes of the program.
         question: The query.
         jobs: Number of processes; by default the number of processors.
-        kept: The cache, if results are cached.
+        kept: Cache of the results; `None` for no cache.
     """
     if kept is not None:
         kept = kept._replace(folder=kept.folder.absolute())
@@ -114,7 +112,10 @@ def answer_files(
 
 
 def _guarded(task: _Task) -> FileAnswers:
-    """Results for a program that killed its worker: run it in a child process that may die, too."""
+    """Return the results for a program that killed its worker.
+
+    The program runs in a child process, so that it cannot kill the caller.
+    """
     found, why = alone(partial(_as_list, task), Limits())
     if found is None:
         return FileAnswers(task.file, task.path, _internal(task.file, why.text), _OUR_BUG)
@@ -131,7 +132,7 @@ def _internal(file: str, error: str) -> str:
 
 
 def _answer(task: _Task) -> FileAnswers:
-    """Write the answers about one program to the task's file."""
+    """Write the results for one program to the task's file; return their description."""
     most = None if task.kept is None else task.kept.most
     store = Store(None if task.kept is None else task.kept.folder, task.code, most)
     message, code = "", 0
@@ -151,7 +152,13 @@ def _answer(task: _Task) -> FileAnswers:
 
 
 def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
-    """Write the answers about one program; return the findings that forbid some of them."""
+    """Write the results for one program; return the errors of instructions without results.
+
+    Args:
+        task: The program and the query.
+        store: The cache.
+        out: File that the lines are written to.
+    """
     data = content_of(task.file) if task.data is None else task.data
     # The key has the name of the file as well, because the lines state it.
     digest = blake2b(data, digest_size=20).hexdigest()
@@ -183,7 +190,10 @@ def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
 
 
 def _unpack(packed: bytes, out: BinaryIO) -> bool:
-    """Write the decompressed results. Return `True` if they were complete, else truncate `out`."""
+    """Write decompressed cached results to `out`; return whether they were complete.
+
+    If they were not, `out` is truncated.
+    """
     unpacker = zlib.decompressobj()
     try:
         left = packed
@@ -208,7 +218,10 @@ def _write_bytes(out: BinaryIO, text: bytes) -> None:
 
 
 class _ResultCache:
-    """Results by structure, for results that contain no names except those of the operands."""
+    """Cache of results by structure.
+
+    Only results without names, apart from those of the operands, are cached.
+    """
 
     def __init__(self, question: IndexQuestion, store: Store) -> None:
         self._question: Final = question
@@ -217,7 +230,7 @@ class _ResultCache:
         self._parts: Final[dict[str, dict[str, Any] | None]] = {}
 
     def of(self, view: InstructionView) -> dict[str, Any]:
-        """The result for an instruction, as JSON.
+        """Return the result for an instruction, as JSON.
 
         Instructions of equal structure are computed once.
         """
@@ -244,9 +257,9 @@ class _ResultCache:
         return self._question.ask(view).to_json()
 
     def _digest(self, view: InstructionView) -> str:
-        """The digest of everything that the result depends on.
+        """Return a digest of everything that the result for an instruction depends on.
 
-        It is empty if the structure does not determine the result.
+        It is empty if the instruction's structure does not determine the result.
         """
         # Through a fusion's parameters the result depends on the callers, and at unknown sizes on
         # named sizes of the program: neither is in the digest of the instruction.
@@ -260,7 +273,14 @@ class _ResultCache:
 
 
 def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
-    """The result without names; `None` if it has reasons or runtime values, which contain names."""
+    """Return a result without the names of operands; `None` if other names remain.
+
+    Reasons and run-time variables contain such names.
+
+    Args:
+        found: The result.
+        told: The result as JSON.
+    """
     every = [a for o in found.answer.outputs for operand in o.touched for a in operand]
     if any(a.precision is not Precision.EXACT or a.reason or a.via for a in every):
         return None
@@ -272,7 +292,7 @@ def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_whole(kept: Any, view: InstructionView) -> bool:
-    """Is the cached value a result of `_nameless` for an instruction with as many operands?"""
+    """Does a cached value have the form of `_nameless`, with operand numbers that `view` has?"""
     count = len(view.ir.operands)
     try:
         numbers = [operand["operand"] for operand in kept["operands"]]
@@ -285,7 +305,7 @@ def _is_whole(kept: Any, view: InstructionView) -> bool:
 
 
 def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
-    """The result for an instruction, from the nameless result of one of equal structure."""
+    """Return the result for an instruction, from the nameless result for one of equal structure."""
     way: Direction = "output_to_input" if part["unreached"] is None else "input_to_output"
     told = to_json(view.unanswered(way), view.program.file)
     if part["unreached"] is not None:

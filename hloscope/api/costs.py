@@ -1,4 +1,4 @@
-"""Answers about the cost of a whole program: its kernels in groups, with totals that add up."""
+"""Queries about the cost of a program: its kernels in groups, with totals that add up."""
 
 from __future__ import annotations
 
@@ -78,16 +78,18 @@ else:
     measuring = lazy("hloscope.api.measuring")
 
 MOST_NAMES: Final = 8
-"""Names that a note lists."""
+"""Maximum number of names that a note lists."""
 MOST_FIRST: Final = 3
-"""Pieces of advice below a table of costs."""
+"""Maximum number of pieces of advice below a table of costs."""
 LEAST_SHARE: Final = 0.001
-"""The least share of the whole that advice below a table saves."""
+"""Minimum share of the program's total that advice below a table must save."""
 MOST_SEARCHED: Final = 5000
-"""Instructions of programs in which the table searches for movement that cancels; of a train step
-of 15,000 instructions the search takes 1.2 s, and the table 2.9 s."""
+"""Maximum number of instructions for which a table searches data movement that cancels.
+
+For a train step of 15,000 instructions the search takes 1.2 s, and the table 2.9 s.
+"""
 COST_SORTS: Final = ("bound", "bytes", "flops", "waste")
-"""Amounts that the groups of a program's kernels can be sorted by."""
+"""Amounts by which the groups of a program's kernels can be sorted."""
 _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
     "bound": lambda kernel: kernel.bound * kernel.runs,
     "bytes": lambda kernel: kernel.bytes,
@@ -97,7 +99,7 @@ _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
 
 
 class Costed(Protocol):
-    """The properties of a program that its cost depends on."""
+    """The attributes of a program from which its cost is computed."""
 
     @property
     def module(self) -> Module: ...
@@ -138,14 +140,15 @@ class Cost(Tabular):
         is_whole: bool = True,
         invalid: Invalid | None = None,
     ) -> None:
-        """Take the costs of kernels of a program, and the model of their transfers.
+        """Store the costs of a program's kernels, and the model of their transfers.
 
         Args:
             program: The program.
-            model: The kernels.
+            model: The kernels with their figures.
             memory: The model of the transfers of threads and tiles.
-            is_whole: Are the kernels all of the program?
-            invalid: What is wrong with the program: its invalid kernels are missing.
+            is_whole: Are these all kernels of the program?
+            invalid: Findings about the program; kernels with findings are missing. `None` for a
+                valid program.
         """
         self.program: Final = program
         self.model: Final = model
@@ -155,7 +158,7 @@ class Cost(Tabular):
 
     @property
     def kernels(self) -> tuple[KernelCost, ...]:
-        """Every kernel that runs, in program order, callers first."""
+        """Return every kernel that runs, in program order; kernels of callers come first."""
         return self.model.kernels
 
     def __len__(self) -> int:
@@ -174,22 +177,28 @@ class Cost(Tabular):
 
     @property
     def bytes(self) -> int:
-        """Least bytes that all kernels read and write, in all runs."""
+        """Return the bytes that all kernels read and write at least, in all runs."""
         return sum([kernel.bytes for kernel in self.kernels])
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of all kernels, in all runs."""
+        """Return the floating-point operations of all kernels, in all runs."""
         return sum([kernel.flops for kernel in self.kernels])
 
     @property
     def bound(self) -> int:
-        """Sum of the bounds of all kernels, in picoseconds; 0 if no bandwidth is known."""
+        """Return the sum of the time bounds of all kernels' runs, in picoseconds.
+
+        It is 0 if no bandwidth is known.
+        """
         return sum([kernel.bound * kernel.runs for kernel in self.kernels])
 
     @cached_property  # a search for each fusion; advice and JSON read it
     def ratings(self) -> dict[Instruction, TritonUse]:
-        """The rating of each Triton fusion; empty if no GPU's thread maps judge the program."""
+        """Return the rating of each Triton fusion.
+
+        It is empty if the program's transfers are not modelled on a GPU.
+        """
         if not self.model.is_judged:
             return {}
         memory = self._memory
@@ -199,7 +208,7 @@ class Cost(Tabular):
 
     @property
     def transfers(self) -> list[Transfer]:
-        """The collectives of the program, callers first."""
+        """Return the collectives of the program; those of callers come first."""
         every = [one for one in transfers_of(self.program.module) if one.link is not None]
         invalid = self._invalid
         if invalid is None:
@@ -207,13 +216,13 @@ class Cost(Tabular):
         return [t for t in every if invalid.is_answered(t.computation, t.overlap.start)]
 
     def advice(self, *, with_movement: bool = True) -> list[Advice]:
-        """Changes that are proved to save bytes, largest share first; see `Advice`.
+        """Return changes that are proved to save bytes, largest share first; see `Advice`.
 
-        Savings of bytes moved come before savings of bytes held. If `cost` covers only some kernels
-        of the program, only their tiles are judged.
+        Savings of bytes moved come before savings of memory. If only some kernels of the program
+        are covered, only their tiles are judged.
 
         Args:
-            with_movement: Search for movement that cancels, too, which takes longest.
+            with_movement: Also search for data movement that cancels. This takes the longest.
         """
         found = tile_advice(self.program, self.model, self.ratings)
         if self.is_whole:
@@ -224,16 +233,16 @@ class Cost(Tabular):
 
     @cached_property  # notebooks ask for text and HTML, and the search takes seconds
     def first_advice(self) -> list[Advice]:
-        """The three pieces of advice that save most, each 0.1 % of its whole or more.
+        """Return at most three pieces of advice, each saving 0.1 % or more; the largest first.
 
-        In programs of more than 5,000 instructions movement is left out.
+        Programs of more than 5,000 instructions are not searched for data movement.
         """
         count = sum([len(computation.instructions) for computation in self.program.module])
         found = self.advice(with_movement=count <= MOST_SEARCHED)
         return [one for one in found if one.share >= LEAST_SHARE][:MOST_FIRST]
 
     def groups(self, by: str = "group", *, sort: str = "bound") -> list[Group[KernelCost]]:
-        """The kernels in groups, the group with the largest total first.
+        """Return the kernels in groups, the group with the largest total first.
 
         Args:
             by: `group`, `kernel`, `source`, `scope`, `scope:N`, `opcode` or `computation`.
@@ -250,18 +259,21 @@ class Cost(Tabular):
         return grouped(self.kernels, lambda k: grouping.key(k, lambda: _equal(k)), _AMOUNTS[sort])
 
     def table(self, by: str = "group", *, sort: str = "bound", top: int | None = None) -> Table:
-        """The groups as rows of text, with the rest and the sum of everything."""
+        """Return the groups as rows of text, with rows for the rest and the sum.
+
+        `top` is the maximum number of groups.
+        """
         grouping = Grouping(by, self.program.module)
         return cost_table(self.groups(by, sort=sort), grouping, sort, top)
 
     def footprint_table(self, by: str = "group", top: int | None = None) -> Table:
-        """The groups with the largest footprints, as rows of text."""
+        """Return the groups with the largest footprints as rows of text, at most `top` groups."""
         return footprint_table(
             self.groups(by, sort="bytes"), Grouping(by, self.program.module), top
         )
 
     def accesses(self, by: str = "group") -> list[Group[AccessCost]]:
-        """The accesses that transfer unused bytes, in groups."""
+        """Return the accesses that transfer unused bytes, in groups, most unused bytes first."""
         grouping = Grouping(by, self.program.module)
         wasteful = [access for access in self.model.accesses if access.wasted]
         return grouped(
@@ -271,30 +283,33 @@ class Cost(Tabular):
         )
 
     def access_table(self, by: str = "group", top: int | None = None) -> Table:
-        """The groups of accesses with the most unused bytes, as rows of text."""
+        """Return the groups of accesses with the most unused bytes as rows of text.
+
+        `top` is the maximum number of groups.
+        """
         return access_table(self.accesses(by), Grouping(by, self.program.module), top)
 
     def groups_json(self, by: str = "group", *, sort: str = "bound") -> list[dict[str, Any]]:
-        """The groups as in schema `hloscope.cost/1`."""
+        """Return the groups of kernels as in schema `hloscope.cost/1`."""
         grouping = Grouping(by, self.program.module)
         return groups_json(
             self.groups(by, sort=sort), lambda group: cost_of_group_json(group, grouping)
         )
 
     def access_groups_json(self, by: str = "group") -> list[dict[str, Any]]:
-        """The groups of accesses as in schema `hloscope.coalesce/2`."""
+        """Return the groups of accesses as in schema `hloscope.coalesce/2`."""
         grouping = Grouping(by, self.program.module)
         return groups_json(self.accesses(by), lambda group: accesses_json(group, grouping))
 
     def measured(self, profile: str | os.PathLike[str]) -> measuring.Measured:
-        """The costs joined with a profile of the program.
+        """Join the costs with a profile of the program.
 
         Args:
-            profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
+            profile: File of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
 
         Raises:
-            InputError: There is no such file, or the profile is of another program.
-            ParseError: It is not a profile, or is damaged.
+            InputError: The file does not exist, or it profiles another program.
+            ParseError: The file is not a profile, or is damaged.
         """
         return measuring.measure(self, os.fspath(profile))
 
@@ -334,12 +349,12 @@ class Cost(Tabular):
 
     @property
     def totals(self) -> dict[str, Any]:
-        """Sums over all kernels, by name, as in schema `hloscope.cost/1`."""
+        """Return sums over all kernels, by name, as in schema `hloscope.cost/1`."""
         return cost_totals_json(self.kernels)
 
     @property
     def about(self) -> str:
-        """The target that the program was compiled for, its size, and the device of the bounds."""
+        """Return a line with the compiler's target, the number of kernels, and the device."""
         totals, target = self.totals, self.model.target
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         device = self.model.device
@@ -352,7 +367,7 @@ class Cost(Tabular):
 
     @property
     def figures(self) -> list[tuple[str, str]]:
-        """Names of the program's totals with their texts."""
+        """Return pairs of the name and the text of each total of the program."""
         totals, step = self.totals, self.model.step
         text = collectives_text(self.transfers, is_scheduled=self._is_scheduled)
         judged, unused = self.model.is_judged, totals["unused_bytes"]
@@ -371,14 +386,17 @@ class Cost(Tabular):
 
     @property
     def assumed(self) -> list[str]:
-        """Assumptions about how often kernels run, each once, after a note on left-out kernels."""
+        """Return assumptions about how often kernels run, each once.
+
+        A note on left-out kernels comes first.
+        """
         invalid = self._invalid
         notes = [] if invalid is None else [invalid.note]
         return list(dict.fromkeys([*notes, *[n for kernel in self.kernels for n in kernel.notes]]))
 
     @property
     def findings(self) -> list[str]:
-        """Differences between the dump folder and the model, kernel by kernel."""
+        """Return the differences between the dump folder and the model, kernel by kernel."""
         return [
             f"`{kernel.instruction.name}`: {finding}"
             for kernel in self.kernels
@@ -388,7 +406,7 @@ class Cost(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """Assumptions of the figures, and what they leave out, each once."""
+        """Return assumptions of the figures, and what the figures leave out, each once."""
         found = dict.fromkeys(self.assumed)
         unknown = {name for kernel in self.kernels for name in kernel.footprint.work.unknown}
         if unknown:
@@ -407,15 +425,18 @@ class Cost(Tabular):
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each kernel, as in schema `hloscope.cost/1`; amounts are those of one run."""
+        """Return a row for each kernel, as in schema `hloscope.cost/1`.
+
+        Amounts are those of one run.
+        """
         module = self.program.module
         return [cost_of_kernel_json(k, provenance_of(k.instruction, module)) for k in self.kernels]
 
     def plot(self, ax: Any = None) -> Any:
-        """A roofline: groups of kernels by arithmetic intensity, below the roofs of the device.
+        """Draw a roofline: groups of kernels by arithmetic intensity, below the device's peaks.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
 
         Returns:
             The axes.
@@ -435,7 +456,7 @@ class Cost(Tabular):
         return self.table(sort="bound" if has_bounds else "bytes", top=ROWS_SHOWN)
 
     def _lines_below(self) -> list[str]:
-        """The figures, the first advice, findings and notes."""
+        """Return lines of text: the figures, the first advice, findings and notes."""
         lines = [f"{title}: {figure}" for title, figure in self.figures]
         lines += advice_lines(self.first_advice, self.program.module)
         return [*lines, *self.findings, *[f"note: {note}" for note in self.notes]]
@@ -462,12 +483,16 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(kernel: KernelCost) -> Hashable:
-    """The key of a row of equal kernels: their maker, and the bytes of one run."""
+    """Return the key by which equal kernels share a group: the maker, and the bytes of one run."""
     return kernel.maker, kernel.footprint.bytes
 
 
 def _equal_access(access: AccessCost) -> Hashable:
-    """The key of a row of equal accesses: their kernels, unused bytes and cause."""
+    """Return the key by which equal accesses share a group.
+
+    It has the key of their kernels, the role of the array, the unused bytes of one run and their
+    cause.
+    """
     array = access.array
     each = access.wasted // access.runs if access.runs else 0
     return _equal(access.kernel), array.is_output, each, access_cause(array)
@@ -483,17 +508,17 @@ def cost_of(
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> Cost:
-    """The cost of a program, or of some of its instructions, under a model of a GPU's threads.
+    """Return the cost of a program, or of some of its instructions.
 
     Args:
         program: The program.
-        memory: The model of the transfers of threads.
-        only: The instructions to count with their computations; all kernels if not given.
-        device: The device that bounds are for; the model's if not given.
-        transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
-            depends on what the program was compiled for.
-        invalid: What is wrong with the program: its invalid kernels are left out.
-        shown: Yields the kernels; it may show progress.
+        memory: The model of a GPU's threads and tiles, which decides the transfers.
+        only: The instructions to count, with their computations; by default all kernels.
+        device: The device for time bounds; by default the memory model's.
+        transfers: Also count what threads transfer? By default the program's target decides.
+        invalid: Findings about the program; kernels with findings are left out. `None` for a valid
+            program.
+        shown: Iterates over the kernels; it may show progress.
 
     Raises:
         VerifyError: An instruction is invalid.
@@ -510,7 +535,7 @@ def cost_of(
 
 
 def device_of_dump(dump: DumpedModule | None) -> str:
-    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is unknown."""
+    """Return the name of the GPU that a dump folder was compiled for; `h100` if it is unknown."""
     target = None if dump is None else dump.target
     if target is None:
         return DEFAULT
@@ -526,20 +551,22 @@ def cost_on(
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> Cost:
-    """The cost of a program on a device.
+    """Return the cost of a program on a device.
 
     Args:
         program: The program.
-        device: Name of the device, or a file in TOML.  If not given: the GPU that a dump folder
-            was compiled for; an H100 for another program that was compiled for a GPU or not at
-            all; else none, so that bounds are not known.
-        as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
-        only: The instructions to count with their computations; all kernels if not given.
-        invalid: What is wrong with the program: its invalid kernels are left out.
-        shown: Yields the kernels; it may show progress.
+        device: Name of the device, or the path of its TOML file. The default is the GPU that a dump
+            folder was compiled for; for other programs an H100 if they were compiled for a GPU or
+            not at all, else no device, so that no bounds are known.
+        as_if: Name of a GPU. Transfers are counted for its threads, whatever the program was
+            compiled for.
+        only: The instructions to count, with their computations; by default all kernels.
+        invalid: Findings about the program; kernels with findings are left out. `None` for a valid
+            program.
+        shown: Iterates over the kernels; it may show progress.
 
     Raises:
-        DeviceError: The file describes no device, or `as_if` names none with threads.
+        DeviceError: The file does not describe a device, or `as_if` is not a GPU.
         UnknownNameError: No device has that name.
         VerifyError: An instruction is invalid.
     """

@@ -1,4 +1,4 @@
-"""Coverage of ops by the indexing rules, the tile rules and the interpreter."""
+"""Which ops have indexing rules, tile rules and an evaluation in the interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hloscope.tiling import tile_coverage
 
 
 def coverage() -> list[OpCoverage]:
-    """One row for each op, sorted by name.
+    """Return one row for each op, sorted by name.
 
     >>> next(row for row in coverage() if row.op == "transpose")
     OpCoverage(op='transpose', output_to_input='exact', input_to_output='exact', ...)

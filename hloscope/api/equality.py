@@ -1,4 +1,4 @@
-"""Equality of maps, instructions and programs, differences, and proofs of all results."""
+"""Comparison of maps, instructions and programs, their differences, and proofs of results."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from hloscope.support.source import visible
 
 
 Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Program
-"""What can be compared with another one of its kind."""
+"""Objects that can be compared with an object of the same type."""
 
 
 def _comparable(given: Comparable | Readable) -> Comparable:
-    """Return a map or a view unchanged; read the program from any other source."""
+    """Return a map or view unchanged; read any other argument as a program."""
     if isinstance(given, IndexingMap | InstructionView | ComputationView):
         return given
     return Program.of(given)
@@ -56,19 +56,20 @@ def _comparable(given: Comparable | Readable) -> Comparable:
 def comparisons(
     a: Comparable | Readable, b: Comparable | Readable, *, seconds: float = SECONDS_EQUAL
 ) -> Iterator[Compared]:
-    """Yield verdicts, part by part: do two maps, instructions or programs access the same elements?
+    """Prove, part by part, that two maps, instructions or programs access the same elements.
 
     Types of parameters, operands and results must be equal, except for layouts. Computed values are
     not compared; `value_runs` compares them.
 
     Args:
-        a: A map, an instruction, a computation, a program, or anything from which `read` makes a
-            program. Of a computation or program, the maps from outputs to parameters are compared.
-        b: Another one.
-        seconds: Processor time for comparing programs or maps.
+        a: A map, an instruction, a computation, a program, or a source that `read` takes. For a
+            computation or program the maps from outputs to parameters are compared.
+        b: The object to compare `a` with.
+        seconds: Maximum processor time for programs or maps; comparisons that take longer are
+            undecided.
 
     Raises:
-        TypeError: They are not of one kind.
+        TypeError: `a` and `b` have different kinds.
         HloscopeError: A source cannot be read.
 
     >>> a, b = map(IndexingMap.parse, ["(d0) -> (d0 * 2 / 2), domain: d0 in [0, 9]",
@@ -97,21 +98,22 @@ def movements(
     by_name: bool = False,
     seconds: float = SECONDS_EQUAL,
 ) -> Iterator[Compared]:
-    """Yield verdicts, part by part: do two maps, instructions or programs move the same data?
+    """Prove, part by part, that two maps, instructions or programs move the same data.
 
-    For instructions and programs, each address of the outputs is compared by the addresses of the
-    parameters that its element is computed from: shapes may differ, layouts count.
+    For instructions and programs, each output address is compared by the parameter addresses that
+    its element is computed from. Shapes may differ, layouts count.
 
     Args:
-        a: A map, an instruction, or a computation or program, whose root is compared; or whatever
-            `read` takes, which is a program.
-        b: Another one; of an instruction and a program, the program's root.
+        a: A map, an instruction, a computation or program, whose root is compared, or a source that
+            `read` takes.
+        b: The object to compare `a` with. If one is an instruction and one a program, the program's
+            root counts.
         by_name: Pair parameters by name instead of by number.
-        seconds: Processor time for programs; what takes longer is undecided.
+        seconds: Maximum processor time for programs; comparisons that take longer are undecided.
 
     Raises:
         TypeError: One is a map, the other is not.
-        UnknownNameError: `by_name` is set, and the names differ.
+        UnknownNameError: `by_name` is set, and the parameters have different names.
         HloscopeError: A source cannot be read.
 
     >>> text = "ENTRY e { p = f32[4,8] parameter(0) ROOT r = SHAPE reshape(p) }"
@@ -141,7 +143,15 @@ def movements(
 def _moved(
     a: InstructionView, b: InstructionView, order: Sequence[int] | None, seconds: float
 ) -> Iterator[Compared]:
-    """Compare data movement output by output, while there is time."""
+    """Compare the data movement of each output; outputs are undecided when time is up.
+
+    Args:
+        a: The first instruction.
+        b: The second instruction.
+        order: For each parameter of `a` the number of the parameter of `b`; `None` for equal
+            numbers.
+        seconds: Maximum processor time.
+    """
     if len(a.outputs) != len(b.outputs):
         yield _different("outputs", f"{len(a.outputs)} outputs, and {len(b.outputs)}")
         return
@@ -156,7 +166,7 @@ def _moved(
 
 
 def _headers(*views: Program | ComputationView | InstructionView) -> list[Header]:
-    """Return the module attributes of each program, computation or instruction."""
+    """Return the module attributes of the program of each view."""
     programs = [view if isinstance(view, Program) else view.program for view in views]
     return [program.module.extras for program in programs]
 
@@ -180,7 +190,7 @@ def _compared(
 def _operand_types(
     a: Sequence[Instruction], b: Sequence[Instruction], what: str
 ) -> Iterator[Compared]:
-    """Yield the differences between the types of parameters or operands."""
+    """Yield a refutation for each difference between the types of parameters or operands."""
     if len(a) != len(b):
         yield _different(f"{what}s", f"{len(a)} {what}s, and {len(b)}")
         return
@@ -189,7 +199,10 @@ def _operand_types(
 
 
 def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
-    """Yield the differences between two types, tensor by tensor, ignoring layouts."""
+    """Yield a refutation for each difference between two types, ignoring layouts.
+
+    `what` names the value in the result.
+    """
     ours, theirs = leaf_types(a), leaf_types(b)
     if len(ours) != len(theirs):
         said = "outputs" if what == "output" else "tensors"
@@ -203,7 +216,7 @@ def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
 
 
 def _plain(type: Type) -> object:
-    """The type without its layout, for comparison."""
+    """Return the type without its layout, for comparison."""
     if isinstance(type, TensorType):
         return replace(type, layout=None)
     return type
@@ -215,9 +228,9 @@ def _type_text(type: Type) -> str:
 
 
 def _same_places(a: Computation, b: Computation) -> bool:
-    """Are the sizes and layouts of parameters and outputs equal and static?
+    """Are all parameters and outputs equal in their static sizes and layouts?
 
-    Then equal indices are equal addresses.
+    Then equal indices have equal addresses.
     """
     ours, theirs = ([*x.parameters, x.root] for x in (a, b))
     return len(ours) == len(theirs) and all(
@@ -238,7 +251,11 @@ def _placing(type: Type) -> object:
 
 
 def _by_name(a: InstructionView, b: InstructionView) -> list[int]:
-    """Return, for each parameter of `a`, the number of the parameter of `b` with the same name."""
+    """Return, for each parameter of `a`, the number of the parameter of `b` with the same name.
+
+    Raises:
+        UnknownNameError: The names differ, or a name is repeated.
+    """
     ours, theirs = ([p.name for p in _parameters(x)] for x in (a, b))
     if sorted(ours) != sorted(theirs) or len(set(ours)) < len(ours):
         both = ", ".join(ours[:4]) or "none", ", ".join(theirs[:4]) or "none"
@@ -253,9 +270,9 @@ def _parameters(view: InstructionView) -> tuple[Instruction, ...]:
 def _answers(
     a: Indexing, b: Indexing, headers: Sequence[Header], order: Sequence[int] | None = None
 ) -> Iterator[Compared]:
-    """Compare each output and operand of two results.
+    """Compare two indexing results: each output with each operand.
 
-    `order[k]` is the operand of `b` for operand `k` of `a`; the same number if not given.
+    `order[k]` is the operand of `b` that belongs to operand `k` of `a`; by default `k`.
     """
     sides = [
         tuple(x.answer.instruction.calls)
@@ -324,10 +341,11 @@ def _answers(
 def _counterparts(
     a: Answer, b: Answer, order: Sequence[int] | None = None
 ) -> dict[Instruction, Instruction]:
-    """Map operands or parameters of `b` to those of `a` with the same number.
+    """Map the operands or parameters of `b` to those of `a` with the same number.
 
-    Pairs in which one instruction would have two partners are left out. In calls of structurally
-    equal computations every instruction is mapped.
+    A pair is left out if one instruction would have two partners. In calls of structurally equal
+    computations every instruction is mapped. `order[k]` is the operand of `b` for operand `k` of
+    `a`.
     """
     ours, theirs = (
         x.instruction.operands if x.computation is None else x.computation.parameters
@@ -355,7 +373,7 @@ def _different(what: str, reason: str) -> Compared:
 
 
 def verdict_of(found: list[Compared]) -> Verdict:
-    """Refuted if any part is refuted, else undecided if any part is, else proved."""
+    """Return refuted if a part is refuted, else undecided if a part is undecided, else proved."""
     verdicts = {c.proof.verdict for c in found}
     for verdict in (Verdict.REFUTED, Verdict.UNDECIDED):
         if verdict in verdicts:
@@ -369,7 +387,7 @@ def verdict_of(found: list[Compared]) -> Verdict:
 
 DIFF_SCHEMA: Final = "hloscope.diff/1"
 MOST_CHANGES: Final = 100
-"""Changes that a printed answer has."""
+"""Maximum number of changes that the text of a result lists."""
 
 
 class Comparison(Shown, Differences, frozen=True):
@@ -386,14 +404,15 @@ class Comparison(Shown, Differences, frozen=True):
 
 
 def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comparison:
-    """The structural differences between two programs of HLO or StableHLO.
+    """Return the structural differences between two programs in HLO or StableHLO.
 
-    Names, the order of instructions, metadata and places in the source do not count; types with
-    their layouts, attributes, shardings, configurations and the values of constants do.
+    Names, the order of instructions, metadata and source positions are ignored. Types with layouts,
+    attributes, shardings, configurations and values of constants are compared.
 
     Args:
-        a: A program; or whatever `read` takes: a path, text, bytes, an open file, a jax object.
-        b: Another one.
+        a: A program, or a source that `read` takes: a path, text, bytes, an open file, a jax
+            object.
+        b: The program to compare `a` with.
 
     Raises:
         HloscopeError: A source cannot be read.
@@ -412,12 +431,12 @@ def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comp
 
 
 SECONDS: Final = 1.0
-"""Processor time of all proofs of a program of at most `FEW` instructions."""
+"""Default seconds of processor time for all proofs of a program with at most `FEW` instructions."""
 FEW: Final = 800
 SECONDS_EACH: Final = 0.02
-"""Processor time for each further instruction."""
+"""Seconds of processor time that each further instruction adds."""
 SECONDS_MOST: Final = 60.0
-"""Most processor time of all proofs, unless the caller sets it."""
+"""Maximum seconds of processor time for all proofs, unless the caller sets a limit."""
 
 
 def prover_of(
@@ -428,12 +447,18 @@ def prover_of(
     seed: int,
     by_execution: bool,
 ) -> Prover:
-    """A prover for the results about a program, with a limit in seconds of processor time.
+    """Return a prover for the results about a program.
 
-    Without `seconds` the limit grows with the number of instructions.
+    Args:
+        program: The program.
+        seconds: Limit of processor time for all proofs. By default it grows with the number of
+            instructions.
+        convention: Which operand elements count as read; see `Program.by_convention`.
+        seed: Seed of the sampled elements.
+        by_execution: Also execute instructions to check their maps.
 
     Raises:
-        VerifyError: The program is wrong; the maps of such a one have no meaning.
+        VerifyError: The program is invalid, so its maps have no meaning.
     """
     check(program.module)
     more = max(0, sum(1 for _ in program) - FEW)
@@ -453,7 +478,10 @@ class Tally:
     """Number of proofs by outcome, with a message for each refuted map."""
 
     def __init__(self, evidence_dir: str | None = None) -> None:
-        """Take a folder for counterexamples: each is written as a program with its inputs."""
+        """Set the folder for counterexamples.
+
+        Each is written as a program with its inputs; without a folder none is written.
+        """
         self._folder = evidence_dir
         self._runs: Counter[str] = Counter()
         self._counts: Counter[Outcome] = Counter()
@@ -495,7 +523,7 @@ class Tally:
 
     @property
     def summary(self) -> str:
-        """The number of proofs by outcome, as text."""
+        """Return the number of proofs by outcome, as text."""
         counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
         runs = [f"{number} {what}" for what, number in self._runs.items() if number]
         every = ", ".join([*counts, *runs]) or "none"
@@ -503,15 +531,15 @@ class Tally:
 
     @property
     def lacks_time(self) -> bool:
-        """Is a proof undecided or unexecuted that more time might settle?"""
+        """Is a proof undecided, or an instruction not executed, possibly for lack of time?"""
         return bool(self._counts[Outcome.UNDECIDED] or self._runs["not executed"])
 
     @property
     def is_refuted(self) -> bool:
-        """Is a map refuted?"""
+        """Is at least one map refuted?"""
         return bool(self._counts[Outcome.REFUTED])
 
     @property
     def is_undecided(self) -> bool:
-        """Is a map undecided?"""
+        """Is at least one map undecided?"""
         return bool(self._counts[Outcome.UNDECIDED])

@@ -1,6 +1,6 @@
-"""Execution of kernels of a dump folder, from their PTX, on inputs that fit their HLO.
+"""Execution of a dump folder's kernels from their PTX, compared with their HLO.
 
-A kernel of XLA gets one pointer for each array of its operands, then of its outputs.  Operands and
+A kernel of XLA gets one pointer for each array of its operands, then of its outputs. Operands and
 outputs that share a buffer are one array in memory; its reads count for the operand, its writes for
 the output.
 """
@@ -43,13 +43,20 @@ from hloscope.support.arrays import Array
 from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 _TOLERANCE: Final = {"f32": 1e-3, "f64": 1e-6, "f16": 2e-2, "bf16": 1e-1}
-"""Largest difference of outputs, relative to numbers above 1: sums are added in another order."""
+"""Largest allowed difference of outputs, by element type; relative to values above 1.
+
+Kernels may add in another order than the interpreter.
+"""
 _COARSE: Final = 0.3
-"""Largest relative difference for floats of 8 bits and fewer."""
+"""Largest allowed relative difference for floats of 8 bits or fewer."""
 
 
 class _KernelTensor(Struct, frozen=True):
-    """An array of an operand or output, before the kernel runs."""
+    """An array of an operand or output of a kernel.
+
+    `role` is `operand` or `output`. `leaf` is the index in a tuple. `value` is the name of the
+    instruction that computes it.
+    """
 
     role: str
     number: int
@@ -72,22 +79,22 @@ def execute_kernel(
     device: str = "h100",
     limits: Limits | None = None,
 ) -> ExecutedKernel:
-    """Execute the PTX of an HLO instruction of a dump folder.
+    """Execute the PTX of an instruction in a dump folder.
 
     Args:
-        folder: What `--xla_dump_to` wrote.
-        name: The instruction, such as `loop_add_fusion.1`.
-        module: Which module of the folder, if it holds several.
-        inputs: Arrays of the operands in order, those of tuples one by one; without them floats
-            are drawn about 0 and integers small enough to be indices.
-        seed: Of the drawing.
-        device: The GPU of the model.
-        limits: What the execution may take.
+        folder: Folder that `--xla_dump_to` wrote.
+        name: Name of the instruction, such as `loop_add_fusion.1`.
+        module: Name of the module, if the folder holds several.
+        inputs: Arrays of the operands in order; those of tuples one by one. By default floats are
+            random values around 0, and integers are random and small enough to be indices.
+        seed: Seed of the random inputs.
+        device: Name of the GPU whose requests are counted.
+        limits: Limits of the execution.
 
     Raises:
-        InputError: The folder has no PTX or no launch dimensions of it.
+        InputError: The folder lacks the kernel's PTX or launch dimensions.
         UnknownNameError: No module or instruction has that name.
-        UnsupportedError: The kernel cannot be executed, for the reason given.
+        UnsupportedError: The kernel cannot be executed; the message states why.
         KernelError: The kernel accesses memory outside its arrays, or a limit is reached.
     """
     dumped = DumpFolder(folder).module(module)
@@ -132,13 +139,13 @@ def execute_named(
     inputs: str | None = None,
     device: str = "h100",
 ) -> ExecutedKernel:
-    """Execute a kernel as the command names it: `execute_kernel` with texts.
+    """Execute a kernel named on the command line; see `execute_kernel`.
 
     Args:
-        place: The folder, and the module after `#` if it holds several: `dump#module_0001.jit_f`.
-        name: The instruction.
+        place: The folder, with the module after `#` if it holds several: `dump#module_0001.jit_f`.
+        name: Name of the instruction.
         inputs: A `.npz` or `.npy` file with the arrays of the operands, in order.
-        device: The GPU of the model.
+        device: Name of the GPU whose requests are counted.
     """
     folder, _, module = place.partition("#")
     arrays = None if inputs is None else list(load(inputs).values())
@@ -149,7 +156,11 @@ def execute_named(
 
 
 def _code_of(dumped: DumpedModule, name: str) -> tuple[PtxModule, Kernel, Launch]:
-    """Return the PTX of an instruction, its kernel, and its launch dimensions."""
+    """Return the PTX module, the kernel and the launch dimensions of an instruction.
+
+    Raises:
+        UnsupportedError: The instruction launches no kernel of its own, several, or has no PTX.
+    """
     launch = dumped.launch(name)
     if launch is None:
         several = dumped.launches(name)
@@ -175,7 +186,7 @@ def _why(dumped: DumpedModule) -> str:
 
 
 def _leaves(instruction: Instruction) -> list[_KernelTensor]:
-    """The arrays of the operands, then of the outputs."""
+    """Return the arrays of an instruction's operands, then those of its outputs."""
     found = []
     values = [("operand", i, o.type, o.name) for i, o in enumerate(instruction.operands)]
     values.append(("output", 0, instruction.type, instruction.name))
@@ -192,14 +203,14 @@ def _leaves(instruction: Instruction) -> list[_KernelTensor]:
 
 
 def _indices(type_: Type) -> list[tuple[int, ...]]:
-    """Index of each array within a tuple, in order; `()` for arrays."""
+    """Return the index of each array within a tuple type, in order; `()` for an array type."""
     if not isinstance(type_, TupleType):
         return [()]
     return [(i, *rest) for i, part in enumerate(type_.elements) for rest in _indices(part)]
 
 
 def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int, int] | None]:
-    """Allocation and byte offset of each array; `None` where the folder does not state them."""
+    """Return allocation number and byte offset of each array; `None` if the folder lacks them."""
     slices = {} if dumped.buffers is None else dumped.buffers.slices
     several = sum(leaf.role == "output" for leaf in given) > 1
     found = []
@@ -211,7 +222,7 @@ def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int,
 
 
 def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: int) -> list[Array]:
-    """Values of the operands, in their logical order."""
+    """Return the operand arrays, with their logical shape; random ones if `inputs` is `None`."""
     operands = [leaf for leaf in given if leaf.role == "operand"]
     for leaf in given:
         check_evaluable(leaf.type)
@@ -236,9 +247,9 @@ def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: in
 
 
 def _sorted(instruction: Instruction) -> dict[int, int]:
-    """Operand that each output of a sort is a copy of before the kernel runs, by its number.
+    """Return, for each output of a sort, the number of the operand that it starts as a copy of.
 
-    XLA copies what is sorted into the outputs, which its kernel then sorts in place.
+    XLA copies the operands into the outputs, which its kernel then sorts in place.
     """
     root = instruction.calls[0].root if instruction.calls else instruction
     if not isinstance(root.op, Sort):
@@ -254,7 +265,16 @@ def _arguments(
     slices: list[tuple[int, int] | None],
     copies: Mapping[int, int],
 ) -> tuple[list[Given], list[int]]:
-    """Return the arguments of the kernel, and the number in memory of each array."""
+    """Return the kernel's arguments, and for each array the number of its memory array.
+
+    Arrays at the same place of an allocation share one memory array.
+
+    Args:
+        given: The arrays of operands and outputs.
+        values: Values of the operands.
+        slices: Allocation and byte offset of each array, if known.
+        copies: For outputs that start as copies: the number of the operand.
+    """
     arguments: list[Given] = []
     places: list[int] = []
     first: dict[tuple[int, int], int] = {}
@@ -283,9 +303,14 @@ def _arguments(
 
 
 def _names(given: list[_KernelTensor], places: list[int]) -> dict[tuple[int, str], str]:
-    """Name each memory array for reads after its first owner, and for writes after its last.
+    """Return the name of each memory array for reads, and for writes.
 
-    Operands come before outputs, so reads count for the operand and writes for the output.
+    Operands come before outputs in `given`. Reads count for the first array at a place, writes for
+    the last.
+
+    Args:
+        given: The arrays of operands and outputs.
+        places: Number of the memory array of each.
     """
     names = dict[tuple[int, str], str]()
     for leaf, place in zip(given, places, strict=True):
@@ -316,7 +341,10 @@ def _arrays(
 def _compared(
     instruction: Instruction, given: list[_KernelTensor], values: list[Array], found: list[Array]
 ) -> str:
-    """Compare what the kernel wrote with the interpreter's values of its HLO."""
+    """Compare the arrays that a kernel wrote with those that the interpreter computes; return text.
+
+    The text states the result, or why nothing was compared.
+    """
     if len(instruction.calls) != 1 or not isinstance(instruction.op, Fusion):
         return f"not compared: `{instruction.name}` is not a fusion"
     operands = list[Any](values)

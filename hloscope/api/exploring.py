@@ -1,4 +1,4 @@
-"""The explorer: one page with a program, its maps and verdicts."""
+"""The explorer: an HTML page with a program, its maps and results about its kernels."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
-"""Yields the items of a long run while it shows progress."""
+"""Function that iterates over items and may show progress; its second argument is a title."""
 
 TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
-"""Parts about kernels: the parts of one tuple are computed by one process, in order."""
+"""Page parts about kernels. One process computes the parts of one tuple, in order."""
 EXPLORER_PARTS: Final = ("cost", "memory", "maps", *TOGETHER[0], *TOGETHER[1])
-"""The optional parts of a page; the program itself is always there."""
+"""All optional parts of a page; the program itself is always there."""
 DEVICE: Final = "h100"
 MANY: Final = 8192
-"""Least instructions of a program whose parts are computed by several processes, if allowed."""
+"""Minimum number of instructions for which parts may be computed by several processes."""
 MOST_OUTPUTS: Final = 4096
-"""Most outputs of an instruction that the explorer shows."""
+"""Maximum number of outputs of an instruction that the explorer shows."""
 MOST_ASKED_FROM: Final = 64
-"""Most operands, and tensors of one operand, for which input-to-output maps are shown."""
+"""Maximum number of operands, and of tensors of one operand, with input-to-output maps."""
 
 
 def _silently(items: Sequence[T], _: str) -> Iterable[T]:
@@ -64,7 +64,7 @@ def _silently(items: Sequence[T], _: str) -> Iterable[T]:
 
 
 class Explorer:
-    """A page about a program; shows itself in notebooks.
+    """An HTML page about a program; shows itself in notebooks.
 
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -95,21 +95,21 @@ def explore(
     jobs: int = 1,
     invalid: Invalid | None = None,
 ) -> Explorer:
-    """A page to view a program, its maps and the verdicts about it.
+    """Return a page with a program, its maps and results about its kernels.
 
     Args:
         program: The program.
-        parts: The parts of the page, out of `EXPLORER_PARTS`.
-        device: The GPU of coalescing and footprints.
-        before: An older program: the page states what is different.
-        shown: Yields the items of a long run; it may show progress.
-        jobs: Processes that work on a large program side by side, where they can be forked.
-        invalid: What is wrong with the program: the page lists it, and has results for the other
-            instructions.  Without it the program is taken as valid.
+        parts: The parts of the page, from `EXPLORER_PARTS`.
+        device: Name of the GPU for coalescing and footprints.
+        before: An older program; the page states the differences from it.
+        shown: Iterates over items; it may show progress.
+        jobs: Maximum number of processes for a large program, where processes can be forked.
+        invalid: Findings about the program. The page lists them, and has results for the other
+            instructions. `None` for a valid program.
 
     Raises:
-        ValueError: There is no such part.
-        UnknownNameError: There is no such device.
+        ValueError: A part does not exist.
+        UnknownNameError: The device is unknown.
     """
     unknown = sorted(set(parts) - set(EXPLORER_PARTS))
     if unknown:
@@ -135,13 +135,13 @@ class _PageBuilder:
         self.invalid = invalid if invalid is not None and invalid.reasons else None
         self.numbering = Numbering(program.module, program.analysis.structure_ids)
         self.beside = jobs - 1 if len(self.numbering) >= MANY and CAN_FORK else 0
-        """Number of processes that may still be started."""
+        """Number of child processes that may still be started."""
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))
         self._told_first: dict[tuple[object, ...], int] = {}
-        """By structure, an instruction whose result names no other instruction.
+        """For each structure the number of an instruction whose result names no other instruction.
 
-        The result is that of every instruction of the structure.
+        Its result holds for every instruction of that structure.
         """
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
         self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
@@ -201,7 +201,7 @@ class _PageBuilder:
         return work
 
     def _compute_parts(self, parts: Sequence[str]) -> None:
-        """Compute parts about kernels."""
+        """Compute the named parts about kernels, and add them to the page."""
         tell = {
             "coalesce": self.coalescing,
             "footprint": self.footprints,
@@ -212,13 +212,13 @@ class _PageBuilder:
             tell[part]()
 
     def _compute_in_child(self, parts: Sequence[str]) -> list[Any]:
-        """Compute parts about kernels in a child process; return a list that JSON can encode."""
+        """Compute parts about kernels in a child process; return them as a list for JSON."""
         self.shown = _silently
         self._compute_parts(parts)
         return self.kernels.told()
 
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
-        """The instructions without results, each with the finding that forbids them."""
+        """Return the number, text and finding of each instruction without results."""
         return [
             {"k": self.numbering.numbers[ins], "text": visible(f"{ins.name}: {reason}")}
             for ins, reason in invalid.reasons.items()
@@ -227,9 +227,9 @@ class _PageBuilder:
     # ---------------------------------------------------------------------------------- maps
 
     def answers(self) -> Answers:
-        """The maps of all instructions in the two directions.
+        """Return the maps of all instructions, in both directions.
 
-        Of structurally equal computations, the first one's results are repeated for the others.
+        Structurally equal computations repeat the results of the first one.
         """
         first, computations = self.numbering.first, self.numbering.computations
         # Does every result of this computation name no instruction?  Only then do structurally
@@ -252,7 +252,7 @@ class _PageBuilder:
         return self._told
 
     def _answer(self, ins: Instruction) -> bool:
-        """Add the maps of an instruction; return whether equal instructions share them."""
+        """Add the maps of an instruction; return whether they hold for all equal instructions."""
         if self.invalid is not None and ins in self.invalid.reasons:
             self._told.refuse(self.numbering.numbers[ins], self.invalid.reasons[ins])
             return False
@@ -283,7 +283,10 @@ class _PageBuilder:
         return True
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
-        """Yield, for each output, the rows of its maps to operands, then to captured values."""
+        """Yield, for each output, its number and the rows of its maps.
+
+        The maps lead to the operands, then to captured values.
+        """
         analysis = self.program.analysis
         captured = analysis.captured(ins)
         for output, here in enumerate(analysis.tensors(ins.type)[:MOST_OUTPUTS]):
@@ -298,7 +301,10 @@ class _PageBuilder:
             yield output, [row for _, _, row in sorted(found)]
 
     def _reaches(self, ins: Instruction) -> tuple[list[tuple[int, int, list[int]]], str]:
-        """Return the rows of maps from tensors of operands to outputs, and a note on omissions."""
+        """Return the rows of maps from operands to outputs, and a note on omissions.
+
+        An entry has the number of the operand, the number of its tensor, and the rows.
+        """
         analysis = self.program.analysis
         every = [*ins.operands, *analysis.captured(ins)]
         if len(every) > MOST_ASKED_FROM:
@@ -322,10 +328,17 @@ class _PageBuilder:
         return found, left_out
 
     def _row(self, number: int, leaf: int, some: Accesses, here: Type, there: Type) -> int:
-        """The number of the row of maps about one tensor.
+        """Return the number of the page's row for the accesses of one tensor.
 
         Rows are found by the identity of the accesses, which equal instructions share; comparing
         their maps would cost more than the row.
+
+        Args:
+            number: Number of the operand.
+            leaf: Number of the tensor in it.
+            some: The accesses.
+            here: Type of the tensor that the maps start from.
+            there: Type of the tensor that the maps lead to.
         """
         key = number, leaf, tuple(map(id, some)), id(here), id(there)
         known = self._rows.get(key)
@@ -339,9 +352,15 @@ class _PageBuilder:
         return known[1]
 
     def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:
-        """The accesses between physical (or linear) indices of the two tensors.
+        """Return the accesses between physical (or linear) indices of the two tensors.
 
-        Results are cached: many instructions have equal accesses and types.
+        Results are cached, because many instructions have equal accesses and types.
+
+        Args:
+            some: The accesses between logical indices.
+            here: Type of the tensor that the maps start from.
+            there: Type of the tensor that the maps lead to.
+            is_linear: Use linear positions instead of physical indices.
         """
         key = some, here, there, is_linear
         known = self._placed.get(key)
@@ -396,7 +415,7 @@ class _PageBuilder:
             self.kernels.add("coalesce", self.numbering.numbers[ins], number)
 
     def footprints(self) -> None:
-        """Add the least bytes that each kernel moves, and how often it runs."""
+        """Add to the page the bytes that each kernel moves at least, and how often it runs."""
         device = devices.gpu_of(self.device)
         asked = cost.Footprints(self.program.analysis, device, self._memory.kernels)
         known: dict[tuple[int, int | None], tuple[Any, int]] = {}
@@ -413,7 +432,7 @@ class _PageBuilder:
                 self.kernels.add("footprint", self.numbering.numbers[ins], known[key][1])
 
     def cancellations(self) -> None:
-        """Add each chain of data movement to every instruction on it."""
+        """Add to the page each chain of data movement, at every instruction of the chain."""
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
@@ -446,7 +465,10 @@ class _PageBuilder:
                     self.kernels.add("cancel", sink - back, number, sink)
 
     def tiles(self) -> None:
-        """Add how each kernel can be tiled; structurally equal kernels are analysed once."""
+        """Add to the page how each kernel can be tiled.
+
+        Structurally equal kernels are analysed once.
+        """
         structure_ids = self.program.analysis.structure_ids
         number, type_number = structure_ids.number, structure_ids.type_number
         known: dict[Any, int] = {}
@@ -474,6 +496,6 @@ class _PageBuilder:
             return {"refused": visible(error.message)}
 
     def differences(self, before: Program) -> dict[str, Any]:
-        """The structural differences from an older program."""
+        """Return the structural differences from an older program, as JSON."""
         found = differences_of_programs(before.module, self.program.module)
         return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -1,4 +1,4 @@
-"""Files of programs: at paths, in dump folders, at URLs; their bytes, decompressed."""
+"""Files of programs at paths, in dump folders and at URLs, and their decompressed bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ else:
 
 
 class FilePath(os.PathLike[str]):
-    """A path given by the user: it is never read as the text of a program."""
+    """A path that the user gave. It is never taken for the text of a program."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -40,10 +40,10 @@ class FilePath(os.PathLike[str]):
 
 
 def bytes_of_file(file: str | os.PathLike[str]) -> bytes:
-    """The decompressed contents of a file.
+    """Return the decompressed contents of a file.
 
     Raises:
-        InputError: It is not there, is a directory or cannot be read; with files of like names.
+        InputError: The file is missing, a directory or unreadable; the message lists similar names.
     """
     path = os.fspath(file)
     try:
@@ -85,15 +85,15 @@ ZSTD: Final = b"\x28\xb5\x2f\xfd"
 MLIR: Final = b"ML\xefR"
 _BLOCK: Final = 1 << 20
 _PIECE: Final = 1 << 10
-"""Bytes of a zstd file that are decompressed at once: 4 of them may stand for 128 KiB."""
+"""Bytes of a zstd file that are decompressed at once; 4 bytes may expand to 128 KiB."""
 
 
 def read_file(path: str | PathLike[str]) -> bytes:
-    """The bytes of a file, decompressed if it is a gzip or zstd file.
+    """Return the bytes of a file, decompressed if it is a gzip or zstd file.
 
     Raises:
-        InputError: It is too large, or damaged.
-        OSError: It cannot be read.
+        InputError: The contents are too large, or damaged.
+        OSError: The file cannot be read.
     """
     with open(path, "rb") as stream:
         if isfile(path):  # a pipe cannot be read twice
@@ -104,9 +104,9 @@ def read_file(path: str | PathLike[str]) -> bytes:
 
 
 def _artifact(stream: BinaryIO, name: str) -> bytes:
-    """The bytes of a file of MLIR bytecode.
+    """Return the bytes of a file of MLIR bytecode.
 
-    It is read at once, because joining blocks would need twice the memory.
+    They are read in one call, because joining blocks would need twice the memory.
     """
     size = stream.seek(0, SEEK_END)
     if size > MOST_ARTIFACT:
@@ -116,10 +116,12 @@ def _artifact(stream: BinaryIO, name: str) -> bytes:
 
 
 def read_stream(stream: BinaryIO, name: str) -> bytes:
-    """The bytes of a stream to its end, decompressed if they are gzip's or zstd's.
+    """Return the bytes of a stream to its end, decompressed if they are gzip or zstd data.
+
+    `name` is the name of the stream in messages.
 
     Raises:
-        InputError: There are too many, they are damaged, or no text.
+        InputError: The contents are too large, damaged, or not text.
     """
     first = stream.read(_BLOCK)
     blocks = _blocks(first, stream)
@@ -198,7 +200,7 @@ def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 class _ZstdFrame:
     """A zstd frame with the interface of `zlib.decompressobj`.
 
-    It ignores the size limit of `decompress`, so its input must come in small pieces.
+    `decompress` ignores the size limit, so its input must come in small pieces.
     """
 
     unconsumed_tail: Final = b""
@@ -233,16 +235,18 @@ _CHAIN: Final = "::"
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
-    """The programs at the given paths, each once, sorted by name.
+    """Return the files of programs at the given paths, each once, sorted by name.
+
+    Paths may be directories, patterns or URLs; see `programs_meant`.
 
     Raises:
-        InputError: No program is there.
+        InputError: A path has no program.
     """
     return sorted({file for path in paths for file in programs_meant(path)})
 
 
 def programs_meant(path: str) -> Iterator[str]:
-    """Yield the programs at a path, a directory, a pattern or a URL.
+    """Yield the files of programs at a path, in a directory, or for a pattern or URL.
 
     Raises:
         InputError: A pattern or a URL matches no program.
@@ -261,9 +265,13 @@ def programs_meant(path: str) -> Iterator[str]:
 
 
 def _at_url(url: str) -> list[str]:
-    """The programs at a URL.
+    """Return the URLs of the programs at a URL.
 
-    Each of a chained URL, `zip://a/*.hlo::file:///x.zip`, stays chained.
+    For a chained URL such as `zip:
+
+    a/*.hlo::file:
+
+    /x.zip` the results are chained too.
     """
     first, chained, rest = url.partition(_CHAIN)
     if chained and _URL not in first:  # a prefix such as a cache, which has no path itself
@@ -286,10 +294,10 @@ def _at_url(url: str) -> list[str]:
 
 
 def content_of(file: str) -> bytes:
-    """The decompressed contents of a file or of a URL.
+    """Return the decompressed contents of a file or of a URL.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file or URL cannot be read.
     """
     if _URL not in file:
         return bytes_of_file(file)
@@ -325,7 +333,7 @@ FORMS: Final = (
     "hlo.txt", "hlo.pb", "hlo", "txt",
     "stablehlo.mlir", "mlir", "mlir.bc", "mlirbc", "jaxexport",
 )  # fmt: skip
-"""How the names of programs end: texts and protos of HLO; texts and bytecode of StableHLO."""
+"""Endings of the names of program files: HLO texts and protos, StableHLO texts and bytecode."""
 _PACKED: Final = ("gz", "zst")
 _PROGRAM: Final = pattern(
     rf"(?P<stem>.+?)\.(?P<form>{'|'.join(map(re.escape, FORMS))})(?:\.(?:{'|'.join(_PACKED)}))?$"
@@ -334,16 +342,16 @@ _OTHERS: Final = pattern(
     r"(?:^|[-_])(?:buffer-assignment|memory-usage|live-range|thunk|ir-|debug_options|flagfile"
     r"|autotune|kernel-spec|alias|obj-file|asm)"
 )
-"""What XLA calls other texts that it writes, in the part of their names after the module's."""
+"""Parts of file names, after the module's name, that mark reports of XLA that are not programs."""
 _STAGES: Final = ("before_optimizations", "after_spmd_partitioner", "after_optimizations")
-"""In the order in which they are written, apart from single passes."""
+"""Stages of a module in the order in which XLA dumps them; single passes lie between."""
 
 
 def dumps_in(folder: Path) -> list[Dump]:
-    """The programs in and below a directory, module by module, in order of their stages.
+    """Return the programs in and below a directory, module by module, in order of their stages.
 
     Raises:
-        InputError: There is no program.
+        InputError: The directory has no program.
     """
     found = []
     for path in _files_below(folder):
@@ -358,7 +366,11 @@ def dumps_in(folder: Path) -> list[Dump]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """The files in and below a directory; subdirectories that cannot be read are skipped."""
+    """Return the files in and below a directory, sorted; unreadable subdirectories are skipped.
+
+    Raises:
+        InputError: The directory itself cannot be read.
+    """
 
     def unless_first(error: OSError) -> None:
         if error.filename == fspath(folder):
@@ -376,7 +388,7 @@ def _size(path: Path) -> int:
 
 
 def is_dump(name: str) -> bool:
-    """Does the name look like a program's file?
+    """Does a file name have the form of a program's file?
 
     >>> [is_dump(name) for name in ("a.hlo", "a.hlo.txt.gz", "a.mlir", "a.ptx", "a.thunk.txt")]
     [True, True, True, False, False]

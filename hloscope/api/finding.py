@@ -1,4 +1,4 @@
-"""The modules of a text, and computations and instructions by their names."""
+"""Modules in a text, and computations and instructions found by name."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from hloscope.support.source import Source
 
 
 def computing(root: Instruction) -> Instruction:
-    """The instruction that computes a value; if there are several, the one with the largest result.
+    """Return the instruction that computes a value.
 
     Tuples and their elements, returns, bitcasts, barriers and dependencies compute nothing: their
-    operands are followed. The result is `root` if all paths lead to parameters and constants.
+    operands are followed. If several instructions are found, the one with the largest result is
+    taken. The result is `root` if all paths lead to parameters and constants.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
@@ -64,10 +65,10 @@ def computing(root: Instruction) -> Instruction:
 
 
 def computation_of(module: Module, name: str) -> Computation:
-    """The computation with the given name, with or without `%`.
+    """Return the computation of a name, with or without `%`.
 
     Raises:
-        UnknownNameError: Nothing has that name.
+        UnknownNameError: No computation has that name.
     """
     plain = name.removeprefix("%")
     if plain not in module.computations:
@@ -77,10 +78,10 @@ def computation_of(module: Module, name: str) -> Computation:
 
 
 def instruction_of(computation: Computation, name: str) -> Instruction:
-    """The instruction of a computation with the given name, with or without `%`.
+    """Return the instruction of a computation by its name, with or without `%`.
 
     Raises:
-        UnknownNameError: Nothing has that name.
+        UnknownNameError: No instruction of the computation has that name.
     """
     plain = name.removeprefix("%")
     if plain not in computation.body.by_name:
@@ -90,12 +91,13 @@ def instruction_of(computation: Computation, name: str) -> Instruction:
 
 
 def find(module: Module, name: str) -> tuple[Computation, Instruction]:
-    """The instruction `name` or `computation/name`, with or without `%`, and its computation.
+    """Return the instruction `name` or `computation/name`, and its computation.
 
-    The entry computation is searched first, then all others.
+    Names may begin with `%`. The entry computation is searched first, then all others.
 
     Raises:
-        UnknownNameError: There is none, or several outside the entry computation.
+        UnknownNameError: No instruction has that name, or several outside the entry computation
+            have it.
     """
     where, slash, plain = name.replace("%", "").rpartition("/")
     if slash:
@@ -114,12 +116,13 @@ def find(module: Module, name: str) -> tuple[Computation, Instruction]:
 
 
 def find_all(module: Module, name: str) -> list[tuple[Computation, Instruction]]:
-    """The instruction of a name, or all that match a pattern: `*` is any text, `?` any character.
+    """Return the instructions that a name or pattern matches, with their computations.
 
-    A pattern without a computation is matched in all computations.
+    In a pattern, `*` is any text, `?` any character. A pattern without a computation is matched in
+    all computations.
 
     Raises:
-        UnknownNameError: Nothing has that name.
+        UnknownNameError: No instruction matches.
     """
     where, slash, plain = name.replace("%", "").rpartition("/")
     if not re.search(r"[*?]", name):
@@ -145,11 +148,11 @@ _COMMENT: Final = pattern(r"//[^\n]*")
 
 Language: TypeAlias = Literal["hlo", "stablehlo"]
 _HLO: Final = "HloModule"
-"""A text that starts with this is HLO: no part of `mlir` needs to be loaded to decide it."""
+"""Start of every HLO module; such a text is recognised without loading `mlir`."""
 
 
 def language_of(source: Source) -> Language:
-    """The language of a source: StableHLO for a `.mlir` file, else by the start of the text.
+    """Return the language of a source: StableHLO for a `.mlir` file, else by its text.
 
     >>> language_of(Source("a.txt", "HloModule m")), language_of(Source("a.mlir", "func.func @f("))
     ('hlo', 'stablehlo')
@@ -160,7 +163,7 @@ def language_of(source: Source) -> Language:
 
 
 def pieces_of(source: Source, *, split: bool) -> list[str]:
-    """The programs of a text. Empty lines before each keep its line numbers.
+    """Return the programs of a text. Empty lines before each one preserve line numbers.
 
     Args:
         source: The text.
@@ -180,14 +183,14 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
-    r"""Yield the programs of a text, not verified; pieces with nothing but comments are skipped.
+    r"""Yield the programs of a text, not verified. With `split`, pieces without code are skipped.
 
     Args:
         source: The text.
-        split: Is it several programs, `// -----` apart?
+        split: Does the text have several programs, separated by `// -----`?
 
     Raises:
-        ParseError: One is neither HLO nor StableHLO.
+        ParseError: A program is neither HLO nor StableHLO.
 
     >>> text = "ENTRY e { ROOT p = f32[2] parameter(0) }"
     >>> [m.entry.name for m in modules_of(Source("two", f"{text}\n// -----\n{text}"), split=True)]
@@ -202,10 +205,13 @@ def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
 
 
 def entry_of(module: Module, name: str | None) -> Computation:
-    """The computation with the given name; without a name, `main`, ENTRY or the only function.
+    """Return the function or computation with the given name.
+
+    Without a name: `main`, the ENTRY computation, or the only function.
 
     Raises:
-        UnknownNameError: There is none of that name, or several functions but no `main`.
+        UnknownNameError: No function has that name; or, without a name, there are several and no
+            `main`.
     """
     if name is not None:
         found = module.computations.get(name.lstrip("@%"))

@@ -37,12 +37,15 @@ else:
     in_sizes = lazy("hloscope.api.unknown_sizes")
 
 _Each: TypeAlias = Sequence[tuple[OperandAnswer, Sequence[int]]]
-"""Operands, each with the tensors to prove."""
+"""Operands, each with the numbers of its tensors to prove."""
 _Asked: TypeAlias = "tuple[_Each, Check | None]"
 TOGETHER: Final = 32
-"""Outputs that are proved together by one process of isl."""
+"""Maximum number of outputs that one isl process proves together."""
 FEW: Final = 64
-"""Most tensors that are proved one by one; of more, the unread ones are proved together."""
+"""Maximum number of tensors that are proved one by one.
+
+Beyond it, tensors that are not read are proved together.
+"""
 
 
 class Indexing(Tabular):
@@ -67,7 +70,7 @@ class Indexing(Tabular):
 
     @property
     def operands(self) -> tuple[OperandAnswer, ...]:
-        """The accesses of each operand; of a query from an operand, those of each output."""
+        """Return the accesses of each operand; for `indexing_from`, those of each output."""
         outputs = self.answer.outputs
         if self.answer.direction == "output_to_input":
             return tuple(outputs[0].operands) if outputs else ()
@@ -84,17 +87,17 @@ class Indexing(Tabular):
 
     @property
     def maps(self) -> tuple[tuple[IndexingMap, ...], ...]:
-        """The maps of each operand; accesses without a known map are left out."""
+        """Return the maps of each operand; accesses without a known map are left out."""
         return tuple(
             [tuple([a.map for a in o.accesses if a.map is not None]) for o in self.operands]
         )
 
     @property
     def map(self) -> IndexingMap:
-        """The only map.
+        """Return the only map.
 
         Raises:
-            ValueError: There are several maps, or none.
+            ValueError: The result has several maps, or none.
         """
         maps = [map for some in self.maps for map in some]
         if len(maps) != 1:
@@ -109,14 +112,15 @@ class Indexing(Tabular):
 
         The program is verified first, because the maps of an invalid one have no meaning. Then the
         maps are compared with the program twice, without our composition and simplification: by
-        isl, and at single elements, all of a small output or a sample. Maps in terms of sizes are
-        compared with the instruction at some of these sizes.
+        isl, and at single elements, which are all of a small output or a sample. Maps in terms of
+        named sizes are compared with the instruction at some sizes.
 
         Args:
             seed: Seed of the sampled elements and of the values of runtime variables.
-            by_execution: Run the instruction too, or a small instance of it: changing an element
-                outside the maps must not change an output element.  This uses no rule.
-            prover: A prover that many results about one program share; it remembers its checks.
+            by_execution: Also execute the instruction, or a small instance of it: a change of an
+                element outside the maps must not change an output element. This uses no indexing
+                rule.
+            prover: A prover that several results about one program share; it remembers its checks.
 
         Raises:
             VerifyError: The program is invalid.
@@ -149,37 +153,40 @@ class Indexing(Tabular):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The proofs that `prove` found, output by output, operand by operand."""
+        """Return the proofs that `prove` found, output by output, operand by operand."""
         every = [o.check for output in self.answer.outputs for o in output.operands]
         return tuple([check for check in every if check is not None])
 
     @explains_invalid_program
     def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.index/3`."""
+        """Return the result as an object of schema `hloscope.index/3`."""
         return to_json(self.answer, self._file)
 
     @explains_invalid_program
     def to_print_indexing(self) -> str:
-        """The answer as XLA's tool `print_indexing` prints it."""
+        """Return the result as text in the format of XLA's tool `print_indexing`."""
         return to_print_indexing(self.answer)
 
     @explains_invalid_program
     def to_svg(self, at: Sequence[int] | None = None) -> str:
-        """A picture of what one element touches: `at`, or the one in the middle.
+        """Return a picture of what one element reads, or of what depends on it.
+
+        `at` is the index of the element; the default is in the middle.
 
         Raises:
-            ValueError: The tensor has no such element.
+            ValueError: The tensor has no element `at`.
         """
         return display.to_svg(self.answer, None if at is None else tuple(at))
 
     @explains_invalid_program
     def to_elements(self, at: Sequence[int]) -> str:
-        """The related elements of one element, as boxes with their number.
+        """Return text with the related elements of one element: boxes and their number.
 
-        They are the elements that it reads, or of a query from an operand those that depend on it.
+        Related elements are those that the element reads; for `indexing_from`, those that depend on
+        it.
 
         Raises:
-            ValueError: The tensor has no such element.
+            ValueError: The tensor has no element `at`.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -195,10 +202,10 @@ class Indexing(Tabular):
         return display.to_elements(self.answer, tuple(at))
 
     def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
-        """The related elements of one element, as an object of schema `hloscope.elements/1`.
+        """Return the related elements of one element, as an object of schema `hloscope.elements/1`.
 
         Raises:
-            ValueError: The tensor has no such element.
+            ValueError: The tensor has no element `at`.
         """
         return display.elements_json(self.answer, tuple(at), self._file)
 
@@ -207,13 +214,13 @@ class Indexing(Tabular):
         """Return one HTML file with the picture and a table of the maps; it loads no other file.
 
         Raises:
-            ValueError: The tensor has no such element.
+            ValueError: The tensor has no element `at`.
         """
         return display.to_html(self.answer, None if at is None else tuple(at))
 
     @explains_invalid_program
     def to_latex(self) -> str:
-        """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
+        """Return the maps as LaTeX: an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
     @property
@@ -255,7 +262,7 @@ COLUMNS: Final[Columns] = {
 
 
 class _Proving:
-    """Proofs for the outputs of one result, by one prover."""
+    """Proves the maps of one result with one prover."""
 
     def __init__(self, answer: Answer, prover: Prover) -> None:
         self._answer, self._verifier = answer, prover
@@ -268,7 +275,7 @@ class _Proving:
         self._is_wide = (len(asked) if self._is_inverse else sum(self._tensors.values())) > FEW
 
     def proved(self) -> list[OutputAnswer]:
-        """The outputs with the proofs of their operands."""
+        """Return the outputs with the proofs of their operands."""
         found: list[OutputAnswer] = []
         outputs = self._answer.outputs
         for start in range(0, len(outputs), TOGETHER):
@@ -277,9 +284,9 @@ class _Proving:
         return found
 
     def _asked(self, output: OutputAnswer) -> _Asked:
-        """The tensors to prove one by one, and one check for all others.
+        """Return the tensors to prove one by one, and one check for all others.
 
-        If an output has many tensors, those that it does not depend on are proved together.
+        If an output has many tensors, those that it does not depend on are checked together.
         """
         operands = output.operands
         if not self._is_wide or not isinstance(operands, OperandAnswers):
@@ -301,13 +308,18 @@ class _Proving:
         return [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)], rest
 
     def _of(self, operand: OperandAnswer) -> Sequence[int]:
-        """The tensors that a result covers: one for a query from an operand, else all."""
+        """Return the tensor numbers that a result covers: one for `indexing_from`, else all."""
         return [operand.leaf] if self._is_inverse else range(self._tensors[operand.number])
 
     def _proved(
         self, outputs: Sequence[OutputAnswer], asked: Sequence[_Asked]
     ) -> Iterator[OutputAnswer]:
-        """Yield the outputs with the proofs of their tensors and the common check of the others."""
+        """Yield the outputs, with the proofs of their tensors and the common check of the others.
+
+        Args:
+            outputs: The outputs.
+            asked: For each output, the result of `_asked`.
+        """
         found = self._verifier.check_outputs(
             self._answer.instruction,
             [(o.number, self._maps(each)) for o, (each, _) in zip(outputs, asked, strict=True)],
@@ -324,7 +336,7 @@ class _Proving:
                 yield OutputAnswer(output.number, output.type, told)
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
-        """The maps of each tensor to prove.
+        """Return (operand number, tensor number, accesses) of each tensor to prove.
 
         An unknown access counts for all tensors of its operand.
         """
@@ -341,7 +353,13 @@ class _Proving:
     def _told(
         self, each: _Each, rest: Check | None, checks: Sequence[Check]
     ) -> list[OperandAnswer]:
-        """The operands, each with the combined proofs of its tensors."""
+        """Return the operands, each with one proof that combines those of its tensors.
+
+        Args:
+            each: Operands with the tensors that were proved.
+            rest: Check of all other tensors; `None` without one.
+            checks: Proof of each tensor, in the order of `each`.
+        """
         told = []
         left = iter(checks)
         for operand, leaves in each:

@@ -1,4 +1,4 @@
-"""Invalid programs: findings as errors of queries, and what is still analysed."""
+"""Invalid programs: errors of queries, and which parts are still analysed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hloscope.ops import While
 
 
 MOST_NAMES: Final = 8
-"""Names that a note lists."""
+"""Maximum number of names that a note lists."""
 
 
 class Invalid:
-    """The findings of a module by instruction; empty if it is valid.
+    """The findings about a module, by instruction; empty if the module is valid.
 
     Attributes:
         findings: Every finding of the verifier, in the order of the text.
-        reasons: The instructions without results, each with the finding that is the reason: invalid
-            ones, and those that call an invalid one at any depth.
+        reasons: The instructions without results, each with the finding that prevents them: invalid
+            instructions, and those that call an invalid one at any depth.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo('''ENTRY e {
@@ -50,7 +50,10 @@ class Invalid:
         self.reasons: Final = self._reasons() if self.findings else {}
 
     def _reasons(self) -> dict[Instruction, str]:
-        """Map instructions to findings: a finding starts at the position of its instruction."""
+        """Return the finding of each invalid instruction.
+
+        A finding belongs to the instruction whose position it starts at.
+        """
         places = {found.span.start: found for found in self.findings if found.span is not None}
         homes = {ins: computation for computation in self._module for ins in computation}
         wrong = {
@@ -68,7 +71,12 @@ class Invalid:
     def _with_callers(
         self, wrong: Mapping[Instruction, str], homes: Mapping[Instruction, Computation]
     ) -> dict[Instruction, str]:
-        """Add the instructions that call, at any depth, a computation with an invalid one."""
+        """Add the instructions that call, at any depth, a computation with an invalid instruction.
+
+        Args:
+            wrong: Finding of each invalid instruction.
+            homes: Computation of each instruction.
+        """
         callers: dict[Computation, list[Instruction]] = {}
         for ins in homes:
             for called in ins.calls:
@@ -84,10 +92,10 @@ class Invalid:
 
     @cached_property  # asked for each kernel
     def hidden(self) -> frozenset[Computation]:
-        """Computations with an unknown number of runs.
+        """Return the computations whose number of runs is unknown.
 
-        They are called by an invalid instruction, or by a loop that holds one: its trip count may
-        depend on that.
+        They are called by an invalid instruction, or by a loop that contains one: its trip count
+        may depend on that.
         """
         found: set[Computation] = set()
         direct = {place.span.start for place in self.findings if place.span is not None}
@@ -106,13 +114,13 @@ class Invalid:
 
     @property
     def note(self) -> str:
-        """A note on the invalid instructions that a result about the whole program leaves out."""
+        """Return a note that names the invalid instructions, which results leave out."""
         names = [f"`{ins.name}`" for ins in self.reasons]
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         return f"left out, because invalid: {', '.join(names[:MOST_NAMES])}{more}"
 
     def kernels(self) -> list[tuple[Computation, Instruction]]:
-        """The kernels that are analysed, with their computations."""
+        """Return the kernels that are analysed, with their computations."""
         return [
             (place.computation, ins)
             for place in cost.running(self._module)
@@ -142,7 +150,7 @@ T = TypeVar("T")
 
 
 def findings(module: Module) -> list[Diagnostic]:
-    """Every finding of the verifier about a module."""
+    """Return every finding of the verifier about a module."""
     if module.has_tree and isinstance(module, stablehlo.TreeModule):
         return verifier.verify_mlir(module.tree)
     return verifier.verify_hlo(module)
@@ -154,7 +162,9 @@ def is_known_valid(module: Module) -> bool:
 
 
 def check(module: Module | None) -> None:
-    """Refuse an invalid module with its first finding; a module is verified once.
+    """Raise the first finding about a module; each module is verified at most once.
+
+    `None` is accepted and does nothing.
 
     Raises:
         VerifyError: The module is invalid.
@@ -166,12 +176,12 @@ def check(module: Module | None) -> None:
 
 
 def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
-    """Refuse invalid instructions of a module.
+    """Raise the first finding about the given instructions of a module.
 
-    Only the given instructions are verified, except that a StableHLO module is verified as a whole.
+    A StableHLO module is verified as a whole.
 
     Raises:
-        VerifyError: One of them is invalid.
+        VerifyError: One of the instructions is invalid.
     """
     if module.has_tree:
         check(module)
@@ -180,11 +190,12 @@ def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
 
 
 def analysis_of(module: Module, convention: fusion.Convention = "structural") -> fusion.Analysis:
-    """Return an analysis of a module's maps, which refuses invalid instructions.
+    """Return an analysis of a module's maps, which raises an error for invalid instructions.
 
     Args:
         module: The module, not verified.
-        convention: What counts as read: what the program's structure depends on, or XLA's rule.
+        convention: Which operand elements count as read: those that the program's structure depends
+            on, or those by XLA's rule.
     """
     return fusion.Analysis(
         has_regions=module.has_tree,
@@ -198,14 +209,14 @@ def refuse_first(found: Sequence[Diagnostic]) -> None:
     """Raise the first finding, if there is one.
 
     Raises:
-        VerifyError: There is.
+        VerifyError: `found` is not empty.
     """
     if found:
         raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
 
 
 _VALID: Final[WeakSet[Module]] = WeakSet()
-"""Modules that the verifier accepts; they do not change."""
+"""Modules that were verified and are valid; modules do not change."""
 
 
 def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:

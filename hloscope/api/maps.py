@@ -1,4 +1,4 @@
-"""Simplified maps, as text and as lines of JSON."""
+"""Simplified maps as text, and as lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,26 +12,37 @@ MAP_SCHEMA: Final = "hloscope.map/1"
 LINE_KEYS: Final = ("map", "point_dimensions")
 """Keys that `simplify --lines` reads; it returns other keys unchanged."""
 POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False: False}
-"""Values of `point_dimensions`: are variables with only one value replaced by it?"""
+"""Values of the key `point_dimensions`.
+
+True means that a variable with only one value is replaced by it.
+"""
 
 
 def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
-    """The object that `simplify --json` prints; a difference in white space is not a change."""
+    """Return the object that `simplify --json` prints.
+
+    A difference in white space does not count as a change.
+
+    Args:
+        given: The text of the map before simplification.
+        after: The simplified map.
+    """
     text = str(after)
     changed = "".join(given.split()) != "".join(text.split())
     return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
 
 
 def simplified_line(line: str, *, keep_points: bool = False, exact: bool = False) -> dict[str, Any]:
-    """Simplify the map of one line of JSON, `{"map": …}`; other keys are returned unchanged.
+    """Simplify the map in one line of JSON, `{"map": …}`; other keys are returned unchanged.
 
     Args:
         line: The line.
-        keep_points: Keep variables that have only one value, unless the line sets it.
-        exact: Look for still shorter forms, and prove them.
+        keep_points: Keep variables that have only one value. The line's `point_dimensions` takes
+            precedence.
+        exact: Also search for shorter forms, which are proved equal.
 
     Raises:
-        ParseError: The line is not such an object, or its map is not a map.
+        ParseError: The line is not such an object, or its map cannot be parsed.
 
     >>> simplified_line('{"map": "(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]", "id": 7}')["map"]
     '(d0) -> (d0 * 2), domain: d0 in [0, 9]'

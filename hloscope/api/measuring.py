@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from hloscope.api.costs import Cost
 
 MEASURED_SORTS: Final = ("lost", "time")
-"""Amounts that the groups of measured kernels can be sorted by."""
+"""Amounts by which the groups of measured kernels can be sorted."""
 MOST_NOT_JOINED: Final = 10
-"""Most events without an instruction that the text lists."""
+"""Maximum number of events without an instruction that the text lists."""
 
 
 class Measured(Tabular):
@@ -63,14 +63,15 @@ class Measured(Tabular):
         self.kernels: Final = tuple(sorted(rows, key=lambda row: -row.time))
 
     def groups(self, by: str = "group", *, sort: str = "lost") -> list[Group[MeasuredCost]]:
-        """The measured kernels in groups, the group with the largest total first.
+        """Return the measured kernels in groups, the group with the largest total first.
 
         Args:
             by: `group`, `kernel`, `source`, `scope`, `scope:N`, `opcode` or `computation`.
-            sort: The amount that totals state, in picoseconds: `lost` against the bound, or `time`.
+            sort: Amount of the totals, in picoseconds: `lost` (measured time minus bound) or
+                `time`.
 
         Raises:
-            UnknownNameError: No grouping or amount has that name.
+            UnknownNameError: The grouping or the amount is unknown.
         """
         if sort not in MEASURED_SORTS:
             near = did_you_mean(sort, MEASURED_SORTS)
@@ -83,13 +84,16 @@ class Measured(Tabular):
         )
 
     def table(self, by: str = "group", *, sort: str = "lost", top: int | None = None) -> Table:
-        """The groups as rows of text, with the rest and the sum of everything."""
+        """Return the groups as rows of text, with rows for the rest and the sum.
+
+        `top` is the maximum number of groups.
+        """
         grouping = Grouping(by, self.cost.program.module)
         return measured_table(self.groups(by, sort=sort), grouping, sort, top)
 
     @property
     def about(self) -> str:
-        """The source of the profile, its runs and time, and the joined share, in one line."""
+        """Return one line: the profile's source, its runs and time, and the joined share."""
         joined = self.joined
         return (
             f"{joined.profile.source}: {joined.runs:,} runs, {time_text(joined.total)} in all; "
@@ -99,7 +103,7 @@ class Measured(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        """Time that is not joined, by name, and the limits of the profile."""
+        """Return notes: time that is not joined, by event name, and the limits of the profile."""
         others = self.joined.not_joined
         lines = [
             f"not joined: {row.name}: {time_text(row.time)} in {row.count:,} events ({row.reason})"
@@ -146,7 +150,7 @@ class Measured(Tabular):
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each measured instruction, as in schema `hloscope.measured/1`."""
+        """Return a row for each measured instruction, as in schema `hloscope.measured/1`."""
         grouping = Grouping("group", self.cost.program.module)
         return [measured_json(row, grouping) for row in self.kernels]
 
@@ -169,7 +173,7 @@ COLUMNS: Final[Columns] = {
 
 
 def _equal(row: MeasuredCost) -> Hashable:
-    """The key of a row of equal kernels: their maker, and the bytes of one run."""
+    """Return the key by which equal kernels share a group: the maker, and the bytes of one run."""
     if row.kernel is None:
         return row.instruction
     return row.kernel.maker, row.kernel.footprint.bytes
@@ -183,7 +187,7 @@ def measure(cost: Cost, profile: str) -> Measured:
         profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
 
     Raises:
-        InputError: There is no such file, or the profile is of another program.
-        ParseError: It is not a profile, or is damaged.
+        InputError: The file does not exist, or it profiles another program.
+        ParseError: The file is not a profile, or is damaged.
     """
     return Measured(cost, join(read_profile(FilePath(profile)), cost.program.module))

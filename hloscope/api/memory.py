@@ -61,20 +61,24 @@ else:
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
-"""Names of the GPUs that are known."""
+"""Names of the GPUs with known limits."""
 
 
 def thread_map_of(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap | ThreadLayout:
     """Parse a thread map: an indexing map, or a layout of Triton or CuTe for a tile.
 
+    Args:
+        text: The text of an indexing map, or of a layout of Triton or CuTe.
+        tile: Sizes of the tile that a layout covers; `None` if the layout determines them.
+
     Raises:
-        ParseError: The text is neither.
+        ParseError: The text is neither a map nor a layout.
     """
     return parse_thread_map(text, tile)
 
 
 class Asked(Protocol):
-    """The properties of a program that these results need."""
+    """The attributes of a program from which its memory traffic is computed."""
 
     @property
     def module(self) -> Module: ...
@@ -87,15 +91,15 @@ class Asked(Protocol):
 
 
 class Model(Struct, frozen=True):
-    """The model of a kernel's launch; XLA's rules give every number that is not set.
+    """Settings for the model of a kernel's launch. XLA's rules decide what is `None`.
 
     Attributes:
         device: Name of the device.
-        threads: Threads of a block of a loop.
-        blocks: Blocks of the grid of a loop.
-        vector: Elements of a thread of a loop.
-        thread_map: From threads to elements of the output, instead of an emitter: a map, or a
-            layout of a tile.
+        threads: Threads of a block of a loop kernel.
+        blocks: Blocks of the grid of a loop kernel.
+        vector: Elements that a thread of a loop kernel computes.
+        thread_map: Map from threads to output elements, or layout of a tile, that replaces the
+            emitter's.
         tile: Tile sizes of a block-level fusion, instead of those of its backend config.
         verdicts_only: Compute only XLA's own verdicts.
     """
@@ -112,12 +116,12 @@ class Model(Struct, frozen=True):
         """Create the analysis of a program's kernels under this model.
 
         Args:
-            analysis: The maps of the program.
-            dump: The dump folder's module that the program was read from, if it was.
+            analysis: The indexing analysis of the program.
+            dump: The module of the dump folder that the program was read from; `None` without one.
 
         Raises:
-            UnknownNameError: There is no such device.
-            ValueError: A number is not positive.
+            UnknownNameError: The device is unknown.
+            ValueError: A number is not positive, or there are too many threads.
         """
         for name, value in (
             ("threads", self.threads), ("blocks", self.blocks), ("vector", self.vector),
@@ -161,7 +165,7 @@ class Coalescing(Tabular):
 
     @property
     def kernel(self) -> Kernel:
-        """The emitter, launch dimensions and thread maps."""
+        """Return the model of the kernel: emitter, launch dimensions and thread maps."""
         return self.answer.kernel
 
     @property
@@ -171,7 +175,7 @@ class Coalescing(Tabular):
 
     @property
     def model(self) -> str:
-        """The model that the answer was computed under."""
+        """Return one line with the device, the emitter and the launch of the model."""
         return self.answer.model
 
     @property
@@ -191,12 +195,12 @@ class Coalescing(Tabular):
 
     @property
     def utilisation(self) -> float:
-        """Used bytes over transferred bytes, from 0 to 1."""
+        """Return the requested bytes over the transferred bytes, from 0 to 1."""
         return self.answer.utilisation
 
     @property
     def efficiency(self) -> float:
-        """The lowest efficiency of the arrays: sectors needed over sectors transferred."""
+        """Return the lowest efficiency of the arrays: needed over transferred sectors."""
         return self.answer.lowest
 
     def to_json(self) -> dict[str, Any]:
@@ -204,7 +208,7 @@ class Coalescing(Tabular):
         return coalescing_json(self.answer)
 
     def to_svg(self) -> str:
-        """A picture: 32 lanes and their sectors, the worst warp beside a typical one."""
+        """Return a picture of 32 lanes and their sectors: the worst warp beside a typical one."""
         return warps_svg(self.answer)
 
     def to_html(self) -> str:
@@ -225,15 +229,15 @@ class Coalescing(Tabular):
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each operand and output; unknown amounts are missing."""
+        """Return a row for each operand and output; unknown amounts are left out."""
         return [_array_record(array) for array in self.arrays]
 
     def plot(self, ax: Any = None, *, array: int | None = None) -> Any:
-        """The sectors that the lanes of a warp access, for the array with the most unused bytes.
+        """Draw the sectors that the lanes of a warp access.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
-            array: Number of another array in `arrays`.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
+            array: Number of the array in `arrays`; by default the one with the most unused bytes.
 
         Returns:
             The axes.
@@ -259,7 +263,7 @@ COLUMNS: Final[Columns] = {
 
 
 def _array_record(array: ArrayUse) -> dict[str, Any]:
-    """A row of the table of arrays."""
+    """Return one row of the table of arrays; unknown amounts are left out."""
     traffic = array.traffic
     found: dict[str, Any] = {
         "role": "output" if array.is_output else "operand",
@@ -279,7 +283,7 @@ def _array_record(array: ArrayUse) -> dict[str, Any]:
 
 
 class Footprint(Shown):
-    """The bytes that a kernel reads and writes at least; prints itself.
+    """The bytes that a kernel must read and write at least; prints itself.
 
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { p = f32[1024,1024] parameter(0) "
@@ -294,27 +298,27 @@ class Footprint(Shown):
 
     @property
     def read(self) -> int:
-        """Bytes read."""
+        """Return the distinct bytes that the kernel reads."""
         return self.answer.read
 
     @property
     def written(self) -> int:
-        """Bytes written."""
+        """Return the distinct bytes that the kernel writes."""
         return self.answer.written
 
     @property
     def flops(self) -> int:
-        """Floating-point operations."""
+        """Return the floating-point operations of one run."""
         return self.answer.flops
 
     @property
     def intensity(self) -> float:
-        """Floating-point operations for each byte."""
+        """Return the floating-point operations per byte read or written."""
         return self.answer.intensity
 
     @property
     def reuse(self) -> float:
-        """Average number of times that an element read is used."""
+        """Return how often an element that is read is used on average."""
         return self.answer.reuse
 
     def to_json(self) -> dict[str, Any]:
@@ -322,7 +326,7 @@ class Footprint(Shown):
         return footprint_json(self.answer)
 
     def to_svg(self) -> str:
-        """A picture of the accessed part of each array."""
+        """Return a picture of the part of each array that is accessed."""
         return footprint_svg(self.answer)
 
     def to_html(self) -> str:
@@ -345,14 +349,14 @@ class Footprint(Shown):
 
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
-    """The footprint of one kernel."""
+    """Return the footprint of one kernel on a device."""
     return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
 
 
 def footprints_of(
     program: Asked, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
-    """The footprints of kernels.
+    """Return the footprints of kernels, given with their computations.
 
     Raises:
         VerifyError: A kernel is invalid.
@@ -368,16 +372,16 @@ def footprints_of(
 def bank_conflicts(
     map: IndexingMap | str, shape: Sequence[int], *, bits: int = 32, device: str = DEFAULT
 ) -> BankUse:
-    """Bank conflicts of one access to a tile in shared memory.
+    """Count the bank conflicts of one access to a tile in shared memory.
 
     Args:
-        map: From threads to an index in the tile; see `hloscope coalesce --thread-map`.
+        map: Map from threads to an index in the tile; see `hloscope coalesce --thread-map`.
         shape: Sizes of the tile, padding included.
         bits: Bits of an element.
         device: Name of the GPU.
 
     Raises:
-        UnsupportedError: The map is not one from threads to this tile.
+        UnsupportedError: The map does not lead from threads to this tile.
 
     >>> column = "(th_x) -> (th_x, 0), domain: th_x in [0, 31]"
     >>> bank_conflicts(column, (32, 32)).most, bank_conflicts(column, (32, 33)).most

@@ -19,7 +19,7 @@ from hloscope.ir import Instruction
 from hloscope.support.source import visible
 
 TOP: Final = 20
-"""Groups of buffers that a printed answer has."""
+"""Maximum number of groups of buffers in the text of a result."""
 
 
 class Moment(Shown):
@@ -27,12 +27,12 @@ class Moment(Shown):
 
     Attributes:
         memory: The memory of the program.
-        number: The moment: the place of an instruction in the schedule, or the number of
-            instructions for the end of the program.
+        number: The moment: an instruction's position in the schedule, from 0. The number of
+            instructions stands for the end of the program.
     """
 
     def __init__(self, memory: ProgramMemory, number: int) -> None:
-        """Take a moment of a program."""
+        """Store the memory of a program, and the number of a moment."""
         self.memory: Final = memory
         self.number: Final = number
 
@@ -44,7 +44,7 @@ class Moment(Shown):
 
     @property
     def bytes(self) -> int:
-        """Live bytes; a result that takes its operand's memory is counted once."""
+        """Return the live bytes. A result that reuses its operand's memory is counted once."""
         return self.memory.device.least[self.number]
 
     @property
@@ -65,7 +65,10 @@ class Moment(Shown):
         return BufferGrouping(grouping, self.memory.module).of(self.live)
 
     def table(self, by: str = "group", top: int | None = None) -> Table:
-        """The groups as rows of text, with the rest and the sum of everything."""
+        """Return the groups as rows of text, with rows for the rest and the sum.
+
+        `top` is the maximum number of groups.
+        """
         return buffers_table(self.live, BufferGrouping(by, self.memory.module), top)
 
     def groups_json(self, by: str = "group") -> list[dict[str, Any]]:

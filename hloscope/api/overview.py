@@ -1,6 +1,6 @@
-"""The first screen of the explorer: a program's properties, cost, memory, and changes to make.
+"""Start page of the explorer: a program's properties, cost, memory, and advised changes.
 
-Every figure is the one that `Program.cost`, `Program.memory` and `check` state.
+The figures are those of `Program.cost`, `Program.memory` and `check`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ else:
     costs = lazy("hloscope.api.costs")
 
 MOST_ROWS: Final = 60
-"""Rows of each table; the other groups share one row."""
+"""Maximum number of rows of each table; all other groups share one row."""
 MOST_FINDINGS: Final = 5
 RULES: Final = ("copies", "utilisation", "trip-counts")
-"""Rules whose findings are shown; padding and tiles are among the advice about costs."""
+"""Names of the check rules whose findings are shown.
+
+Padding and tiles are covered by the advice about costs.
+"""
 COST_GROUPINGS: Final = ("group", "source", "scope", "opcode")
 MEMORY_GROUPINGS: Final = ("group", "source", "scope", "kind")
 _SHOWN_BY: Final = {
@@ -36,12 +39,12 @@ _SHOWN_BY: Final = {
     "utilisation": "let neighbouring lanes read neighbouring elements; why: hloscope coalesce",
     "trip-counts": "correct the count, or costs and bounds are wrong; the loop: hloscope show",
 }
-"""What to do about the findings of a rule, and the command that shows more."""
+"""For each rule: what to do about its findings, and the command that shows more."""
 Numbers = Mapping[Instruction, int]
 
 
 def about(program: Program) -> list[list[str]]:
-    """The properties of a program: pairs of a name and a value.
+    """Return the properties of a program as pairs of a name and a value.
 
     HLO and StableHLO texts have no date; the page states that.
     """
@@ -71,7 +74,10 @@ def about(program: Program) -> list[list[str]]:
 
 
 def _bytes_of(types: Sequence[Type]) -> str:
-    """Bytes of all arrays of some types, as text."""
+    """Return the bytes of all arrays of the types, as text.
+
+    The text says so if a size is unknown.
+    """
     counts = [array_bytes(type) for type in types]
     known = [count.padded for count in counts if count is not None]
     return size_text(sum(known)) if len(known) == len(counts) else "of sizes not known"
@@ -81,7 +87,7 @@ class Found(NamedTuple):
     """A finding about a program, with the change to make.
 
     Attributes:
-        share: Time or bytes that it costs, as a share of the step; 0 if unknown.
+        share: Time or bytes that it costs, as a share of one step; 0 if unknown.
         instruction: The instruction to show; `None` if it is about the whole program.
         kind: The rule or the kind of advice.
         severity: `error`, `warning` or `advice`.
@@ -97,7 +103,7 @@ class Found(NamedTuple):
     to_do: str
 
     def to_json(self, numbers: Numbers) -> dict[str, Any]:
-        """The finding with the number of its instruction, or -1."""
+        """Return the finding as JSON, with the number of its instruction, or -1."""
         return {
             "k": -1 if self.instruction is None else numbers.get(self.instruction, -1),
             "severity": self.severity,
@@ -110,16 +116,17 @@ class Found(NamedTuple):
 def cost_sheet(
     program: Program, device: str, numbers: Numbers, invalid: Invalid | None
 ) -> dict[str, Any]:
-    """The costs of a program by group, and the findings with the largest shares.
+    """Return the costs of a program by group, and the findings with the largest shares, as JSON.
 
-    Programs compiled for a GPU, and those not compiled, have bounds for `device`; the others have
-    those of `hloscope cost` without a device.
+    Programs compiled for a GPU, and those not compiled, have time bounds for `device`. Other
+    programs have the figures of `hloscope cost` without a device.
 
     Args:
         program: The program.
         device: Name of a GPU.
         numbers: Number of each instruction on the page.
-        invalid: What is wrong with the program; findings are about valid programs only.
+        invalid: Findings about the program; for an invalid program no other findings are listed.
+            `None` for a valid program.
     """
     is_for_gpu = cost.target_of(program.module).kind in ("gpu", "uncompiled")
     found = costs.cost_on(program, device if is_for_gpu else None, invalid=invalid)
@@ -138,7 +145,7 @@ def cost_sheet(
 
 
 def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
-    """The rows of `Cost.table`, each with its share and the instruction that it leads to."""
+    """Return the rows of `Cost.table`, each with its share and the number of an instruction."""
     groups = found.groups(by, sort=sort)
     grouping = display.Grouping(by, found.program.module)
     return _table(groups, display.cost_table(groups, grouping, sort, MOST_ROWS), numbers)
@@ -147,7 +154,10 @@ def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict
 def _table(
     groups: Sequence[cost.Group[Any]], table: display.Table, numbers: Numbers
 ) -> dict[str, Any]:
-    """Rows of text, each with its share and the instruction that it leads to, or -1."""
+    """Return a table as JSON; each row has its share and the number of its first instruction.
+
+    The number is -1 for rows of several groups.
+    """
     total = sum([group.total for group in groups])
     shown = groups[:MOST_ROWS]
     others = len(table.rows) - len(shown)
@@ -161,7 +171,7 @@ def _table(
 
 
 def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
-    """Yield the findings of rules and the advice about costs, unsorted."""
+    """Yield the findings of rules, and the advice about costs, unsorted."""
     settings = [checks.setting_of(rule, {}) for rule in RULES]
     report = checks.check_program(program.module, program.file, settings, found.model)
     by_name = {(c.name, ins.name): ins for c in program.module for ins in c}
@@ -180,13 +190,13 @@ def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
 
 
 def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, Any]:
-    """The memory of a program: bounds, the peak, a picture, the buffers at the peak.
+    """Return the memory of a program as JSON: bounds, the peak, a picture, buffers at the peak.
 
-    For an invalid program there is only the finding; for one without a schedule, the sums.
+    For an invalid program there is only the finding; without a schedule, only the sums.
 
     Args:
         program: The program.
-        device: Name of a GPU whose size is a line in the picture of a program for GPUs.
+        device: Name of a GPU; the picture of a program for GPUs has a line at its memory size.
         numbers: Number of each instruction on the page.
     """
     try:

@@ -1,4 +1,4 @@
-"""Programs after passes, and the inferred types of their ops."""
+"""Programs after passes, and the inferred types of ops."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ def opt(
     allow_unregistered: bool = False,
     verify_each: bool = True,
 ) -> Program:
-    """The program after passes.
+    """Return a program after passes.
 
     Args:
-        program: Whatever `serialize` takes, or a program that `read` gave; one in HLO is
-            translated to StableHLO.
+        program: Any argument that `serialize` takes; HLO is translated to StableHLO.
         pipeline: Names of passes, commas between, with options in braces:
             `refine-arguments{types=tensor<16xf32>},refine-shapes`; `hloscope.passes.pass_names()`
             lists them.  Upstream's names and `builtin.module(func.func(…))` are fine too.
@@ -44,7 +43,7 @@ def opt(
         verify_each: Verify the program after each pass.
 
     Raises:
-        UnknownNameError: There is no such pass, or it has no such option.
+        UnknownNameError: A pass, or an option of a pass, does not exist.
         VerifyError: The program is invalid.
         PassError: A pass failed, or its result is invalid.
 
@@ -69,7 +68,7 @@ def opt(
 
 
 def explain_dynamic(program: Serializable) -> list[passes.Explanation]:
-    """Explain each value of unknown size: the path back to the op that its size comes from.
+    """Explain each value of unknown size by the path back to the op that its size comes from.
 
     >>> text = "func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
     >>> [(found.value.name, found.origin.kind) for found in explain_dynamic(text)]
@@ -79,7 +78,7 @@ def explain_dynamic(program: Serializable) -> list[passes.Explanation]:
 
 
 def program_of(tree: Operation) -> Program:
-    """The program of a syntax tree."""
+    """Return the program of a syntax tree."""
     return Program(stablehlo.to_graph(tree))
 
 
@@ -97,18 +96,18 @@ def refine(
     `explain_dynamic` states the reasons.
 
     Args:
-        program: Whatever `serialize` takes, or a program that `read` gave.
-        args: Types of all arguments, as one text with commas or one by one; a whole number is the
-            value of an argument that is a size; anything with a `shape` has its own sizes; `None`
-            leaves an argument unchanged.
-        dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
+        program: Any argument that `serialize` takes.
+        args: Types of all arguments, as one text with commas or one by one. An integer is the value
+            of an argument that is a size. An object with a `shape` gives its sizes. `None` leaves
+            an argument unchanged.
+        dims: Sizes of the dimension variables of `jax.export`, by name; an alternative to `args`.
         assertions: Check the shape assertions; one about an unknown size stays in the program.
 
     Raises:
         VerifyError: The program is invalid.
         PassError: The types do not fit, an assertion does not hold, or a function is called with
             different sizes.
-        UnknownNameError: There is no such dimension variable.
+        UnknownNameError: A dimension variable does not exist.
 
     >>> import hloscope
     >>> text = '''
@@ -125,14 +124,15 @@ def refine(
 
 
 class Passed(NamedTuple):
-    """One program of a text after passes.
+    """The result of a command line's passes for one program of a text.
 
     Attributes:
-        program: The program, if all passes succeeded.
+        program: The program after the passes; `None` if a pass failed.
         diagnostics: The findings of the verifier and of passes.
         failed: The pass that failed; empty if none did.
-        fired: The number of changes by each pattern, for each pass.
-        dumps: The program after each pass for which the command line asks to print it.
+        fired: For each pass, the number of changes by each rewrite pattern.
+        dumps: Pass names with the program's text after each pass that the command line asks to
+            print.
     """
 
     program: Program | None
@@ -143,10 +143,10 @@ class Passed(NamedTuple):
 
 
 def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
-    """Yield the programs of a text after the passes of a command line.
+    """Yield each program of a text after the passes of a command line.
 
-    With `verify_diagnostics` comments state the expected diagnostics; those returned are the
-    unexpected ones and the ones that are missing.
+    With `verify_diagnostics`, comments state the expected diagnostics; the returned ones are those
+    unexpected or missing.
 
     >>> text = "func.func @f(%a: tensor<?xf32>) { return }"
     >>> line = passes.parse_command_line("--stablehlo-refine-arguments=types=tensor<4xf32>")
@@ -197,7 +197,7 @@ def _passed(source: Source, line: passes.CommandLine) -> Passed:
 
 
 def text_of(module: Operation, line: passes.CommandLine) -> str:
-    """Print a module as the command line requires."""
+    """Print a module with the command line's options for text."""
     return mlir.print_mlir(
         module, dialects=dialects.DIALECTS, generic=line.generic, locations=line.locations
     )
@@ -208,7 +208,7 @@ _DIMENSION: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
 
 
 def dims_of(text: str) -> dict[str, int]:
-    """Parse sizes such as `b=16,s=128`.
+    """Parse sizes such as `b=16,s=128`; return them by name.
 
     Raises:
         UnknownNameError: The text is not a list of sizes.
@@ -238,9 +238,10 @@ class InferredTypes(NamedTuple):
     """The types of all ops of a text.
 
     Attributes:
-        rows: One for each op that has results.
-        spell: How the text's language writes types.
-        answers: The text with the ops of the dialect `hlo_test_infer` answered, if it has any.
+        rows: One row for each op that has results.
+        spell: Function that writes a type in the text's language.
+        answers: Returns the text with ops of the dialect `hlo_test_infer` replaced by results;
+            `None` if the text has none.
     """
 
     rows: Iterator[OpTypes]
@@ -256,7 +257,7 @@ def types_of(source: Source, *, split: bool = False) -> InferredTypes:
         split: StableHLO: the text has several programs, separated by `// -----`.
 
     Raises:
-        ParseError: It cannot be read.
+        ParseError: The text cannot be parsed.
 
     >>> text = "ENTRY e { a = f32[2] parameter(0) ROOT b = f32[3] abs(a) }"
     >>> found = types_of(Source("one", text))

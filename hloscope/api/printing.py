@@ -19,17 +19,18 @@ def canonical(
     names: Literal["mlir", "source"] = "mlir",
     split: bool = False,
 ) -> str:
-    """Print a text as the tools of its language do: HLO as XLA does, StableHLO as MLIR does.
+    """Return a text as the tools of its language print it: HLO as XLA, StableHLO as MLIR.
 
     Args:
         source: The text; programs of StableHLO need not be valid.
-        generic: StableHLO: all ops in the generic form.
-        locations: StableHLO: print the locations of ops.
-        names: StableHLO: number values as MLIR does, or keep the names of the text.
-        split: StableHLO: the text has several programs, separated by `// -----`.
+        generic: StableHLO only: print all ops in the generic form.
+        locations: StableHLO only: print the locations of ops.
+        names: StableHLO only: `mlir` numbers values as MLIR does, `source` keeps the names of the
+            text.
+        split: StableHLO only: the text has several programs, separated by `// -----`.
 
     Raises:
-        ParseError: It cannot be read.
+        ParseError: The text cannot be parsed.
 
     >>> print(canonical(Source("one", "ENTRY e { ROOT p = f32[2] parameter(0) }")).strip())
     HloModule module_e

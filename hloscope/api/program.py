@@ -1,4 +1,4 @@
-"""A program that was read, with the queries about the whole of it."""
+"""A program that was read, with queries about all of it."""
 
 from __future__ import annotations
 
@@ -71,12 +71,14 @@ class Program(Shown):
         self.module: Final = module
         self.file: Final = file
         self.dump: Final = dump
-        """The module of the dump folder that the program was read from; `None` if it was not."""
+        """Module of the dump folder that the program was read from; `None` for other sources."""
         self.allocated: Final = allocated
-        """Bytes that XLA allocated in the default memory space, as the buffer assignment of the
-        `HloProto` that the program was read from states; `None` if there is none."""
+        """Bytes that XLA allocated in the default memory space, as an `HloProto` states.
+
+        `None` for other sources.
+        """
         self.lock: Final = RLock()
-        """Held while `analysis` is used: its caches are not thread-safe."""
+        """Lock to hold while `analysis` is used, because its caches are not thread-safe."""
         self._convention: Final[Convention] = convention
         self._analysis: Analysis | None = None
         self._parameter_reads: dict[Computation, ParameterReads] = {}
@@ -89,10 +91,10 @@ class Program(Shown):
 
     @classmethod
     def of(cls, given: Program | Module | Readable) -> Program:
-        """Return the program for a program, a module or a source.
+        """Return a program unchanged, make one of a module, or read one from a source.
 
         Args:
-            given: A program, which is returned itself; a module; or a source that `read` takes.
+            given: A program, a module, or a source that `read` takes.
 
         Raises:
             HloscopeError: The source cannot be read.
@@ -109,7 +111,7 @@ class Program(Shown):
 
     @classmethod
     def of_module(cls, read: sources.ReadModule) -> Program:
-        """Return the program of a module that was read."""
+        """Return the program of a module, with its file name and dump folder."""
         return cls(read.module, file=read.file, dump=read.dump, allocated=read.allocated)
 
     def __reduce__(self) -> NoReturn:
@@ -117,22 +119,25 @@ class Program(Shown):
 
     @property
     def name(self) -> str:
-        """The module's name."""
+        """Return the module's name."""
         return self.module.name
 
     @property
     def asked_module(self) -> Module:
-        """The module that the queries are about."""
+        """Return the module to verify if a query fails; see `explains_invalid_program`."""
         return self.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """A context that does nothing: no query of the whole program changes its caches."""
+        """Return a context manager that does nothing, for `explains_invalid_program`.
+
+        Queries about the whole program take `lock` themselves.
+        """
         return nullcontext()
 
     @property
     def analysis(self) -> Analysis:
-        """The analysis of the program's maps, created at the first access."""
+        """Return the indexing analysis of the program, created at the first access."""
         with self.lock:
             if self._analysis is None:
                 self._analysis = analysis_of(self.module, self._convention)
@@ -140,7 +145,7 @@ class Program(Shown):
 
     @property
     def symbolic(self) -> indexing.SymbolicAnalysis:
-        """Maps in terms of named sizes, for programs of unknown sizes."""
+        """Return the analysis in terms of named sizes, for programs of unknown sizes."""
         if self._symbolic is None:
             self._symbolic = indexing.SymbolicAnalysis(self.module, self.analysis.bodies)
         return self._symbolic
@@ -156,8 +161,8 @@ class Program(Shown):
     def is_of_unknown_size(self, ins: Instruction) -> bool:
         """Does an operand or the result have a size without a bound?
 
-        The last result is cached: callers query all operands of one instruction in sequence, and
-        there may be 10^5.
+        The last result is cached, because callers query all operands of one instruction in
+        sequence.
         """
         last, known = self._last_size
         if last is not ins:
@@ -181,9 +186,9 @@ class Program(Shown):
 
     @property
     def result(self) -> InstructionView:
-        """The instruction that computes the result: the root, or the one below tuples and bitcasts.
+        """Return the instruction that computes the result, behind tuples and bitcasts.
 
-        If there are several results, it is the one that computes most bytes.
+        If there are several results, it is the one that computes the most bytes.
 
         >>> import hloscope
         >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
@@ -198,9 +203,9 @@ class Program(Shown):
         return tuple([ComputationView(self, c) for c in self.module])
 
     def parameter_reads(self, computation: Computation) -> ParameterReads:
-        """The maps from a computation's values to its parameters.
+        """Return the maps from a computation's values to its parameters.
 
-        Those of the last computation are cached.
+        Only the result for the last computation is cached.
         """
         known = self._parameter_reads.get(computation)
         if known is None:
@@ -216,15 +221,15 @@ class Program(Shown):
     def cancellations(
         self, through: Sequence[InstructionView] = ()
     ) -> list[cancelling.Cancellation]:
-        """All chains of data movement, largest saving first.
+        """Return the chains of data movement, largest saving first.
 
         Args:
-            through: Only chains that end at one of these instructions, or pass it if none ends
-                there; only their surroundings are searched.
+            through: If not empty: only chains that end at one of these instructions, or, if none
+                ends there, that pass it. Only their surroundings are searched.
 
         Raises:
             UnknownNameError: No chain leads through these instructions.
-            VerifyError: An instruction of such a chain is invalid.
+            VerifyError: An instruction of a chain is invalid.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -244,10 +249,10 @@ class Program(Shown):
         return InstructionView(self, ins, computation)
 
     def like(self, name: str) -> list[InstructionView]:
-        """The instruction of a name, or the matches of a pattern: `*` is any text, `?` a character.
+        """Return the instructions that a name or pattern matches: `*` is any text, `?` a character.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: No instruction matches.
         """
         return [InstructionView(self, ins, c) for c, ins in find_all(self.module, name)]
 
@@ -268,17 +273,17 @@ class Program(Shown):
         shape: str | None = None,
         calls: str | None = None,
     ) -> list[InstructionView]:
-        """The instructions of all computations that meet every given condition.
+        """Return the instructions of all computations that satisfy every given condition.
 
-        Patterns have `*` for any text and `?` for any character.
+        In patterns `*` is any text and `?` any character.
 
         Args:
-            opcode: The opcode as HLO spells it.
-            name: The instruction's name.
-            op_name: The framework's path of the op, or a part of it if there is no `*`.
-            source: `train.py`, `train.py:120` or `train.py:100-120`, anywhere in the stack.
-            shape: The type without layouts.
-            calls: The name of a computation that is called.
+            opcode: Pattern of the opcode as HLO spells it.
+            name: Pattern of the instruction's name.
+            op_name: Pattern of the framework's path of the op; without `*`, a part of it.
+            source: `train.py`, `train.py:120` or `train.py:100-120`, in any frame of the stack.
+            shape: Pattern of the type without layouts.
+            calls: Pattern of the name of a called computation.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -291,29 +296,30 @@ class Program(Shown):
         return [InstructionView(self, ins, computation) for computation, ins in found]
 
     def text(self, *, metadata: bool = True) -> str:
-        """The program as text in its own language; `metadata` is HLO's."""
+        """Return the program as text in its own language; HLO without metadata if requested."""
         if self.module.has_tree:
             return stablehlo.print_stablehlo(self.module)
         return hlo_parser.print_hlo(self.module, metadata=metadata)
 
     @explains_invalid_program
     def cost(self, *, device: str | None = None, as_if: str | None = None) -> costs.Cost:
-        """The cost of every kernel that runs: least bytes, flops, bound of time, unused transfers.
+        """Return the cost of every kernel that runs: bytes, flops, time bound and unused transfers.
 
         Args:
-            device: Name of a device, or a file in TOML; an H100 if not given, and none for a
-                program that was compiled for a CPU or TPU.
-            as_if: A GPU whose thread maps judge a program compiled for something else, too.
+            device: Name of a device, or the path of its TOML file. The default is an H100, and no
+                device for a program that was compiled for a CPU or TPU.
+            as_if: Name of a GPU. Transfers are counted for its threads, whatever the program was
+                compiled for.
 
         Raises:
-            DeviceError: The file describes no device, or `as_if` names none with threads.
+            DeviceError: The file does not describe a device, or `as_if` is not a GPU.
             UnknownNameError: No device has that name.
         """
         return costs.cost_on(self, device, as_if=as_if)
 
     @explains_invalid_program
     def memory(self) -> buffers.MemoryAnswer:
-        """The memory that the program needs: bounds, the peak and its buffers, and what lowers it.
+        """Return the memory that the program needs: bounds, the peak and its buffers, and savings.
 
         Live ranges are known for scheduled programs, as XLA dumps them after optimisation; for
         others there are only sums.
@@ -325,7 +331,7 @@ class Program(Shown):
         return buffers.MemoryAnswer(self)
 
     def to_networkx(self) -> Any:
-        """The program as a networkx graph: a node for each instruction, edges to users and callers.
+        """Return a networkx graph: a node for each instruction, edges to users and callers.
 
         Nodes are called `computation/instruction`, as `program[...]` takes them.  They have
         `opcode`, `shape`, `computation` and `bytes` (`None` if a size has no bound).  Edges have a
@@ -348,19 +354,19 @@ class Program(Shown):
         device: str = "h100",
         before: Program | Module | Readable | None = None,
     ) -> exploring.Explorer:
-        """A page to view the program, its maps and the verdicts about its kernels.
+        """Return an HTML page with the program, its maps and results about its kernels.
 
         It shows itself in notebooks; `to_html()` is one HTML file that loads no other file.
 
         Args:
-            parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not
-                given.
-            device: The GPU that kernels are judged for.
-            before: An older program, or whatever `read` takes: the page shows what is different.
+            parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; by default
+                all.
+            device: Name of the GPU for coalescing and footprints.
+            before: An older program, or a source that `read` takes; the page shows the differences.
 
         Raises:
-            ValueError: There is no such part.
-            UnknownNameError: There is no such device.
+            ValueError: A part does not exist.
+            UnknownNameError: The device is unknown.
             HloscopeError: The older program cannot be read.
 
         >>> import hloscope
@@ -393,12 +399,12 @@ class Program(Shown):
         )
 
     def by_convention(self, convention: Convention) -> Program:
-        """Return this program with another convention for what reductions read.
+        """Return this program with another convention for which elements a reduction reads.
 
         Args:
-            convention: `structural` (the default of all results): outputs of a reduction read the
-                inputs that they depend on by its body; `xla`: they read all inputs and initial
-                values, as in XLA.
+            convention: `structural` (the default of all results): an output of a reduction reads
+                the inputs that it depends on by the reduction's body. `xla`: it reads all inputs
+                and initial values, as in XLA.
 
         >>> import hloscope
         >>> text = "second { a = f32[] parameter(0) ROOT b = f32[] parameter(1) } ENTRY e { "
@@ -422,7 +428,7 @@ class Program(Shown):
 
     @explains_invalid_program
     def fold(self, **limits: int) -> Program:
-        """Return the program with every value computed that does not depend on its arguments.
+        """Return the program with constants in place of values that do not depend on its arguments.
 
         Args:
             limits: `max_elements`, `max_bytes` and `max_steps`, as for `hloscope.fold`.
@@ -449,15 +455,15 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
             `--xla_dump_to` wrote, `DIR`, or one of several modules in it, `DIR#jit_f`: the
             program is the HLO after optimizations, and answers about kernels use what the other
             files of the folder state.
-        name: What error messages call the program; a path is its own name.
-        strict: Read every part now.  By default parts are read when something asks for them, and
-            errors in them show then.
+        name: Name of the program in messages; by default the path.
+        strict: Parse every part at once. By default a part is parsed at its first use, and its
+            errors appear then.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
         ParseError: The text is neither HLO nor StableHLO; the message points at the place.
         UnknownNameError: The folder holds several modules, or none of that name.
-        UnsupportedError: It has something that is not read yet.
+        UnsupportedError: The program has an op or syntax that is not supported.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
@@ -480,19 +486,20 @@ def evaluate(
     """Run a program and return its result: an array, or a tuple if there are several.
 
     Args:
-        program: Whatever `read` takes, or what it gave; a module.
-        arguments: One for each parameter: numpy arrays, or what numpy makes arrays of (those of
-            jax, say), of exactly the parameter's type; numbers of Python and lists of them, which
-            become elements of that type; tuples for tuples.
-        entry: Name of another function or computation than the entry.
-        max_steps: Most instructions to evaluate, loops counted as often as they run.
-        max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls that they implement; they
-            get the operands as arrays.
+        program: A program, a module, or a source that `read` takes.
+        arguments: One for each parameter: numpy arrays, or objects that numpy converts to arrays
+            (such as those of jax), of exactly the parameter's type; Python numbers and lists of
+            them, which become elements of that type; tuples for tuples.
+        entry: Name of the function or computation to run; by default the entry.
+        max_steps: Maximum number of instructions to evaluate; those in loops count once per
+            iteration.
+        max_bytes: Maximum bytes of one value.
+        custom_calls: Python functions by call target, which implement custom calls. They get the
+            operands as arrays.
 
     Raises:
         EvaluationError: An argument does not fit, a limit is reached, an assertion fails.
-        UnsupportedError: An op that is reached has no evaluation.
+        UnsupportedError: An op that is executed has no evaluation.
         HloscopeError: The program cannot be read.
 
     >>> evaluate("ENTRY e { p = f32[3] parameter(0) ROOT n = f32[3] negate(p) }", [1, 2.5, 0])
@@ -524,13 +531,14 @@ def evaluate_grid(
         processes: The arguments of each process; a single list is used for all.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
-        entry: Name of another function or computation than the entry.
-        max_steps: Most instructions to evaluate in all processes together.
-        max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls that they implement.
+        entry: Name of the function or computation to run; by default the entry.
+        max_steps: Maximum number of instructions to evaluate in all processes together.
+        max_bytes: Maximum bytes of one value.
+        custom_calls: Python functions by call target, which implement custom calls.
 
     Raises:
-        EvaluationError: As for `evaluate`; or processes wait for each other for ever.
+        EvaluationError: An argument does not fit, a limit is reached, an assertion fails, or
+            processes wait for each other for ever.
 
     >>> text = '''
     ... add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }
@@ -555,7 +563,7 @@ def evaluate_grid(
 
 
 def program_graph(module: Module) -> Any:
-    """The instructions of all computations as one networkx graph; see `Program.to_networkx`."""
+    """Return the program's instructions as a networkx graph; see `Program.to_networkx`."""
     opcode = opcodes()
     names = {ins: f"{computation.name}/{ins.name}" for computation in module for ins in computation}
     graph = to_networkx(names, names)

@@ -33,7 +33,7 @@ from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Coalescing as Answer, Memory
 
 INVALID: Final = "invalid"
-"""The maker that is stated for an invalid kernel."""
+"""Value of `Refused.maker` for an invalid kernel."""
 
 
 class Refused(Struct, frozen=True):
@@ -51,16 +51,16 @@ class Refused(Struct, frozen=True):
 
 
 class ProgramCoalescing:
-    """The transfers of a program's kernels.
+    """Coalescing of a program's kernels.
 
     Attributes:
-        cost: The kernels, with how often they run.
-        kernels: The answers, in order.
+        cost: The costs of the kernels, with how often they run.
+        kernels: The coalescing of each kernel that has a thread map, in program order.
         refused: Kernels without a thread map, with the reason.
     """
 
     def __init__(self, program: Asked, cost: Cost, refused: Iterable[Refused] = ()) -> None:
-        """Take the kernels of a program, and those that are invalid."""
+        """Store the costs of a program's kernels, and the kernels that are invalid."""
         self._program: Final = program
         self.cost: Final = cost
         self._known: Final = [
@@ -77,10 +77,10 @@ class ProgramCoalescing:
         )
 
     def check_refused(self) -> None:
-        """Refuse invalid kernels among those without a thread map.
+        """Raise the first finding about kernels without a thread map.
 
         Raises:
-            VerifyError: One of them is invalid.
+            VerifyError: One of these kernels is invalid.
         """
         without = [k.instruction for k in self.cost.kernels if k.coalescing is None]
         if without:
@@ -88,26 +88,26 @@ class ProgramCoalescing:
 
     @property
     def lowest(self) -> float:
-        """The lowest efficiency of any access."""
+        """Return the lowest efficiency of an access; 1 without accesses."""
         return min([answer.lowest for answer in self.kernels], default=1.0)
 
     @property
     def wasted(self) -> int:
-        """Unused bytes that all kernels transfer, in all runs."""
+        """Return the unused bytes that all kernels transfer, in all runs."""
         return sum([answer.wasted * kernel.runs for kernel, answer in self._known])
 
     @property
     def refused_by_maker(self) -> dict[str, int]:
-        """The number of kernels without a result by maker, largest first."""
+        """Return the number of kernels without a result for each maker, largest first."""
         return dict(Counter([one.maker for one in self.refused]).most_common())
 
     def worst(self, top: int | None = None) -> list[AccessCost]:
-        """The accesses that transfer unused bytes, largest total first."""
+        """Return the accesses that transfer unused bytes, largest total first; at most `top`."""
         wasteful = [access for access in self.cost.model.accesses if access.wasted]
         return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """The groups of accesses with the most unused bytes, and their sum."""
+        """Return the groups of accesses with the most unused bytes as text, with their sum."""
         return self.cost.access_table(by, top)
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
@@ -130,17 +130,25 @@ class ProgramCoalescing:
         }
 
     def to_text(self) -> str:
-        """Every kernel as text, in order."""
+        """Return the coalescing of every kernel as text, in program order."""
         return "\n\n".join(map(coalescing_text, self.kernels))
 
     def to_svg(self) -> str:
-        """A picture of the kernel with the most unused bytes."""
+        """Return a picture of the kernel with the most unused bytes.
+
+        Raises:
+            UnsupportedError: No kernel has a thread map.
+        """
         if not self.kernels:
             raise UnsupportedError("there is no kernel to draw")
         return warps_svg(self._most_wasteful(1)[0])
 
     def to_html(self, top: int = 10) -> str:
-        """A page with the kernels with the most unused bytes."""
+        """Return an HTML page about the `top` kernels with the most unused bytes.
+
+        Raises:
+            UnsupportedError: No kernel has a thread map.
+        """
         chosen = self._most_wasteful(top)
         if not chosen:
             raise UnsupportedError("there is no kernel to draw")
@@ -159,7 +167,7 @@ class ProgramFootprint:
     """The bytes that a program's kernels read and write.
 
     Attributes:
-        cost: The kernels, with how often they run.
+        cost: The costs of the kernels, with how often they run.
     """
 
     def __init__(self, program: Asked, cost: Cost) -> None:
@@ -173,7 +181,7 @@ class ProgramFootprint:
 
     @property
     def total(self) -> int:
-        """Bytes of all runs."""
+        """Return the bytes that all kernels read and write, in all runs."""
         return sum([kernel.bytes for kernel in self.cost.kernels])
 
     @property
@@ -182,11 +190,11 @@ class ProgramFootprint:
         return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """The groups of kernels that read and write most, and the sum of everything."""
+        """Return the groups of kernels that read and write most as rows of text, and the sum."""
         return self.cost.footprint_table(by, top)
 
     def to_svg(self, top: int = 20, by: str = "group") -> str:
-        """A picture of the groups of kernels that read and write most."""
+        """Return a picture of the `top` groups of kernels that read and write most."""
         name = self._program.file or self._program.module.name
         grouping = Grouping(by, self._program.module)
         return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
@@ -213,22 +221,22 @@ class ProgramFootprint:
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """Every kernel of a program: fusions, and instructions that run by themselves.
+    """Return every kernel of a program: fusions, and instructions that run by themselves.
 
-    Instructions inside fusions and reducers belong to those; loops and branches are represented by
-    the kernels of their bodies.
+    Instructions inside fusions and reducers are part of those kernels. Loops and branches have the
+    kernels of their bodies.
     """
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
 def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None:
-    """Refuse to judge by a GPU's threads a program that was compiled for another kind of device.
+    """Raise an error for a program that was compiled for another kind of device than a GPU.
 
     Args:
         program: The program.
-        device: Name of the GPU.
-        is_named: Does the query name kernels?  Then a program that was not compiled is judged as
-            if each of them were compiled alone.
+        device: Name of the GPU whose threads the query is about.
+        is_named: Does the query name kernels? Then a program that was not compiled is allowed: each
+            kernel is treated as if compiled alone.
 
     Raises:
         UnsupportedError: The program was compiled for a CPU or TPU, or not compiled.
@@ -252,13 +260,14 @@ def coalescing_of_all(
     places: Iterable[tuple[Computation, Instruction]],
     invalid: Invalid | None = None,
 ) -> ProgramCoalescing:
-    """The transfers of many kernels; those without a result are listed with the reason.
+    """Return the coalescing of many kernels; those without a result are listed with the reason.
 
     Args:
         program: The program.
-        memory: The model of what threads transfer.
-        places: The kernels.
-        invalid: What is wrong with the program: its invalid kernels are only listed.
+        memory: The model of the GPU's threads.
+        places: The kernels, with their computations.
+        invalid: Findings about the program; kernels with findings are only listed. `None` for a
+            valid program.
 
     Raises:
         VerifyError: A kernel is invalid.
@@ -276,13 +285,14 @@ def footprint_of_program(
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> ProgramFootprint:
-    """The bytes that the kernels of a program read and write.
+    """Return the bytes that the kernels of a program read and write.
 
     Args:
         program: The program.
-        device: The GPU, which decides what is updated in place.
-        invalid: What is wrong with the program: its invalid kernels are left out.
-        shown: Yields the kernels; it may show progress.
+        device: Name of the GPU, which decides which updates are in place.
+        invalid: Findings about the program; kernels with findings are left out. `None` for a valid
+            program.
+        shown: Iterates over the kernels; it may show progress.
 
     Raises:
         VerifyError: A kernel is invalid.

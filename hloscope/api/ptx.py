@@ -1,4 +1,4 @@
-"""Kernels run from PTX texts, their arguments, and arrays in the order of GPU memory."""
+"""Execution of kernels from PTX texts: their arguments, and arrays in memory order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from hloscope.support.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
 
 
 Size3: TypeAlias = "int | Sequence[int]"
-"""Sizes in x, y and z; those that are not given are 1."""
+"""Sizes in x, y and z; missing ones are 1."""
 
 
 def run_ptx(
@@ -60,16 +60,17 @@ def run_ptx(
 
     Args:
         ptx: Path of a PTX file; its text or bytes; or what `read_ptx` returned.
-        arguments: One for each parameter, in order: arrays, of which the kernel gets the address of
-            a copy, and numbers.  In a mapping their keys name the arrays in the answer.
+        arguments: One for each parameter, in order: an array, of which the kernel gets the address
+            of a copy, or a number. In a mapping, keys name the arrays in the result.
         grid: Blocks in x, y and z.
         block: Threads of a block in x, y and z.
         kernel: Name of the kernel, if the text has several.
-        shared_bytes: Dynamic shared memory of a block.
-        max_steps: Most instructions to execute; each is executed by some 30,000 threads at once.
-        max_threads: Most threads of the launch.
-        max_bytes: Most bytes of memory: all arrays and the record of what is touched.
-        on_access: Called for each instruction that accesses global memory, each time.
+        shared_bytes: Bytes of dynamic shared memory of a block.
+        max_steps: Maximum number of instructions to execute; up to some 30,000 threads execute each
+            at once.
+        max_threads: Maximum number of threads of the launch.
+        max_bytes: Maximum bytes of memory: all arrays and the record of accessed bytes.
+        on_access: Called each time that an instruction accesses global memory.
 
     Returns:
         The counts, and in `outputs` every array afterwards.
@@ -128,7 +129,8 @@ def kernel_of_ptx(module: PtxModule, name: str | None) -> Kernel:
     """Return the kernel with the given name, or the only kernel.
 
     Raises:
-        UnknownNameError: No kernel has that name, or there are several and no name.
+        UnknownNameError: No kernel has that name; or `name` is `None` and there is not exactly one
+            kernel.
     """
     kernels = module.kernels
     if name is None and len(kernels) == 1:
@@ -173,7 +175,7 @@ def _three(sizes: Size3) -> tuple[int, int, int]:
 
 
 MOST_INDEX: Final = 100
-"""Integers are drawn below this, so that they fit into 8 bits."""
+"""Exclusive upper bound of random integers, so that they fit into 8 bits."""
 _WORD: Final = pattern(r"([A-Za-z_]\w*)=(\S+)")
 _ARRAY: Final = pattern(r"([a-z]\w*\[[\d,]*\])(?::(\S+))?")
 _INTEGER: Final = pattern(r"[-+]?(?:0[xX][0-9a-fA-F]+|\d+)")
@@ -185,13 +187,13 @@ def ptx_arguments(
     """Parse the arguments of a kernel; return them by name.
 
     Args:
-        words: `x=f32[4,8]`, an array of random numbers; `x=f32[4,8]:0`, of one number;
-            `x=FILE.npy`; `n=3` or `a=2.5`, a number.
+        words: `x=f32[4,8]`, an array of random numbers; `x=f32[4,8]:0`, an array with all elements
+            0; `x=FILE.npy`; `n=3` or `a=2.5`, a number.
         seed: Seed of the random numbers.
-        max_bytes: Most bytes of an array.
+        max_bytes: Maximum bytes of an array.
 
     Raises:
-        ValueError: A word is none of these; the message says which.
+        ValueError: A word has none of these forms; the message names it.
         InputError: A file cannot be read.
         KernelError: An array is too large.
 
@@ -271,12 +273,12 @@ def save_outputs(path: str, run: PtxRun) -> None:
 
 
 def to_memory(value: Array, type_: TensorType) -> Array:
-    """Return the bytes of an array in memory, in the order of its layout.
+    """Return the bytes of an array in memory order, as its type's layout states.
 
     Two elements of 4 bits share a byte, the first in the low half.
 
     Raises:
-        UnsupportedError: The layout has tiles, or elements have another size.
+        UnsupportedError: The layout has tiles, or elements have an unsupported size.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> to_memory(np.array([[1, 2], [3, 4]], np.int8), parse_type("s8[2,2]{0,1}")).tolist()
@@ -296,7 +298,7 @@ def from_memory(content: Array, type_: TensorType) -> Array:
     """Return the array that is stored in the given bytes: the inverse of `to_memory`.
 
     Raises:
-        UnsupportedError: The layout has tiles, or elements have another size.
+        UnsupportedError: The layout has tiles, or elements have an unsupported size.
     """
     order, dtype = _order(type_), dtype_of(type_.element)
     sizes = [type_.shape[d] for d in order]
@@ -313,7 +315,11 @@ def from_memory(content: Array, type_: TensorType) -> Array:
 
 
 def _order(type_: TensorType) -> tuple[int, ...]:
-    """Dimensions from the slowest to the fastest varying."""
+    """Return the dimensions, from the slowest to the fastest-varying one.
+
+    Raises:
+        UnsupportedError: The layout has tiles, or elements have an unsupported size.
+    """
     if type_.is_tiled:
         raise UnsupportedError(f"the layout of {type_} has tiles")
     if type_.element.bits not in (4, 8, 16, 32, 64, 128):

@@ -1,4 +1,4 @@
-"""One program run on given arguments: literals, arrays from files, or random numbers."""
+"""A program executed on arguments: literals, arrays from files, or random numbers."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS, WIDEST
 
 
 Compare: TypeAlias = Callable[[Any, Any], Difference | None]
-"""Returns the difference of two arrays; `None` if there is none that counts."""
+"""Function that returns the difference of two arrays; `None` if it is within the tolerance."""
 Other: TypeAlias = Callable[[], tuple[Module, Computation]]
-"""Returns another program and its computation to run."""
+"""Function that returns another program, and the computation of it to run."""
 
 
 class RunOptions(Struct, frozen=True):
@@ -82,17 +82,18 @@ class RunOptions(Struct, frozen=True):
 
     Attributes:
         infeed: Files of arrays that `infeed` takes, one after another.
-        output: File the results are written to.
-        values: File the values of all instructions are written to.
-        expect: File the results are compared with.
-        compare: File of values that those of instructions are compared with, by name.
-        tolerance: Largest difference of floats; of those larger than 1 it is relative.
-        ulps: Largest difference in units in the last place, instead of `tolerance`.
+        output: File to write the results to.
+        values: File to write the values of all instructions to.
+        expect: File of arrays to compare the results with.
+        compare: File of arrays to compare the values of instructions with, by name.
+        tolerance: Largest allowed difference of floats; relative for values above 1.
+        ulps: Largest allowed difference in units in the last place; replaces `tolerance`.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
-        max_steps: Most instructions to evaluate.
-        max_flops: Most operations on elements: arithmetic, comparisons, reads and writes.
-        max_bytes: Most bytes of one array.
+        max_steps: Maximum number of instructions to evaluate.
+        max_flops: Maximum number of operations on elements: arithmetic, comparisons, reads and
+            writes.
+        max_bytes: Maximum bytes of one array.
         probe: Folder that `interpreter.probe` writes to.
     """
 
@@ -117,7 +118,7 @@ class RunOptions(Struct, frozen=True):
 
     @property
     def difference(self) -> Compare:
-        """The comparison of two arrays, under the tolerance."""
+        """Return the function that compares two arrays under the tolerance."""
         if self.ulps is not None:
             return partial(within_ulps, most=self.ulps)
         return partial(within, tolerance=self.tolerance, relative=True)
@@ -127,15 +128,15 @@ class Ran(Struct):
     """The outcome of one run of a program.
 
     Attributes:
-        entry: Name of the computation.
+        entry: Name of the computation that ran.
         options: Options of the run.
-        results: The results, process after process.
+        results: The results of process 0, then of process 1, and so on.
         types: The types of the results.
         seconds: Wall-clock seconds of the run.
         steps: Number of instructions that ran.
         outfeed: For each outfeed, a description of each array.
-        differences: Differences from the expected results, if they were compared.
-        finding: The first difference from another program, if it was compared with one.
+        differences: Differences from the expected results; `None` if they were not compared.
+        finding: The first difference from another program; `None` if there was no other program.
     """
 
     entry: str
@@ -150,7 +151,7 @@ class Ran(Struct):
 
     @property
     def is_right(self) -> bool:
-        """Is everything as expected?"""
+        """Did the comparisons that the options ask for find no difference?"""
         if self.finding is not None:
             return self.finding.instruction is None and self.finding.values > 0
         return not self.differences
@@ -174,7 +175,10 @@ class Ran(Struct):
         }
 
     def text(self, *, dense: bool = False) -> Iterator[str]:
-        """Yield the outcome as text, part by part; with `dense`, results as literals."""
+        """Yield the outcome as text, part by part.
+
+        With `dense`, results are written as literals.
+        """
         if self.finding is not None:
             yield from finding_text(self.finding)
             return
@@ -199,7 +203,7 @@ def check_run(options: RunOptions) -> None:
 
     Raises:
         EvaluationError: There are too many processes.
-        InputError: The folder cannot be made.
+        InputError: The folder cannot be created.
     """
     check_grid(options.replicas, options.partitions)
     if options.probe is not None:
@@ -224,14 +228,14 @@ def run_program(
     Args:
         module: The program, which is valid.
         entry: The computation to run.
-        arguments: The arguments of each process, or one list for all.
+        arguments: The arguments of each process, or one list for all processes.
         options: The options.
         say: Called with each text that the program prints.
-        on_step: Called once in a while with the number of steps.
-        other: Returns a program to run as well, to find the first value that differs.
+        on_step: Called now and then with the number of evaluated instructions.
+        other: Returns a second program, which also runs, to find the first value that differs.
 
     Raises:
-        EvaluationError: An assertion of the program fails, a limit is reached.
+        EvaluationError: An assertion of the program fails, or a limit is reached.
         InputError: A file cannot be read or written.
 
     >>> import hloscope
@@ -305,7 +309,13 @@ def _world(
 
 
 def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
-    """Return a dictionary that gets values by instruction name while the program runs."""
+    """Return a dictionary that collects values by instruction name while the program runs.
+
+    Args:
+        entry: The computation whose values are collected.
+        world: The state of the run.
+        left: Maximum bytes of all values.
+    """
     names = {ins: name for name, ins in by_name(entry).items()}
     found: dict[str, Array] = {}
 
@@ -325,7 +335,13 @@ def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
 
 
 def _differences(ran: Ran, path: str, compare: Compare) -> list[str]:
-    """The differences of the results from the arrays of a file, in order."""
+    """Return texts about the differences between the results and the arrays of a file.
+
+    Args:
+        ran: The run.
+        path: File of the expected arrays, in the order of the results.
+        compare: Function that compares two arrays.
+    """
     expected = list(load(path).values())
     parts = zip(ran.results, ran.types, strict=True)
     found = [leaf for value, type_ in parts for leaf in leaves(value, type_)]
@@ -349,19 +365,19 @@ def _differences(ran: Ran, path: str, compare: Compare) -> list[str]:
 
 
 _HEAD: Final = 1 << 12
-"""Bytes by which a file is told to be a proto."""
+"""Number of bytes from which a proto file is recognised."""
 _SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 
 class Given(Struct, frozen=True):
-    """The source of arguments: one of the fields. With none of them, a program has no arguments.
+    """The source of arguments: at most one field is set. Without any, a program gets none.
 
     Attributes:
-        literals: `[dense<1> : tensor<2xi32>, …]`.
+        literals: Text such as `[dense<1> : tensor<2xi32>, …]`.
         inputs: Files of arrays, `.npz` or `.npy`.
-        random: The seed of random numbers.
-        recorded: Those that the file of the program records: an `HloSnapshot` does.
+        random: Seed of random numbers.
+        recorded: Arguments that the program's file itself records, as an `HloSnapshot` does.
     """
 
     literals: str | None = None
@@ -373,18 +389,18 @@ class Given(Struct, frozen=True):
 def arguments_of(
     entry: Computation, given: Given, *, processes: int = 1, max_bytes: int = MAX_BYTES
 ) -> list[list[Value]]:
-    """The arguments of each process, or those of all.
+    """Return the arguments of each process, or one list for all processes.
 
     Args:
-        entry: What is run.
-        given: Where they come from.
-        processes: How many run it side by side.
-        max_bytes: Most bytes of one random argument.
+        entry: The computation to run.
+        given: The source of the arguments.
+        processes: Number of processes.
+        max_bytes: Maximum bytes of one random argument.
 
     Raises:
-        EvaluationError: They are not those that the entry takes.
+        EvaluationError: Number, types or sizes differ from what the entry takes.
         InputError: A file cannot be read.
-        UnsupportedError: It takes what is no tensor, such as a plain `i32`.
+        UnsupportedError: The entry takes an argument that is not a tensor, such as a plain `i32`.
 
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { ROOT p = s32[2] parameter(0) }")
@@ -406,11 +422,13 @@ def arguments_of(
 
 
 def recorded_in(path: str) -> list[Any]:
-    """The arguments that a file records beside its program, as an `HloSnapshot` does.
+    """Return the arguments that a file records with its program, as an `HloSnapshot` does.
+
+    The list is empty for other files.
 
     Raises:
         ParseError: The file is damaged.
-        UnsupportedError: An argument has a shape that is not read.
+        UnsupportedError: An argument has an unsupported shape.
     """
     if path == "-" or not os.path.isfile(path):
         return []
@@ -434,7 +452,11 @@ def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[
 
 
 def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:
-    """Convert the given values to the parameters' types, and insert a token for each token type."""
+    """Convert the given values to the parameters' types, and insert a token for each token type.
+
+    Raises:
+        EvaluationError: The number of values, or a type, does not fit.
+    """
     rest = list(given)
     needed = [type_ for type_ in types if isinstance(type_, TensorType | TupleType)]
     if len(rest) != len(needed):
@@ -451,7 +473,11 @@ def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:
 
 
 def _literals(text: str) -> list[Any]:
-    """The arrays of `[dense<1> : tensor<2xi32>, …]`."""
+    """Return the arrays of the text `[dense<1> : tensor<2xi32>, …]`.
+
+    Raises:
+        EvaluationError: The text has another form.
+    """
     try:
         attribute = parse_attribute(text)
     except HloscopeError:
@@ -470,7 +496,7 @@ def _literals(text: str) -> list[Any]:
 
 
 def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> list[list[Value]]:
-    """Arguments from files: one `.npz` for each process, or files of one array each."""
+    """Return arguments from files: one `.npz` for each process, or files of one array each."""
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]
     counts = [_elements(type_) for type_ in types]
@@ -487,7 +513,7 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
 
 
 def _elements(type_: Type) -> int | None:
-    """Upper bound of the number of elements of a value; `None` if a size has no bound."""
+    """Return an upper bound of the number of elements of a type; `None` if a size has no bound."""
     if isinstance(type_, TupleType):
         counts = [_elements(inner) for inner in type_.elements]
         return None if None in counts else sum(filter(None, counts))
@@ -497,7 +523,7 @@ def _elements(type_: Type) -> int | None:
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:
-    """Random values: floats from a standard normal distribution, integers from 0 to 9."""
+    """Return a random value: floats from a standard normal distribution, integers from 0 to 9."""
     if isinstance(type_, TupleType | FutureType):
         return tuple([_random(inner, generator) for inner in type_.elements])
     if not isinstance(type_, TensorType):

@@ -1,4 +1,4 @@
-"""Two programs run on the same arguments, to find a difference of their values.
+"""Two programs executed on the same arguments, to find a difference of their results.
 
 Runs can show a difference but prove no equality: for equal programs the result is the number of
 runs without a difference.
@@ -55,7 +55,7 @@ from hloscope.proof import (
 from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 RUNS: Final = 64
-"""Default number of runs of the two programs."""
+"""Default maximum number of runs of the two programs."""
 
 Side: TypeAlias = Program | ComputationView
 
@@ -78,15 +78,16 @@ def value_runs(
     program can be compared with a partitioned one.
 
     Args:
-        a: A program, a computation of one, or whatever `read` takes.
-        b: Another one.
-        runs: Most runs.
+        a: A program, a computation of one, or a source that `read` takes.
+        b: The program to compare `a` with.
+        runs: Maximum number of runs.
         seconds: Processor time after which no further run begins.
-        replicas: Replicas; by default as many as a header states, or else as the groups of the
-            collectives name, or 1.
-        partitions: Partitions of each replica; the default is found like that of `replicas`.
-        tolerance: Largest difference of floats; of those larger than 1 it is relative.
-        ulps: Largest difference in units in the last place, instead of `tolerance`.
+        replicas: Number of replicas. The default is the number that a module header states, else
+            the number that the groups of collectives name, else 1.
+        partitions: Number of partitions of each replica; the default is found like that of
+            `replicas`.
+        tolerance: Largest allowed difference of floats; relative for values above 1.
+        ulps: Largest allowed difference in units in the last place; replaces `tolerance`.
 
     Raises:
         EvaluationError: There are too many processes.
@@ -164,10 +165,11 @@ class _Pair(Struct, frozen=True, eq=False):
         types: Types of the generated arguments: those of the unpartitioned program if there is one.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
-        cuts: How each argument is divided among partitions; `None` if each partition has another
-            value.
-        results: How the results of the unpartitioned program are divided; empty if there is none.
-        divided: The partitioned side, "A" or "B"; empty if both run on the same processes.
+        cuts: How each argument is divided among partitions; `None` if each partition gets a
+            different value.
+        results: How the results of the unpartitioned program are divided; empty without such a
+            program.
+        divided: The partitioned side, "A" or "B"; empty if both sides run on the same processes.
     """
 
     sides: tuple[Side, Side]
@@ -181,8 +183,12 @@ class _Pair(Struct, frozen=True, eq=False):
     def first_difference(self, run: int, compare: Any) -> ValueDifference | None:
         """Run each program once; return the first difference of their results, or `None`.
 
+        Args:
+            run: Number of the run, which seeds the arguments.
+            compare: Function that compares two arrays.
+
         Raises:
-            HloscopeError: One of them cannot be run.
+            HloscopeError: A program cannot be run.
         """
         needed = argument_bytes(self.types) * self.replicas * self.partitions
         if needed > MAX_BYTES:
@@ -209,7 +215,14 @@ class _Pair(Struct, frozen=True, eq=False):
     def _parts(
         self, whole: Sequence[Value], limits: Sequence[int], run: int, device: int
     ) -> list[Any]:
-        """The arguments of one device, cut from those of its replica."""
+        """Return the arguments of one device, cut from those of its replica.
+
+        Args:
+            whole: Arguments of the replica.
+            limits: Sizes that bound start indices.
+            run: Number of the run.
+            device: Number of the device: replica × partitions + partition.
+        """
         own: Sequence[Value] = whole
         partition = device % self.partitions
         if partition and None in self.cuts:
@@ -227,7 +240,7 @@ class _Pair(Struct, frozen=True, eq=False):
     def _run(
         self, side: Side, arguments: Sequence[Sequence[Value]], partitions: int
     ) -> list[list[Array]]:
-        """The tensors that each process returns."""
+        """Run one program; return the tensors that each process returns."""
         module, entry = _module(side), _entry(side)
         world = World(
             functions=module.computations,
@@ -256,7 +269,15 @@ class _Pair(Struct, frozen=True, eq=False):
         parts: Sequence[list[Any]],
         compare: Any,
     ) -> ValueDifference | None:
-        """The first difference of a tensor of a process; `None` if there is none."""
+        """Return the first difference between corresponding tensors; `None` if there is none.
+
+        Args:
+            run: Number of the run.
+            returned: For each side, the tensors that each process returned.
+            whole: Arguments of each replica.
+            parts: Arguments of each device.
+            compare: Function that compares two arrays.
+        """
         for device in range(self.replicas * self.partitions):
             replica, partition = divmod(device, self.partitions)
             for output, (a, b) in enumerate(self._outputs(returned, replica, partition)):
@@ -278,7 +299,7 @@ class _Pair(Struct, frozen=True, eq=False):
     def _outputs(
         self, returned: Sequence[list[list[Array]]], replica: int, partition: int
     ) -> Iterator[tuple[Array, Array]]:
-        """Yield pairs of corresponding tensors of one device.
+        """Yield pairs of corresponding tensors that one device returned.
 
         The tensors of an unpartitioned program are cut.
         """
@@ -306,10 +327,10 @@ def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
 
 
 def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
-    """Find how two programs run on the same arguments, or return how their types differ.
+    """Return how two programs run on the same arguments, or a text on how their types differ.
 
     Raises:
-        UnsupportedError: A sharding is of a kind that is not cut here.
+        UnsupportedError: A sharding has an unsupported kind.
     """
     entries = _entry(a), _entry(b)
     arguments = [[*map(_plain, entry.arguments)] for entry in entries]
@@ -340,9 +361,9 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 
 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
-    """For programs on the same processes: the parameters that all partitions share.
+    """Return `WHOLE` for each parameter that all partitions share, `None` for the others.
 
-    They are `WHOLE`; the others are `None`.
+    Both programs run on the same processes.
     """
     found: list[Cut | None] = [None] * count
     if partitions == 1:
@@ -363,7 +384,10 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
 def _cut(
     whole: Side, other: Side, partitions: int
 ) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
-    """The cuts by which an unpartitioned program's types become the other's; `None` if none do."""
+    """Return the cuts that turn an unpartitioned program's types into those of `other`.
+
+    The first tuple is for arguments, the second for results. `None` if no cuts do.
+    """
     entry, local = _entry(whole), _entry(other)
     given, returned = cuts_of(_module(whole), entry, partitions)
     stated, results = header_cuts(_module(other), partitions)

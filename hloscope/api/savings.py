@@ -70,7 +70,7 @@ class Cancellation(Shown):
     """
 
     def __init__(self, chain: Chain, module: Module, movement: Callable[[], Movement]) -> None:
-        """Take a chain of a module, and a function that finds all data movement of the module."""
+        """Store a chain of a module, and a function that finds all data movement of the module."""
         self.chain: Final = chain
         self.module: Final = module
         self._movement: Final = movement
@@ -80,7 +80,7 @@ class Cancellation(Shown):
 
     @property
     def figures(self) -> Figures:
-        """Bytes of the chain.
+        """Return the bytes of the chain.
 
         Chains may share instructions, so all chains of the program are searched.
         """
@@ -93,17 +93,17 @@ class Cancellation(Shown):
 
     @property
     def kind(self) -> Kind:
-        """The verdict."""
+        """Return the verdict: the kind of movement."""
         return self.chain.kind
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that the chain's kernels read and write to move data, in all runs."""
+        """Return the bytes that the chain's kernels read and write to move data, in all runs."""
         return self.figures.moved
 
     @property
     def bytes_saved(self) -> int:
-        """Bytes of `bytes_moved` that a proved rewriting removes, in all runs."""
+        """Return the bytes of `bytes_moved` that a proved rewriting removes, in all runs."""
         return self.figures.saved
 
     @property
@@ -113,25 +113,31 @@ class Cancellation(Shown):
 
     @property
     def blocking(self) -> str | None:
-        """The name of the first op after which the bytes are rearranged; `None` if none is."""
+        """Return the name of the first op after which the bytes lie in another order.
+
+        `None` if the chain keeps their order.
+        """
         blocking = self.chain.blocking
         return None if blocking is None else blocking.name
 
     @cached_property  # it is parsed and run; text, page and JSON read it
     def rewriting(self) -> Rewriting:
-        """A shorter program with the same result, parsed and run against the original chain."""
+        """Return a shorter program with the same result.
+
+        It is parsed, and executed together with the original chain.
+        """
         return rewrite(self.chain)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as JSON, with its rewriting."""
+        """Return the result as JSON, with its rewriting."""
         return chain_json(self.figures, self.rewriting)
 
     def to_svg(self) -> str:
-        """A picture: what each step does to the dimensions."""
+        """Return a picture of what each step does to the dimensions."""
         return chain_svg(self.chain, self.figures)
 
     def to_html(self) -> str:
-        """A page with the picture and the rewriting."""
+        """Return an HTML page with the picture and the rewriting."""
         return chain_html(self.chain, self.rewriting, self.figures)
 
     def _repr_html_(self) -> str:
@@ -148,9 +154,9 @@ class Movement:
 
     Attributes:
         module: The program.
-        places: How often computations run.
-        savings: Bytes that are moved, and those that can be saved, chain by chain.
-        notes: What is assumed about how often computations run.
+        places: Computations with how often they run.
+        savings: Bytes that are moved, and bytes that can be saved, for each chain.
+        notes: Assumptions about how often computations run.
     """
 
     def __init__(
@@ -159,12 +165,12 @@ class Movement:
         invalid: Invalid | None = None,
         structure_ids: StructureIds | None = None,
     ) -> None:
-        """Find the movement of a module; chains begin and end at invalid instructions.
+        """Find the data movement of a module. Chains begin and end at invalid instructions.
 
         Args:
             module: The program.
-            invalid: What is wrong with it; the whole program is taken as valid if not given.
-            structure_ids: The numbers of its computations' structures, where they are known.
+            invalid: Findings about the program; `None` for a valid program.
+            structure_ids: Numbers of the structures of its computations, if they are known.
         """
         # The chains end at invalid instructions, whose maps mean nothing.
         without = {} if invalid is None else invalid.reasons
@@ -183,30 +189,31 @@ class Movement:
 
     @property
     def chains(self) -> list[Chain]:
-        """The chains, in the order of the text."""
+        """Return the chains, in the order of the text."""
         return [found.chain for found in self.savings.figures if found.chain is not None]
 
     @cached_property  # each chain of the program looks itself up
     def by_sink(self) -> dict[Instruction, Figures]:
-        """The figures of each chain, by its last op."""
+        """Return the figures of each chain, by its last op."""
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
 def movement_of(
     module: Module, invalid: Invalid | None = None, structure_ids: StructureIds | None = None
 ) -> Movement:
-    """All data movement of a module, with the bytes that can be saved.
+    """Return all data movement of a module, with the bytes that can be saved.
 
     Args:
         module: The program.
-        invalid: What is wrong with it; no chain leads through invalid instructions.
-        structure_ids: The numbers of its computations' structures, where they are known.
+        invalid: Findings about the program; no chain leads through invalid instructions. `None` for
+            a valid program.
+        structure_ids: Numbers of the structures of its computations, if they are known.
     """
     return Movement(module, invalid, structure_ids)
 
 
 def cancellations(module: Module) -> list[Cancellation]:
-    """All chains of a module: largest saving first, then largest movement."""
+    """Return all chains of a module: largest saving first, then largest movement."""
     movement = movement_of(module)
     found = [Cancellation(chain, module, lambda: movement) for chain in movement.chains]
     found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_moved, not c.kind.is_free))
@@ -214,7 +221,7 @@ def cancellations(module: Module) -> list[Cancellation]:
 
 
 def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
-    """The chains that end at the given instructions.
+    """Return the chains that end at the given instructions.
 
     For an instruction where no chain ends, they are the chains that pass it.
 
@@ -254,7 +261,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
 
 
 class Advised(Protocol):
-    """The properties of a program that advice about it needs."""
+    """The attributes of a program that advice needs."""
 
     @property
     def module(self) -> Module: ...
@@ -286,7 +293,16 @@ def _advice(
     text: Callable[[list[Change], int], str],
     command: Callable[[Instruction], str],
 ) -> Advice:
-    """Advice about some instructions; text gets the changes and the sum that they save."""
+    """Return one piece of advice about several instructions.
+
+    Args:
+        changes: The changes of the instructions.
+        kind: Kind of the advice.
+        level: Level of memory at which the bytes count.
+        whole: All bytes of the program at this level.
+        text: Function from the changes, largest saving first, and their sum to the text.
+        command: Function from an instruction to the command that shows the proof.
+    """
     ordered = sorted(changes, key=lambda change: -change.saved)
     first, saved = ordered[0], sum([change.saved for change in ordered])
     return Advice(
@@ -297,7 +313,7 @@ def _advice(
 
 
 def by_worth(found: Iterable[Advice]) -> list[Advice]:
-    """Sort advice: first what saves bytes moved, then bytes of memory; largest share first."""
+    """Sort advice: first savings of bytes moved, then of memory; largest share first."""
     return sorted(found, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
 
 
@@ -306,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """The name of the first instruction, and the number of the others."""
+    """Return the name of the first instruction, and the number of the others, as text."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 
@@ -315,7 +331,10 @@ def _and_more(ordered: list[Change]) -> str:
 
 
 def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
-    """Advice on data movement that proved rewritings remove; all of it can be applied together."""
+    """Return advice on data movement that proved rewritings remove.
+
+    All of it can be applied together.
+    """
     module, whole = program.module, sum([kernel.bytes for kernel in model.kernels])
     figures = [found for found in movement_of(module).savings.figures if found.saved > 0]
     if not figures:
@@ -342,10 +361,10 @@ class _RemovableMovement(NamedTuple):
     """Data movement that can be removed.
 
     Attributes:
-        figures: Its bytes.
-        kernel: The kernel that moves.
+        figures: The bytes of the movement.
+        kernel: The kernel that moves the data.
         computation: The computation of the kernel.
-        inner: The computation of the movement: that of the kernel, or what a fusion calls.
+        inner: The computation of the moving instructions: that of the kernel, or the fusion's.
     """
 
     figures: Figures
@@ -386,7 +405,13 @@ def _movement(places: list[_RemovableMovement], program: Advised, whole: int) ->
 def tile_advice(
     program: Advised, model: ProgramCost, ratings: dict[Instruction, TritonUse]
 ) -> list[Advice]:
-    """Tilings of Triton fusions that transfer fewer bytes than those of the dump."""
+    """Return advice on Triton fusions for which another tiling transfers fewer bytes.
+
+    Args:
+        program: The program.
+        model: Costs of its kernels.
+        ratings: Rating of each Triton fusion.
+    """
     whole = 0
     groups: dict[int, list[Change]] = defaultdict(list)
     uses: dict[int, TritonUse] = {}
@@ -442,7 +467,10 @@ def is_tiled_by_triton(model: ProgramCost) -> bool:
 
 
 def padding_advice(program: Advised) -> list[Advice]:
-    """Orders of dimensions with less padding than the program's under the same tiles."""
+    """Return advice on arrays for which another order of dimensions needs less padding.
+
+    The tiles of the layout stay the same.
+    """
     subject = Subject(program.module, program.file)
     groups, sizes, total = padded_arrays(program.module, subject.places())
     found = []
@@ -473,9 +501,9 @@ def padding_advice(program: Advised) -> list[Advice]:
 
 
 def donation_advice(program: Advised) -> list[Advice]:
-    """Arguments whose memory a result of the same type and layout can take: `Donations.offers`.
+    """Return advice on arguments that can be donated to a result of the same type and layout.
 
-    The list is empty if the text is not in the order of a schedule.
+    The list is empty if the program is not scheduled; see `Donations.offers`.
     """
     module = program.module
     memory = ProgramMemory(module)

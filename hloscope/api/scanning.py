@@ -1,4 +1,4 @@
-"""Scans: the facts of many programs, in tables."""
+"""Scans: facts about many programs, in tables."""
 
 from __future__ import annotations
 
@@ -60,16 +60,20 @@ SECONDS: Final = 600.0
 MEMORY: Final = 4 << 30
 """Default limit of bytes of memory for one file."""
 STATUSES: Final = ("ok", "broken", "limit", "failed")
-"""Outcomes for a file: `broken` is an error in the file, `failed` a defect of this package."""
+"""Outcomes for a file.
+
+`broken` is an error in the file, `limit` a limit of time or memory, `failed` a defect of this
+package.
+"""
 _CALLED: Final = "program"
-"""The name of every file while it is read, so that equal contents have equal errors."""
+"""Name of every file while it is parsed, so that equal contents have equal errors."""
 _SMALL: Final = (
     "ENTRY e { p = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(p), dimensions={1,0} }"
 )
 
 
 class Task(NamedTuple):
-    """A file to scan, and the options.
+    """A file to scan, with the options of the scan.
 
     Attributes:
         file: A path or URL.
@@ -87,12 +91,12 @@ class Task(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """The facts about a file.
+    """The result for one file.
 
     Attributes:
-        module: The row of the program.
-        kernels: The rows of its kernels.
-        is_kept: Was the result in the cache?
+        module: The file's row of the table of modules.
+        kernels: Its rows of the table of kernels.
+        is_kept: Did the result come from the cache?
         trouble: Why the result could not be cached; empty if it was.
     """
 
@@ -108,11 +112,11 @@ class ScanReport(Struct):
     Attributes:
         folder: The folder of the tables.
         files: Number of files.
-        kept: Number of files whose result was in the cache.
-        kernels: Rows of the table of kernels.
-        statuses: Number of files of each of `STATUSES`.
-        troubles: Files that are not `ok`: name, status, error.
-        unkept: Why results could not be cached for the next scan; empty if they were.
+        kept: Number of files whose result came from the cache.
+        kernels: Number of rows in the table of kernels.
+        statuses: Number of files for each of `STATUSES`.
+        troubles: (name, status, error) of each file that is not `ok`.
+        unkept: Why results could not be cached; empty if they were cached.
     """
 
     folder: Path
@@ -137,23 +141,23 @@ def scan_files(
     cache: Path | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ScanReport:
-    """Write the facts of many programs into tables, `modules.parquet` and `kernels.parquet`.
+    """Write facts about many programs into tables, `modules.parquet` and `kernels.parquet`.
 
     Args:
-        paths: Files, directories, patterns, and URLs that fsspec knows.
+        paths: Files, directories, patterns, and URLs that fsspec supports.
         folder: The folder of the tables.
-        jobs: Processes; as many as there are processors if not given.
+        jobs: Number of processes; by default the number of processors.
         dask: `local`, or the address of a Dask scheduler, instead of a process pool.
-        executor: Any other executor, which is not shut down.
+        executor: Another executor; it is not shut down.
         device: Name of the device that kernels are analysed for.
-        seconds: Time for one file; `None` for no limit.
-        memory: Bytes for one file; `None` for no limit.
-        cache: The folder of cached results; `folder / "cache"` if not given.
-        progress: Called with the number of files done and the number of all.
+        seconds: Wall-clock limit for one file; `None` for no limit.
+        memory: Limit of bytes of memory for one file; `None` for no limit.
+        cache: The folder of cached results; by default `folder / "cache"`.
+        progress: Called with the number of finished files and the number of all files.
 
     Raises:
-        InputError: There is no such file, or a table cannot be written.
-        UnknownNameError: There is no such device.
+        InputError: A path matches no file, or a table cannot be written.
+        UnknownNameError: The device is unknown.
     """
     gpu_of(device)
     files = files_of(paths)
@@ -191,7 +195,7 @@ def _note(report: ScanReport, found: Scanned) -> None:
 
 
 def look_at(task: Task) -> Scanned:
-    """The rows of one file; every error about it becomes a row as well.
+    """Return the rows of one file; every error about the file becomes a row as well.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -235,7 +239,7 @@ def _unread(
 
 
 def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
-    """The rows of a file's content, without its name."""
+    """Return the rows of a file's content, without the file's name."""
     try:
         module, kernels = Facts(read(data, name=_CALLED), device, store).rows()
         return {"module": {"status": "ok", "error": "", **module}, "kernels": kernels}
@@ -251,7 +255,7 @@ def _facts_of(data: bytes, device: str, store: Store) -> dict[str, Any]:
 
 @cache  # once per worker: it analyses a small program
 def _get_ready() -> None:
-    """Load every module that a file needs, before child processes are forked."""
+    """Import every module that a file needs, before child processes are forked."""
     _facts_of(_SMALL.encode(), DEFAULT, Store(None))
 
 
@@ -263,12 +267,12 @@ def _get_ready() -> None:
 
 
 LONGEST: Final = 4000
-"""Characters of one text in a table."""
+"""Maximum number of characters of a text in a table; longer ones are cut."""
 _WORST_FIRST: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
 
 
 class Facts:
-    """The facts about one program."""
+    """Computes the rows of one program."""
 
     def __init__(self, program: Program, device: str, store: Store) -> None:
         self._program: Final = program
@@ -284,7 +288,7 @@ class Facts:
         self._costs: Final = KernelCosts(self._memory, of, is_judged=is_judged)
 
     def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The row of the program, and those of its kernels in the order of the text."""
+        """Return the row of the program, and those of its kernels in the order of the text."""
         kernels = list(self._kernels())
         module, problems = self._program.module, list[str]()
         row: dict[str, Any] = {
@@ -332,7 +336,7 @@ class Facts:
         }
 
     def _held(self) -> dict[str, Any]:
-        """Live and held bytes.
+        """Return the columns about live and allocated bytes.
 
         Without a schedule there are only the sums of parameters and outputs.
         """
@@ -385,7 +389,7 @@ class Facts:
             yield {**row, "times": runs[computation]}
 
     def _of_kernel(self, ins: Instruction, place: Place) -> dict[str, Any]:
-        """The facts that follow from the kernel's structure; read from the store if it has them."""
+        """Return the columns that follow from a kernel's structure; cached ones are reused."""
         try:
             digest = self._digests.of_kernel(ins, place.computation)
         except TypeError:  # a part of it has no equality, so its answers are not shared
@@ -424,7 +428,7 @@ class Facts:
         }
 
     def _maps(self, ins: Instruction) -> dict[str, Any]:
-        """The columns about how outputs depend on operands, with one line for each map."""
+        """Return the columns about how outputs depend on operands; each map is one line of text."""
         analysis = self._program.analysis
         lines: set[str] = set()
         reasons: set[str] = set()
@@ -458,10 +462,10 @@ class Facts:
         }  # fmt: skip
 
     def _coalescing(self, kernel: KernelCost) -> dict[str, Any]:
-        """The columns about the transfers of a kernel's threads and tiles.
+        """Return the columns about what a kernel's threads and tiles transfer.
 
         Raises:
-            UnsupportedError: Its thread map is not known.
+            UnsupportedError: The kernel's thread map is unknown.
         """
         if not self._is_judged:
             raise UnsupportedError(kernel.reason)
@@ -473,14 +477,20 @@ class Facts:
 
 
 def _padded(values: Iterable[Instruction]) -> int:
-    """Bytes of arrays in memory, with the padding of their tiles."""
+    """Return the bytes of the values' arrays in memory, with the padding of their tiles.
+
+    Arrays of unbounded sizes count 0.
+    """
     types = [leaf for value in values for leaf in leaf_types(value.type)]
     sizes = [array_bytes(type) for type in types if isinstance(type, TensorType)]
     return sum([size.padded for size in sizes if size is not None])
 
 
 def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:
-    """The columns of a part; if it fails, its error is added to `problems`."""
+    """Return the columns that `part` computes; if it fails, add its error to `problems`.
+
+    `name` is the name of the part in the error.
+    """
     try:
         return part()
     except HloscopeError as error:
@@ -493,17 +503,17 @@ def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -
 
 
 def _nameless(value: object, form: str = "") -> str:
-    """Format a value of a message; names become `_`, since equal structures share messages."""
+    """Format a value for a message; names become `_`, since equal structures share messages."""
     return "_" if isinstance(value, Label) else plain(value, form)
 
 
 def _counted(names: Iterator[str] | map[str]) -> list[list[Any]]:
-    """Pairs of a name and its count, sorted by name."""
+    """Return pairs of a name and how often it occurs, sorted by name."""
     return [[name, count] for name, count in sorted(Counter(names).items())]
 
 
 def _total(kernels: list[dict[str, Any]], *columns: str) -> int:
-    """The sum of columns over all runs of all kernels; unknown amounts count as 0."""
+    """Return the sum of columns over all runs of all kernels; unknown amounts count 0."""
     return sum((row.get(name) or 0) * row["times"] for row in kernels for name in columns)
 
 

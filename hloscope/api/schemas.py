@@ -12,7 +12,7 @@ _FOLDER: Final = Path(__file__).parents[1] / "schemas"
 
 
 def schema_names() -> tuple[str, ...]:
-    """The names of the schemas.
+    """Return the names of the schemas.
 
     >>> "index" in schema_names()
     True
@@ -21,17 +21,17 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of an output.
+    """Return the JSON Schema (draft 2020-12) of an output.
 
     Args:
-        name: A name of `schema_names`, or the value of the key `schema`: `hloscope.index/3`.
+        name: A name from `schema_names`, or a value of the key `schema`: `hloscope.index/3`.
 
     Returns:
         The schema; its `title` is the value of the key `schema` in such JSON.  Objects may get
         more keys without a new version.
 
     Raises:
-        UnknownNameError: There is no such schema.
+        UnknownNameError: The schema does not exist.
 
     >>> schema("index")["title"]
     'hloscope.index/3'

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from hloscope.display import Key, Place
 
 SORTS: Final = ("line", "bytes", "flops", "users")
-"""Sort orders of instructions."""
+"""Names of the orders in which instructions can be sorted."""
 
 
 class Selection(Struct, frozen=True):
-    """Conditions on instructions; patterns have `*` for any text and `?` for any character.
+    """Conditions on instructions. In patterns `*` is any text and `?` any character.
 
     Attributes:
-        opcode: The opcode as HLO spells it.
-        name: The instruction's name.
-        op_name: The framework's path of the op, or a part of it if there is no `*`.
-        source: `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`, anywhere in the stack.
-        shape: The type without layouts.
-        calls: The name of a computation that is called.
+        opcode: Pattern of the opcode as HLO spells it.
+        name: Pattern of the instruction's name.
+        op_name: Pattern of the framework's path of the op; without `*`, a part of it.
+        source: `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`, in any frame of the stack.
+        shape: Pattern of the type without layouts.
+        calls: Pattern of the name of a called computation.
     """
 
     opcode: str | None = None
@@ -45,13 +45,16 @@ class Selection(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Are there no conditions?"""
+        """Is no condition set?"""
         return all(getattr(self, name) is None for name in self.__struct_fields__)
 
     def of(
         self, module: Module, computations: Iterable[Computation], *, fusions: bool = False
     ) -> Iterator[Place]:
-        """Yield the instructions that meet all conditions; with `fusions`, only fusions."""
+        """Yield the instructions of `computations` that satisfy all conditions.
+
+        With `fusions`, only fusions are yielded.
+        """
         tests = list(self._tests(module))
         if fusions:
             tests.append(lambda ins: isinstance(ins.op, Fusion))
@@ -89,7 +92,10 @@ class Selection(Struct, frozen=True):
 
 
 def sort_key(by: str, module: Module) -> Key:
-    """The sort key of instructions: largest figures first, except that `line` ascends."""
+    """Return a function that computes an instruction's sort key.
+
+    Figures sort from large to small; `line` sorts upwards.
+    """
     match by:
         case "line":
             return lambda _, ins: ins.span.start if ins.span else 0
@@ -105,9 +111,9 @@ def sort_key(by: str, module: Module) -> Key:
 
 
 def _bytes_of(module: Module) -> Callable[[Instruction], int]:
-    """Return a function: the least bytes that an instruction moves.
+    """Return a function from an instruction to the bytes that it moves at least.
 
-    For an invalid instruction they are the bytes of its operands and value.
+    For an invalid instruction it returns the bytes of operands and value.
     """
     analysis = Analysis(has_regions=module.has_tree, refuse=lambda ins: check_part(module, [ins]))
     footprints = Footprints(analysis, device_of(DEFAULT))
@@ -122,7 +128,7 @@ def _bytes_of(module: Module) -> Callable[[Instruction], int]:
 
 
 def users_of(module: Module) -> dict[Instruction, int]:
-    """The number of instructions that read each value."""
+    """Return the number of instructions that read each value."""
     count: dict[Instruction, int] = {}
     for computation in module:
         for ins in computation:

@@ -25,7 +25,7 @@ else:
 
 @runtime_checkable
 class TextFile(Protocol):
-    """An open file."""
+    """An open file, of text or bytes."""
 
     def read(self) -> str | bytes:
         """Return the whole content."""
@@ -40,7 +40,7 @@ class Lowered(Protocol):
 
 
 Readable: TypeAlias = str | bytes | os.PathLike[str] | TextFile | Lowered
-"""What `read` accepts."""
+"""Types of the sources that `read` accepts."""
 
 
 class ReadModule(NamedTuple):
@@ -49,8 +49,9 @@ class ReadModule(NamedTuple):
     Attributes:
         module: The module.
         file: The name of its source, for messages.
-        dump: The module of the dump folder that it was read from; `None` if it was not.
-        allocated: Bytes that XLA allocated for it, as an `HloProto` states; `None` of others.
+        dump: The module of the dump folder that it was read from; `None` for other sources.
+        allocated: Bytes that XLA allocated for it, as an `HloProto` states; `None` for other
+            sources.
     """
 
     module: Module
@@ -60,12 +61,13 @@ class ReadModule(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """What a source holds.
+    """The contents of a source.
 
     Attributes:
         given: The text, or the bytes of an artifact.
         name: Name of the source in messages.
-        allocated: Bytes that XLA allocated for the program, as an `HloProto` states.
+        allocated: Bytes that XLA allocated for the program, as an `HloProto` states; `None` for
+            others.
     """
 
     given: str | bytes
@@ -74,13 +76,13 @@ class _Content(NamedTuple):
 
 
 def read_module(source: Readable, *, name: str | None = None, strict: bool = False) -> ReadModule:
-    """Read the module of a source, as `read` reads programs.
+    """Read a module from a source; see `hloscope.read`.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
         ParseError: The text is neither HLO nor StableHLO; the message points at the place.
         UnknownNameError: The folder holds several modules, or none of that name.
-        UnsupportedError: It has something that is not read yet.
+        UnsupportedError: The program has an op or syntax that is not supported.
     """
     dump = _dump_of(source)
     content = _content_of(source)
@@ -99,7 +101,7 @@ def read_module(source: Readable, *, name: str | None = None, strict: bool = Fal
 
 
 def _dump_of(source: Readable) -> dumps.DumpedModule | None:
-    """The module of a dump folder that a path names; `None` if it names something else.
+    """Return the module of a dump folder that a path names; `None` for other sources.
 
     Raises:
         UnknownNameError: The folder holds several modules, or none of that name.
@@ -119,18 +121,24 @@ def _dump_of(source: Readable) -> dumps.DumpedModule | None:
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
-    """The text of a program with its name, found as `read` does.
+    """Return the text of a program with its name; see `hloscope.read` for sources.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
-        UnsupportedError: It has something that is not read yet.
+        UnsupportedError: The program has an op or syntax that is not supported.
     """
     content = _content_of(source)
     return _source_of(content.given, name or content.name)
 
 
 def _source_of(content: str | bytes, name: str) -> Source:
-    """The text of a result of `_content_of`."""
+    """Return the text of a program, from its text or the bytes of an artifact.
+
+    `name` is the name of the source in messages.
+
+    Raises:
+        InputError: The text is empty.
+    """
     text = artifacts.artifact_text(content, name) if isinstance(content, bytes) else content
     if not text.strip():
         raise InputError(f"{name} is empty")
@@ -140,7 +148,7 @@ def _source_of(content: str | bytes, name: str) -> Source:
 
 
 def _content_of(source: Readable) -> _Content:
-    """The content of a source, with its name."""
+    """Return the contents of a source, with its name."""
     if isinstance(source, str):
         if _is_text(source):
             return _Content(_whole(source, "<string>"), "<string>")
@@ -164,15 +172,15 @@ def _content_of(source: Readable) -> _Content:
 
 
 def _is_text(source: str) -> bool:
-    """Is the string a program rather than a path?"""
+    """Is the string the text of a program, rather than a path?"""
     return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
 
 
 def _whole(text: str, name: str) -> str:
-    """Return the text unchanged, if it can be encoded.
+    """Return the text unchanged, if it is valid Unicode.
 
     Raises:
-        InputError: It has half of a surrogate pair, which no encoding can write.
+        InputError: The text has half of a surrogate pair, which no encoding can write.
     """
     try:
         text.isascii() or text.encode()
@@ -184,7 +192,11 @@ def _whole(text: str, name: str) -> str:
 
 
 def _text_of_jax(source: Any) -> str:
-    """The HLO text of a jax object: `Lowered` converts to HLO, `Compiled` already is HLO."""
+    """Return the HLO text of a jax object: `Lowered` is converted to HLO, `Compiled` is HLO.
+
+    Raises:
+        InputError: The object returns no text.
+    """
     text = source.as_text(dialect="hlo") if hasattr(source, "compile") else source.as_text()
     if not isinstance(text, str):
         raise InputError(f"{type(source).__name__}.as_text() gives no text")
@@ -192,7 +204,7 @@ def _text_of_jax(source: Any) -> str:
 
 
 def _content_of_file(path: str | os.PathLike[str]) -> _Content:
-    """The content of a file, with its name.
+    """Return the contents of a file, with its name.
 
     `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
     """
@@ -221,14 +233,20 @@ def _is_profile(path: str) -> bool:
 
 
 def _text_in_profile(path: str, choice: str) -> _Content:
-    """The text of a program in a profile, with its name."""
+    """Return the text of a program in a profile, with its name.
+
+    `choice` is the name of the program; empty if the profile has only one.
+    """
     profile = profiles.read_profile(path)
     inside = profiles.chosen_program(profile, choice)
     return _Content(profiles.program_text(profile, inside), f"{path}#{inside.label}")
 
 
 def _decoded(data: bytes, name: str) -> _Content:
-    """The text of a file; the bytes of an artifact are returned unchanged."""
+    """Return the text in a file's bytes; the bytes of an artifact are returned unchanged.
+
+    `name` is the name of the file in messages.
+    """
     # The order matters: the checks go from magic numbers to guesses, and text is the rest.
     if MLIR in data and artifacts.is_artifact(data):
         if len(data) > MOST_INPUT:

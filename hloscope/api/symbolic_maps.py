@@ -1,9 +1,9 @@
 """Indexing maps of programs of unknown sizes, in terms of named sizes.
 
-A map is found by interpolation: the program is refined at several sizes, and if the maps differ
-only in their numbers, each number is the polynomial of the sizes through its samples. The map is
-then compared with those of the refined program at further random sizes; it is unknown if a number
-or the form differs there. So a result is checked, not proved.
+A map is found by interpolation. The program is refined at several sizes; if the maps differ only in
+their numbers, each number is the polynomial of the sizes through its samples. The map is then
+compared with those of the refined program at further random sizes, and is unknown if it differs
+there. So a result is checked, not proved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hloscope.mlir import Operation
 
 CHECKED: Final = 5
-"""Random sizes at which a map is compared with that of the refined program."""
+"""Number of random sizes at which a map is compared with that of the refined program."""
 _SMALLEST, _LARGEST = 5, 60
 _TRIES: Final = 200
 _MOST_SIZES: Final = 6
@@ -46,7 +46,8 @@ class ParametricMap(NamedTuple):
     Attributes:
         operand: Number of the operand.
         text: The map with polynomials of the sizes in it; empty if it is unknown.
-        precision: `exact` or `over`, as the maps at all sizes are; `unknown` if there is a `why`.
+        precision: `exact` or `over`, as the maps have at all sizes; `unknown` if `why` is not
+            empty.
         why: Why the map is unknown; empty if it is known.
     """
 
@@ -60,9 +61,9 @@ class Parametric(NamedTuple):
     """The maps of an instruction of a refined program, in terms of sizes.
 
     Attributes:
-        name: The instruction.
+        name: Name of the instruction.
         maps: Its maps.
-        checked: The sizes at which they were compared with those of the refined program.
+        checked: Sizes at which the maps were compared with those of the refined program.
     """
 
     name: str
@@ -73,19 +74,20 @@ class Parametric(NamedTuple):
 def parametric(
     program: Serializable, args: Sequence[str] | None = None, *, seed: int = 0
 ) -> list[Parametric]:
-    """The maps of the entry of a program of unknown sizes, in terms of named sizes.
+    """Return the maps of the entry of a program of unknown sizes, in terms of named sizes.
 
     The instructions are those of the refined program that have operands with maps.
 
     Args:
-        program: Whatever `refine` takes.
-        args: The arguments with names in braces for sizes, `"tensor<{b}x4xf32>"`, or `"{n}"` for
-            one that is a size itself; by default the dimension variables of `jax.export`.
+        program: Any argument that `refine` takes.
+        args: Types of the arguments with names in braces for sizes, `"tensor<{b}x4xf32>"`, or
+            `"{n}"` for an argument that is a size itself. By default the dimension variables of
+            `jax.export`.
         seed: Seed of the random sizes.
 
     Raises:
-        UnknownNameError: There are no named sizes, or too many.
-        UnsupportedError: The program is refined at too few sizes.
+        UnknownNameError: The program has no named sizes, or too many.
+        UnsupportedError: Refinement succeeds at too few sizes.
 
     >>> text = '''
     ... func.func @main(%a: tensor<?x4xf32>) -> tensor<4x?xf32> {
@@ -109,18 +111,21 @@ def parametric(
 
 
 Key: TypeAlias = tuple[str, int]
-"""The name of an instruction without its number, and the number of equal names before it."""
+"""Name of an instruction without its number, and how many instructions before it have that name."""
 
 
 class Named(NamedTuple):
-    """An instruction at given sizes: its name, and the operand, text and precision of each map."""
+    """An instruction at given sizes.
+
+    Each entry of `maps` has the operand number, the map's text and its precision.
+    """
 
     name: str
     maps: list[tuple[int, str, str]]
 
 
 class _Request:
-    """A program with named sizes, to be refined at given values."""
+    """A program with named sizes, which can be refined at given values."""
 
     def __init__(self, tree: Operation, args: Sequence[str] | None) -> None:
         self.tree: Final = tree
@@ -131,7 +136,7 @@ class _Request:
             self.names = tuple(dict.fromkeys(name for arg in args for name in _PLACE.findall(arg)))
 
     def maps(self, sizes: Sizes) -> dict[Key, Named]:
-        """The maps of all instructions of the entry at these sizes."""
+        """Return the maps of all instructions of the entry, after refinement at these sizes."""
         if self.args is None:
             tree = refined(self.tree, dims=sizes).tree
         else:
@@ -160,7 +165,7 @@ class _Sample(NamedTuple):
 
 
 def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]:
-    """The maps at `count` distinct random sizes; fewer if refinement fails too often."""
+    """Return the maps at `count` distinct random sizes; fewer if refinement fails too often."""
     found: list[_Sample] = []
     seen: set[tuple[int, ...]] = set()
     for _ in range(_TRIES):
@@ -181,7 +186,7 @@ def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]
 
 
 class _Fit:
-    """Interpolation by polynomials of degree two in the sizes."""
+    """Interpolates numbers by polynomials of degree two in the sizes."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.monomials: Final[list[Monomial]] = [
@@ -193,7 +198,7 @@ class _Fit:
     def take(self, samples: Sequence[_Sample]) -> bool:
         """Choose samples that determine every coefficient, and invert their matrix.
 
-        Return `False` if there are too few.
+        Return `False` if the samples do not suffice.
         """
         # Gaussian elimination: a sample is chosen if its row of monomial values is linearly
         # independent of the chosen ones. With as many rows as monomials, the matrix is invertible.
@@ -215,9 +220,12 @@ class _Fit:
         return [Fraction(prod(sizes[name] for name in each)) for each in self.monomials]
 
     def polynomial(self, numbers: Sequence[int]) -> Polynomial | None:
-        """The polynomial through the numbers at the chosen samples.
+        """Return the polynomial that has the given value at each sample.
 
         `None` if a coefficient is not an integer.
+
+        Args:
+            numbers: The values, one for each sample that was passed to `take`.
         """
         found = []
         for monomial, row in zip(self.monomials, self._rows, strict=True):
@@ -244,7 +252,7 @@ def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
 
 
 def value_of(polynomial: Polynomial, sizes: Sizes) -> int:
-    """The value of a polynomial at the given sizes.
+    """Return the value of a polynomial at the given sizes.
 
     >>> value_of(((("b",), 2), ((), -1)), {"b": 4})
     7
@@ -253,7 +261,7 @@ def value_of(polynomial: Polynomial, sizes: Sizes) -> int:
 
 
 def text_of_polynomial(polynomial: Polynomial) -> str:
-    """A polynomial as text; terms of the highest degree come first.
+    """Return a polynomial as text; terms of the highest degree come first.
 
     >>> text_of_polynomial((((), -1), (("b",), 1), (("b", "s"), 3)))
     '3 * b * s + b - 1'
@@ -280,7 +288,14 @@ def _answers(fit: _Fit, samples: Sequence[_Sample]) -> Iterator[Parametric]:
 def _map(
     fit: _Fit, samples: Sequence[_Sample], operand: int, rows: Sequence[tuple[int, str, str]]
 ) -> ParametricMap:
-    """Interpolate one map from the maps at all samples."""
+    """Interpolate one map from the maps at all samples.
+
+    Args:
+        fit: The interpolation.
+        samples: The samples.
+        operand: Number of the operand.
+        rows: Operand number, text and precision of the map at each sample.
+    """
 
     def unknown(why: str) -> ParametricMap:
         return ParametricMap(operand, "", "unknown", why)

@@ -30,22 +30,24 @@ Index = Sequence[int]
 
 
 def _operator(op: str) -> Callable[[Element, Any], Element]:
-    """A method that computes an op of this element and another element or number."""
+    """Return a method that computes an op of this element and another element or number."""
     return lambda self, other: self.compute(op, other)
 
 
 def _reflected(op: str) -> Callable[[Element, Any], Element]:
-    """A method that computes an op of a number and this element."""
+    """Return a method that computes an op of a number and this element, in this order."""
     return lambda self, other: self._like(other).compute(op, self)
 
 
 def _compared(direction: str) -> Callable[[Element, Any], bool]:
-    """A method that compares this element with another element or number."""
+    """Return a method that compares this element with another element or number."""
     return lambda self, other: self._is(direction, other)
 
 
 class Element:
-    """One value of an element type; operators compute the ops of the same meaning.
+    """One value of an element type.
+
+    Python operators compute the ops of the same meaning.
 
     `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or Python
     numbers, which are converted to it. `>>` keeps the sign of signed integers.
@@ -54,7 +56,7 @@ class Element:
     __slots__ = ("type", "value")
 
     def __init__(self, value: Any, type: ElementType) -> None:
-        """Take a numpy scalar; for a quantized type, its stored integer."""
+        """Store a numpy scalar; for a quantized type, its stored integer."""
         self.value: Final = value
         self.type: Final = type
 
@@ -69,10 +71,10 @@ class Element:
         return Element(as_value(value, TensorType(element, ()), "the value"), element)
 
     def compute(self, op: str, *others: Any) -> Element:
-        """Compute an element-wise op of this and other operands: `x.compute("tanh")`.
+        """Compute an element-wise op of this element and further operands: `x.compute("tanh")`.
 
         Raises:
-            ValueError: There is no such op.
+            ValueError: The op does not exist.
             UnsupportedError: The op does not take elements of this type.
         """
         cls = ELEMENTWISE.get(op)
@@ -145,7 +147,7 @@ class Tensor:
     __slots__ = ("array", "type")
 
     def __init__(self, array: Array, type: TensorType) -> None:
-        """Take an array whose sizes and elements are those of the type.
+        """Store an array whose sizes and elements are those of the type.
 
         Raises:
             EvaluationError: The array has other sizes or other elements.
@@ -170,7 +172,7 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes."""
+        """Return the sizes of the dimensions."""
         shape: tuple[int, ...] = self.array.shape
         return shape
 
@@ -180,23 +182,23 @@ class Tensor:
         return self.array.size
 
     def indices(self) -> Iterator[tuple[int, ...]]:
-        """Every index, in row-major order."""
+        """Yield every index, in row-major order."""
         return product(*map(range, self.shape))
 
     def get(self, index: Index) -> Element:
-        """The element at an index, which counts from 0 along each dimension.
+        """Return the element at an index, which counts from 0 along each dimension.
 
         Raises:
-            IndexError: There is no such element.
+            IndexError: The index is out of bounds.
         """
         return Element(self.array[self._at(index)], self.type.element)
 
     def set(self, index: Index, value: Any) -> Tensor:
-        """Return a tensor that differs in one element.
+        """Return a copy of the tensor with another value at an index.
 
         Raises:
-            EvaluationError: The type has no such value.
-            IndexError: There is no such element.
+            EvaluationError: The element type has no such value.
+            IndexError: The index is out of bounds.
         """
         at = self._at(index)
         if not isinstance(value, Element):
@@ -216,21 +218,21 @@ class Tensor:
         return index
 
     def __iter__(self) -> Iterator[Element]:
-        """All elements, in row-major order."""
+        """Yield all elements, in row-major order."""
         return (self.get(index) for index in self.indices())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The array, for numpy's conversion."""
+        """Return a numpy array, for numpy's conversion."""
         return np.array(self.array, dtype, copy=copy)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the array's elements."""
+        """Return the numpy type of the elements."""
         dtype: np.dtype[Any] = self.array.dtype
         return dtype
 
     def __eq__(self, other: object) -> bool:
-        """Are type and elements the same, bit by bit?"""
+        """Are the types equal, and the elements equal bit by bit?"""
         if not isinstance(other, Tensor):
             return NotImplemented
         return self.type == other.type and self.array.tobytes() == other.array.tobytes()
@@ -244,16 +246,16 @@ class Tensor:
     # ------------------------------------------------------------------------------------ text
 
     def to_mlir(self) -> str:
-        """The literal in MLIR's syntax, `dense<…> : tensor<…>`."""
+        """Return the literal in MLIR's syntax, `dense<…> : tensor<…>`."""
         return array_text(self.array, self.type)
 
     def to_hlo(self) -> str:
-        """The literal in HLO's syntax, `f32[2] {1, 2}`."""
+        """Return the literal in HLO's syntax, `f32[2] {1, 2}`."""
         return f"{print_array(self.type)} {print_literal(self.type, self.array)}"
 
     @staticmethod
     def parse(text: str) -> Tensor:
-        """Read a literal of MLIR or HLO, its type included.
+        """Parse a literal of MLIR or HLO, which includes its type.
 
         Raises:
             ParseError: The text is not a literal.
@@ -286,10 +288,12 @@ class Tensor:
 
     @staticmethod
     def load(path: str | os.PathLike[str], element: ElementType | str | None = None) -> Tensor:
-        """Read a `.npy` file; for a type that numpy lacks, the element type must be given.
+        """Read a `.npy` file.
+
+        `element` is the element type; it must be given for types that numpy lacks.
 
         Raises:
-            InputError: There is no such file, or it has no array of that type.
+            InputError: The file does not exist, or has no array of that type.
         """
         found = load(path)
         if list(found) != ["arr_0"]:
@@ -329,7 +333,7 @@ def _element_of(dtype: np.dtype[Any]) -> ElementType:
 # instruction and its kernel costs more than the op.
 @lru_cache(maxsize=1024)
 def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Kernel]:
-    """The result type and the kernel of an element-wise op on scalars of these types."""
+    """Return the result type and the implementation of an element-wise op on scalars."""
     made = ELEMENTWISE[op]()
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
     result = made.infer(tuple([o.type for o in operands]))

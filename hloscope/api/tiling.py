@@ -62,7 +62,13 @@ else:
 def asked_tiles(
     view: InstructionView, sizes: Sequence[int] | None, schedule: ScheduleName
 ) -> Tiles:
-    """The tilings of an instruction."""
+    """Return the tilings of an instruction.
+
+    Args:
+        view: The instruction.
+        sizes: Tile sizes; `None` for those of its backend config, if it has any.
+        schedule: The order in which Triton programs take the tiles.
+    """
     program = view.program
     with program.lock:
         by_convention = program.by_convention("xla").analysis
@@ -71,7 +77,7 @@ def asked_tiles(
 
 
 def _names(symbolic: SymbolicTiles) -> set[str]:
-    """Names of the tile sizes in constraints: `d0`, `d1` and so on."""
+    """Return the names of the tile sizes that occur in constraints: `d0`, `d1` and so on."""
     return set(re.findall(r"\bd\d+\b", str(symbolic.constraints)))
 
 
@@ -94,22 +100,22 @@ class Tiles(Shown):
 
     @property
     def asked_module(self) -> Module:
-        """The module that the queries are about."""
+        """Return the module to verify if a query fails; see `explains_invalid_program`."""
         return self.view.program.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """The program's lock: held while a query uses the caches of its analysis."""
+        """Return the program's lock, which a query holds while it uses the analysis."""
         return self.view.program.lock
 
     @property
     def symbolic(self) -> SymbolicTiles | Refusal:
-        """XLA's symbolic tiles, or the reason why XLA has none."""
+        """Return XLA's symbolic tiles, or the reason why XLA does not tile the instruction."""
         return self.report.symbolic
 
     @property
     def tiled(self) -> TiledComputation | Refusal | None:
-        """The tiles of the given sizes, or the reason why XLA has none.
+        """Return the tiles for the given sizes, or the reason why XLA does not tile with them.
 
         `None` if no sizes were given.
         """
@@ -117,12 +123,12 @@ class Tiles(Shown):
 
     @property
     def refusal(self) -> Refusal | None:
-        """The reason why XLA does not tile the instruction with these sizes; `None` if it does."""
+        """Return why XLA does not tile the instruction with these sizes; `None` if it does."""
         return self.report.refusal
 
     @property
     def operands(self) -> tuple[OperandTiles, ...]:
-        """The elements that the tiles read of each operand, exactly."""
+        """Return, for each operand, exactly which elements the tiles read."""
         return self.report.operands
 
     @explains_invalid_program
@@ -134,16 +140,16 @@ class Tiles(Shown):
         top: int = 10,
         stages: int = 1,
     ) -> Tiles:
-        """Add the best tilings that a device can run, ordered by the bytes that they move.
+        """Return this result with the best tilings that a device can run, fewest bytes moved first.
 
         Args:
-            device: The GPU whose shared memory and registers are the limits.
-            budget: Limits to use instead of the device's.
-            top: Most tilings in the result.
-            stages: Pipeline stages of loops.
+            device: Name of the GPU whose shared memory and registers are the limits.
+            budget: Limits that replace the device's.
+            top: Maximum number of tilings in the result.
+            stages: Number of pipeline stages of loops.
 
         Raises:
-            UnknownNameError: There is no such device.
+            UnknownNameError: The device is unknown.
         """
         limits = budget or limits_of(device)
         if isinstance(self.symbolic, Refusal):
@@ -154,29 +160,29 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def costs(self, *, device: str = "h100", stages: int = 1) -> TileCosts:
-        """The costs of every candidate tiling.
+        """Return the costs of every candidate tiling.
 
         Candidate sizes are powers of two and whole dimensions.
 
         Args:
-            device: The GPU whose shared memory and registers decide which tilings fit.
-            stages: Pipeline stages of loops.
+            device: Name of the GPU whose shared memory and registers decide which tilings fit.
+            stages: Number of pipeline stages of loops.
 
         Raises:
-            UnknownNameError: There is no such device.
-            UnsupportedError: XLA has no symbolic tiles; or a size does not fit into 64 bits.
+            UnknownNameError: The device is unknown.
+            UnsupportedError: XLA has no symbolic tiles, or a size does not fit into 64 bits.
         """
         return TileCosts(self._needed_symbolic(), device, stages)
 
     @explains_invalid_program
     def plot(self, ax: Any = None, *, x: int | None = None, y: int | None = None) -> Any:
-        """A plot of the tile sizes that XLA's constraints allow, over two of the sizes.
+        """Draw the tile sizes that XLA's constraints allow, over two of the sizes.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
-            x: Number of the parameter across.  By default `x` and `y` are sizes that occur in
-                constraints, or else the last two.
-            y: Number of the parameter upwards.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
+            x: Number of the tile size on the horizontal axis. By default `x` and `y` are sizes that
+                occur in constraints, or else the last two.
+            y: Number of the tile size on the vertical axis.
 
         Returns:
             The axes.  Other parameters have the given tile sizes, or else 1.
@@ -184,7 +190,7 @@ class Tiles(Shown):
         Raises:
             InputError: matplotlib is not installed.
             UnsupportedError: XLA has no symbolic tiles, or there are fewer than two sizes.
-            UnknownNameError: There is no such parameter.
+            UnknownNameError: The tile size does not exist.
         """
         symbolic = self._needed_symbolic()
         named = [k for k in range(len(symbolic.parameters)) if f"d{k}" in _names(symbolic)]
@@ -199,12 +205,15 @@ class Tiles(Shown):
 
     @explains_invalid_program
     def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.tile/1`."""
+        """Return the result as an object of schema `hloscope.tile/1`."""
         return tiles_json(self.report, self.view.program.file)
 
     @explains_invalid_program
     def to_svg(self) -> str:
-        """A picture of an output tile and the elements that it reads: holes, overlaps, the edge."""
+        """Return a picture of an output tile and the elements that it reads.
+
+        It shows holes, overlaps and the edge.
+        """
         return tiles_svg(self.report)
 
     @explains_invalid_program
@@ -240,7 +249,8 @@ class SpaceTiling(Shown):
     Attributes:
         space: The tiling space.
         kernel: Every instruction with its tiles.
-        xla_refuses: Why XLA has no such space, and the space used instead; empty if XLA has it.
+        xla_refuses: Why XLA has no such space, and which space is used instead; empty if XLA has
+            it.
     """
 
     def __init__(self, space: TilingSpace, kernel: TiledKernel, xla_refuses: str = "") -> None:
@@ -250,16 +260,16 @@ class SpaceTiling(Shown):
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """The ops through which tiles cannot be propagated, with the reasons."""
+        """Return the ops through which tiles cannot be propagated, with the reasons."""
         return self.kernel.refusals
 
     def text(self) -> str:
-        """Dimensions, root tiles and tiled instructions in XLA's format, then the notes."""
+        """Return dimensions, root tiles and tiled instructions in XLA's format, then the notes."""
         said = f"{self.xla_refuses}\n\n" if self.xla_refuses else ""
         return said + kernel_text(self.kernel)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.tile_space/1`."""
+        """Return the result as an object of schema `hloscope.tile_space/1`."""
         said = {"xla_refuses": self.xla_refuses} if self.xla_refuses else {}
         return {"schema": SCHEMA, **said, **kernel_json(self.kernel)}
 
@@ -270,18 +280,18 @@ class SpaceTiling(Shown):
 def tiling_space(
     ins: Instruction, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
 ) -> SpaceTiling:
-    """The tiling space of an instruction or fusion, and its tiles.
+    """Return the tiling space of an instruction or fusion, and its tiles.
 
-    XLA refuses roots of several arrays. Here they share the dimensions that have equal sizes.
+    XLA refuses several roots. Here they share the dimensions that have equal sizes.
 
     Args:
         ins: The instruction.
-        sizes: The size of the tiles of each dimension; variables if there are none.
-        beyond_xla: Propagate tiles through ops that XLA refuses, if tiles exist.
+        sizes: Tile size of each dimension; `None` for variables.
+        beyond_xla: Also propagate tiles through ops that XLA refuses, if tiles exist.
 
     Raises:
-        UnsupportedError: There is no space.
-        ValueError: The sizes do not fit the dimensions.
+        UnsupportedError: The instruction has no tiling space.
+        ValueError: The number or a value of the sizes does not fit the dimensions.
     """
     fused = Fused.of(ins)
     found = TilingSpace.of(fused)
@@ -305,7 +315,7 @@ def tiling_space(
 
 
 TOP: Final = 10
-"""Tilings that the text lists."""
+"""Maximum number of tilings that the text lists."""
 
 
 class TileCosts(Tabular):
@@ -327,10 +337,10 @@ class TileCosts(Tabular):
     """
 
     def __init__(self, symbolic: SymbolicTiles, device: str, stages: int = 1) -> None:
-        """Compute the figures of all candidates.
+        """Compute the figures of all candidate tilings.
 
         Raises:
-            UnknownNameError: There is no such device.
+            UnknownNameError: The device is unknown.
             UnsupportedError: A size does not fit into 64 bits.
         """
         self.symbolic: Final = symbolic
@@ -356,31 +366,32 @@ class TileCosts(Tabular):
         return {**sizes, **COLUMNS}
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """A row for each tiling."""
+        """Yield a row for each tiling."""
         for choice, fits in zip(self, self._fits.tolist(), strict=True):
             found: dict[str, Any] = {f"d{k}": size for k, size in enumerate(choice.sizes)}
             found |= {name: getattr(choice, name) for name in choice._fields if name in COLUMNS}
             yield found | {"fits": fits}
 
     def best(self, top: int = TOP) -> list[Choice]:
-        """The tilings that fit, fewest bytes moved first."""
+        """Return the `top` tilings that fit, fewest bytes moved first."""
         rows = [row for row in self.sweep.bytes_moved.argsort(kind="stable") if self._fits[row]]
         return [self[int(row)] for row in rows[:top]]
 
     def plot(self, ax: Any = None, *, x: int | None = None, y: int | None = None) -> Any:
-        """A heat map of the fewest bytes moved over two tile sizes, for tilings that fit.
+        """Draw a heat map of the fewest bytes moved over two tile sizes, for tilings that fit.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
-            x: Number of the parameter across; by default `x` and `y` are the last two.
-            y: Number of the parameter upwards.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
+            x: Number of the tile size on the horizontal axis; by default `x` and `y` are the last
+                two.
+            y: Number of the tile size on the vertical axis.
 
         Returns:
             The axes.
 
         Raises:
             InputError: matplotlib is not installed.
-            UnknownNameError: There is no such parameter.
+            UnknownNameError: The tile size does not exist.
             UnsupportedError: No tiling fits, or there are fewer than two sizes.
         """
         chosen = two_parameters(self.symbolic, x, y)
@@ -409,22 +420,22 @@ COLUMNS: Final[Columns] = {
     "programs": "int64", "bytes_moved": "int64", "shared": "int64", "registers": "int64",
     "elements": "int64", "excess": "string", "fits": "bool",
 }  # fmt: skip
-"""Columns of the table of tilings after their sizes: attributes of `Choice`."""
+"""Columns of the table of tilings after the tile sizes: attributes of `Choice`."""
 
 
 def two_parameters(
     symbolic: SymbolicTiles, x: int | None, y: int | None, first: Sequence[int] = ()
 ) -> tuple[int, int]:
-    """Numbers of two different tile sizes, for the axes of a plot.
+    """Return the numbers of two different tile sizes, for the axes of a plot.
 
     Args:
-        symbolic: The fusion.
-        x: The one across, if it is given.
-        y: The one upwards, if it is given.
-        first: Sizes to prefer if `x` or `y` is not given; then the last sizes, the last one across.
+        symbolic: Symbolic tiles of the fusion.
+        x: Number for the horizontal axis; `None` to choose it.
+        y: Number for the vertical axis; `None` to choose it.
+        first: Numbers to prefer where `x` or `y` is `None`; then the last sizes are taken.
 
     Raises:
-        UnknownNameError: There is no such size.
+        UnknownNameError: A tile size does not exist.
         UnsupportedError: There are fewer than two sizes.
     """
     count = len(symbolic.parameters)

@@ -33,13 +33,22 @@ if TYPE_CHECKING:
     from hloscope.proof import Check
 
 Reads: TypeAlias = Mapping[tuple[int | Instruction, int], Accesses]
-"""Accesses by operand (or captured value) and tensor number."""
+"""Accesses, by the number of an operand (or the captured value) and the number of its tensor."""
 
 
 def reads_in_sizes(
     program: Program, computation: Computation, ins: Instruction, output: int
 ) -> Reads:
-    """The accesses from an element of an output to each operand and captured value."""
+    """Return the accesses from an output element to each operand and captured value.
+
+    Maps are in terms of named sizes.
+
+    Args:
+        program: The program.
+        computation: Computation of the instruction.
+        ins: The instruction.
+        output: Number of the output.
+    """
     found = program.symbolic.reads(computation, ins, output)
     captured = program.analysis.captured(ins)
     unknown = unknown_reads(len(captured))
@@ -58,7 +67,18 @@ def reached_in_sizes(
     leaf: int,
     outputs: range,
 ) -> Mapping[int, Accesses]:
-    """The accesses from an element of one tensor of an operand to each output."""
+    """Return, for each output, the accesses from an element of one operand tensor to it.
+
+    Maps are in terms of named sizes.
+
+    Args:
+        program: The program.
+        computation: Computation of the instruction.
+        ins: The instruction.
+        operand: Number of the operand; captured values follow the operands.
+        leaf: Number of the tensor in the operand.
+        outputs: Numbers of the outputs.
+    """
     if operand >= len(ins.operands):
         return dict(zip(outputs, unknown_reads(len(outputs)), strict=True))
     return {
@@ -70,9 +90,10 @@ def reached_in_sizes(
 def parameters_in_sizes(
     program: Program, computation: Computation, ins: Instruction, output: int
 ) -> Mapping[tuple[Instruction, int], Accesses] | None:
-    """The accesses from an element to the parameters of its computation.
+    """Return the accesses from an output element to the parameters of its computation.
 
-    `None` if all sizes are known, or if an op on the path to the parameters is not supported.
+    Maps are in terms of named sizes. `None` if all sizes are known, or if an op on the path to the
+    parameters is not supported.
     """
     if not program.has_unknown_sizes(computation):
         return None
@@ -83,21 +104,34 @@ def parameters_in_sizes(
 
 
 SAMPLES: Final = 5
-"""Sizes at which maps are compared with the instruction."""
+"""Number of sizes at which maps are compared with the instruction."""
 FEW: Final = 64
-"""Most operands that are checked one by one; of more, those without accesses share one check."""
+"""Maximum number of operands that are checked one by one.
+
+Beyond it, operands without accesses share one check.
+"""
 _GIVEN: Final = "the function it calls was refined with this number"
 _NOTHING: Final = "only what is touched was compared"
 
 
 def proved(answer: Answer, analysis: SymbolicAnalysis, module: Module | None, seed: int) -> Answer:
-    """The result with checks of its maps at some sizes."""
+    """Return the result with checks of its maps at some sizes.
+
+    Args:
+        answer: The result.
+        analysis: Analysis in terms of named sizes.
+        module: The program, for calls; `None` if it is unknown.
+        seed: Seed of the sizes.
+    """
     sampling = _Sampling(answer, analysis, _called(module, answer.instruction), seed)
     return replace(answer, outputs=[_proved(sampling, output) for output in answer.outputs])
 
 
 class _Sampling(NamedTuple):
-    """A result to check, and the analysis to compare it with."""
+    """A result to check, the analysis to compare it with, and the seed of the sizes.
+
+    `called` computes the accesses of a call at given sizes; `None` for other instructions.
+    """
 
     answer: Answer
     analysis: SymbolicAnalysis
@@ -106,12 +140,11 @@ class _Sampling(NamedTuple):
 
 
 def _called(module: Module | None, call: Instruction) -> Called | None:
-    """Return a function: the accesses of a call at given sizes.
+    """Return a function that computes the accesses of a call at given sizes.
 
-    `None` if the call is not of StableHLO.
-
-    The callee is refined at those sizes and analysed. The maps of the result come from the rules in
-    terms of sizes, these from the rules for known sizes, so the two are independent.
+    It refines the callee at those sizes and analyses it. The result's maps come from rules in terms
+    of sizes, these from rules for known sizes, so the two are independent. `None` if the
+    instruction is not a StableHLO call.
     """
     function = call.calls[0].name if call.calls else ""
     if module is None or not module.has_tree:
@@ -197,9 +230,13 @@ def _is_claimed(operand: OperandAnswer) -> bool:
 
 
 def _check(operand: OperandAnswer, compared: SizeComparison | str) -> Check:
-    """The outcome for one operand: refuted, sampled, undecided with a reason, or unclaimed.
+    """Return the outcome for one operand: refuted, sampled, undecided with a reason, or unclaimed.
 
     It is unclaimed if an access has no map.
+
+    Args:
+        operand: The operand with its accesses.
+        compared: The comparison at some sizes, or why there is none.
     """
     if not _is_claimed(operand):
         return proof.Check(proof.Outcome.UNCLAIMED)

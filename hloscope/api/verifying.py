@@ -1,4 +1,4 @@
-"""Verification of programs: every finding, not only the first."""
+"""Verification of programs: all findings, not only the first."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def verify(
     split: bool = False,
     allow_unregistered: bool = False,
 ) -> list[Diagnostic]:
-    """Every finding about a program; an empty list if it is valid.
+    """Return every finding about a program; an empty list if it is valid.
 
     Args:
-        program: Whatever `read` takes, or what it gave; a module; an MLIR operation.
-        name: Name of the program in messages; of a file, its path.
+        program: A program, a module, an MLIR operation, or a source that `read` takes.
+        name: Name of the program in messages; by default the path of a file.
         split: Does the text have several programs, separated by `// -----`?
         allow_unregistered: Accept StableHLO programs with ops of unknown dialects.
 
@@ -55,7 +55,7 @@ def verify(
 def verify_with_notes(
     source: Source, *, split: bool = False, allow_unregistered: bool = False
 ) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    r"""The findings about a text, and notes on deviations that the parser accepted.
+    r"""Return the findings about a text, and notes on deviations that the parser accepted.
 
     Args:
         source: The text.
@@ -83,7 +83,7 @@ def verify_with_notes(
 
 
 def check_text(source: Source) -> None:
-    """Refuse the program in a text with its first finding.
+    """Raise the first finding about the program in a text.
 
     Raises:
         VerifyError: The program is invalid.
@@ -98,10 +98,10 @@ def check_expected(
     split: bool = False,
     allow_unregistered: bool = False,
 ) -> list[Diagnostic]:
-    """The differences between the errors of a text and its `expected-error {{…}}` comments.
+    """Return the differences between a text's errors and its `expected-error {{…}}` comments.
 
-    StableHLO's errors are those that MLIR's tools report: the first of a text that cannot be
-    parsed, else the first in each function.
+    Errors of StableHLO are those that MLIR's tools report: the first one of a text that cannot be
+    parsed, else the first one in each function.
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
@@ -124,7 +124,7 @@ def check_expected(
 
 
 def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings about an HLO text; the parser's notes are appended to `notes`."""
+    """Return the findings about an HLO text; append the parser's notes to `notes`."""
     try:
         module = parse_hlo(text, name=name, strict=True)
         notes += module.notes
@@ -134,7 +134,7 @@ def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diag
 
 
 def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
-    """Yield each program with its offset; empty pieces are skipped."""
+    """Yield (character offset, text) of each program of a source; empty ones are skipped."""
     if not split:
         yield 0, source.text
         return
@@ -147,7 +147,7 @@ def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
 
 
 def moved(diagnostic: Diagnostic, source: Source, by: int) -> Diagnostic:
-    """The diagnostic with its positions shifted by `by` characters, into `source`."""
+    """Return the diagnostic with its positions shifted by `by` characters, in `source`."""
     span = diagnostic.span
     if span is None or by == 0:
         return diagnostic

@@ -56,11 +56,11 @@ else:
 
 
 class KernelQuestions:
-    """Queries about an instruction as a kernel on a GPU."""
+    """Queries about an instruction as one GPU kernel."""
 
     @property
     def _kernel(self) -> tuple[Program, Instruction]:
-        """The program and the instruction of the queries."""
+        """Return the program and the instruction that the queries are about."""
         raise NotImplementedError
 
     def coalescing(
@@ -73,20 +73,20 @@ class KernelQuestions:
         thread_map: IndexingMap | ThreadLayout | str | None = None,
         tile: Sequence[int] | None = None,
     ) -> memory.Coalescing:
-        """The memory requests of the warps of this kernel.
+        """Return the memory requests of the warps of this kernel.
 
         Args:
             device: Name of the GPU.
-            threads: Threads of a block of a loop, instead of XLA's choice.
-            launch: Blocks and threads of a loop.
-            vector: Elements of a thread of a loop.
-            thread_map: From threads to elements of the output, instead of an emitter of XLA: a
-                map, or the text of one, of a layout of Triton or of CuTe.
+            threads: Threads of a block of a loop kernel, instead of XLA's choice.
+            launch: Blocks, and threads of a block, of a loop kernel.
+            vector: Elements that a thread of a loop kernel computes.
+            thread_map: Map from threads to output elements that replaces XLA's emitter, a layout of
+                Triton or CuTe, or the text of one of these.
             tile: Tile sizes of a block-level fusion, or of the layout.
 
         Raises:
-            UnsupportedError: It has no kernel of XLA's own emitters.
-            UnknownNameError: There is no such device.
+            UnsupportedError: The instruction has no kernel of XLA's own emitters.
+            UnknownNameError: The device is unknown.
 
         >>> import hloscope
         >>> text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
@@ -105,13 +105,13 @@ class KernelQuestions:
         return memory.Coalescing(answer, ins, program.module)
 
     def footprint(self, device: str = "h100") -> memory.Footprint:
-        """The least bytes that this kernel reads and writes.
+        """Return the bytes that this kernel must read and write at least.
 
         Args:
-            device: The GPU, which decides what is updated in place.
+            device: Name of the GPU, which decides which updates are in place.
 
         Raises:
-            UnknownNameError: There is no such device.
+            UnknownNameError: The device is unknown.
         """
         program, ins = self._kernel
         with program.lock:
@@ -135,12 +135,12 @@ class ComputationView(Shown):
 
     @property
     def root(self) -> InstructionView:
-        """The instruction whose value is returned."""
+        """Return the instruction whose value the computation returns."""
         return InstructionView(self.program, self.ir.root, self.ir)
 
     @property
     def parameters(self) -> tuple[InstructionView, ...]:
-        """Parameters by number."""
+        """Return the parameters, by number."""
         return tuple([InstructionView(self.program, p, self.ir) for p in self.ir.parameters])
 
     def __iter__(self) -> Iterator[InstructionView]:
@@ -180,17 +180,17 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def asked_module(self) -> Module:
-        """The module that the queries are about."""
+        """Return the module to verify if a query fails; see `explains_invalid_program`."""
         return self.program.module
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """The program's lock: held while a query uses the caches of its analysis."""
+        """Return the program's lock, which a query holds while it uses the analysis."""
         return self.program.lock
 
     @property
     def metadata(self) -> Metadata:
-        """The framework's name of the op and its source position, as far as they are known.
+        """Return the framework's name of the op and its source position, where they are known.
 
         >>> import hloscope
         >>> program = hloscope.read('ENTRY e { ROOT p = f32[] parameter(0), '
@@ -211,13 +211,13 @@ class InstructionView(KernelQuestions, Shown):
         return provenance_of(self.ir, self.program.module).trace
 
     def same_source(self) -> list[InstructionView]:
-        """All instructions from the same source line; empty if the line is unknown."""
+        """Return all instructions from the same source line; empty if the line is unknown."""
         at = self.source
         return [] if at is None else self.program.select(source=str(at))
 
     @property
     def opcode(self) -> str:
-        """The opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
+        """Return the opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
         return opcode_of(self.ir)
 
     @property
@@ -227,7 +227,7 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def outputs(self) -> tuple[Type, ...]:
-        """Types of the outputs: for a tuple, its tensors in order."""
+        """Return the types of the outputs: for a tuple, those of its tensors in order."""
         return self.program.analysis.tensors(self.ir.type)
 
     @property
@@ -249,18 +249,18 @@ class InstructionView(KernelQuestions, Shown):
         *,
         linear: bool = False,
     ) -> Indexing:
-        """The accesses from an element of an output to the operands.
+        """Return the accesses from an element of an output to the operands.
 
         Captured values, which StableHLO regions read from outside, come after the operands.
 
         Args:
             output: Number of the output, or `None` for all.
-            operand: Number of an operand; all if not given.
-            physical: Indices in memory order, slowest-varying dimension first.
-            linear: Positions in memory, counted in elements.
+            operand: Number of an operand; by default all.
+            physical: Use indices in memory order, the slowest-varying dimension first.
+            linear: Use positions in memory, counted in elements.
 
         Raises:
-            UnknownNameError: There is no such output or operand.
+            UnknownNameError: The output or operand does not exist.
         """
         numbers = self._outputs(output)
         chosen = self._operands(operand)
@@ -290,17 +290,17 @@ class InstructionView(KernelQuestions, Shown):
         linear: bool = False,
         leaf: int | None = None,
     ) -> Indexing:
-        """The accesses from an element of an operand to the outputs that depend on it.
+        """Return the accesses from an element of an operand to the outputs that depend on it.
 
         Args:
             operand: Number of the operand.
-            output: Number of an output; all if not given.
-            physical: Indices in memory order, slowest-varying dimension first.
-            linear: Positions in memory, counted in elements.
-            leaf: Tensor number in a tuple operand; each tensor separately if not given.
+            output: Number of an output; by default all.
+            physical: Use indices in memory order, the slowest-varying dimension first.
+            linear: Use positions in memory, counted in elements.
+            leaf: Number of a tensor in a tuple operand; by default each tensor separately.
 
         Raises:
-            UnknownNameError: There is no such output, operand or tensor.
+            UnknownNameError: The output, operand or tensor does not exist.
         """
         self._operands(operand)
         source = self.values_read[operand]
@@ -331,16 +331,16 @@ class InstructionView(KernelQuestions, Shown):
         *,
         linear: bool = False,
     ) -> Indexing:
-        """The accesses from an element to the parameters of its computation.
+        """Return the accesses from an output element to the parameters of its computation.
 
         Args:
             output: Number of the output, or `None` for all.
-            parameter: Number of a parameter; all if not given.
-            physical: Indices in memory order, slowest-varying dimension first.
-            linear: Positions in memory, counted in elements.
+            parameter: Number of a parameter; by default all.
+            physical: Use indices in memory order, the slowest-varying dimension first.
+            linear: Use positions in memory, counted in elements.
 
         Raises:
-            UnknownNameError: There is no such output or parameter.
+            UnknownNameError: The output or parameter does not exist.
         """
         computation = self._computation
         parameters = computation.parameters
@@ -392,14 +392,14 @@ class InstructionView(KernelQuestions, Shown):
     def tiling_space(
         self, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
     ) -> tiling.SpaceTiling:
-        """The tiling of this instruction as one kernel: dimensions, and the tile of each op inside.
+        """Return the tiling of this instruction as one kernel: dimensions, and each op's tiles.
 
         Args:
-            sizes: The size of the tiles of each dimension; variables if there are none.
-            beyond_xla: Propagate tiles through ops that XLA refuses, if tiles exist.
+            sizes: Tile size of each dimension; `None` for variables.
+            beyond_xla: Also propagate tiles through ops that XLA refuses, if tiles exist.
 
         Raises:
-            UnsupportedError: There is no tiling space.
+            UnsupportedError: The instruction has no tiling space.
             ValueError: The sizes do not fit the dimensions.
 
         >>> import hloscope
@@ -416,10 +416,10 @@ upper bounds [6, 8]
 
     @explains_invalid_program
     def cancellation(self) -> cancelling.Cancellation:
-        """The verdict on the data movement that ends at, or passes through, this instruction.
+        """Return the verdict on the data movement that ends at this instruction, or passes it.
 
         Raises:
-            UnknownNameError: It is in no chain of data movement.
+            UnknownNameError: The instruction is in no chain of data movement.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -431,7 +431,9 @@ upper bounds [6, 8]
 
     @explains_invalid_program
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
-        """The accesses from an element to every value inside the fusion, and to its operands.
+        """Return the accesses from an output element to every value inside a fusion.
+
+        The fusion's operands are included.
 
         >>> import hloscope
         >>> text = "f { a = f32[4] parameter(0) b = f32[4] reverse(a), dimensions={0} "
@@ -463,15 +465,15 @@ upper bounds [6, 8]
         *,
         schedule: ScheduleName = "major_to_minor",
     ) -> Tiles:
-        """The tilings of the instruction: by XLA's analysis, and by the elements that tiles read.
+        """Return the tilings of the instruction: XLA's analysis, and the elements that tiles read.
 
         Args:
             sizes: Tile sizes: one for each parameter, or for each dimension of the output.
             schedule: The order in which Triton programs take the tiles.
 
         Raises:
-            ValueError: The sizes are of another number, or not positive.
-            UnsupportedError: It has no tensor of known sizes.
+            ValueError: The number of sizes does not fit, or a size is not positive.
+            UnsupportedError: The instruction has no tensor of known sizes.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -492,13 +494,13 @@ upper bounds [6, 8]
         return self.program.is_of_unknown_size(self.ir)
 
     def _reads_of(self, output: int) -> sizes.Reads:
-        """The accesses from an output to each operand and its tensors."""
+        """Return the accesses from an output to each operand and its tensors."""
         if self.has_unknown_sizes:
             return sizes.reads_in_sizes(self.program, self._computation, self.ir, output)
         return self.program.analysis.output_to_input(self.ir, output)
 
     def _reached_of(self, operand: int, leaf: int, outputs: range) -> Mapping[int, Accesses]:
-        """The accesses from one tensor of an operand or captured value to the outputs."""
+        """Return the accesses from one tensor of an operand or captured value to the outputs."""
         if self.has_unknown_sizes:
             where = self._computation
             return sizes.reached_in_sizes(self.program, where, self.ir, operand, leaf, outputs)
@@ -521,7 +523,16 @@ upper bounds [6, 8]
         physical: bool,
         linear: bool,
     ) -> OperandAnswer:
-        """The accesses to all tensors of one value, in the requested order of indices."""
+        """Return the accesses to all tensors of one value, in the requested order of indices.
+
+        Args:
+            number: Number of the value among operands and captured values.
+            source: The value.
+            here: Type of the tensor that the maps start from.
+            found: Accesses by number of the tensor.
+            physical: Use indices in memory order.
+            linear: Use positions in memory.
+        """
         accesses: list[Access] = []
         in_memory = physical or linear
         types = self.program.analysis.tensors(source.type) if in_memory else ()
@@ -546,7 +557,7 @@ upper bounds [6, 8]
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def unanswered(self, direction: Direction) -> Answer:
-        """A result without outputs, with all other fields set."""
+        """Return a result without outputs, with all other fields set."""
         return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:
@@ -554,7 +565,7 @@ upper bounds [6, 8]
 
     @cached_property  # each output asks for it, and regions are walked for captured values
     def values_read(self) -> tuple[Instruction, ...]:
-        """The operands, then the captured values, which regions read from outside."""
+        """Return the operands, then the captured values, which regions read from outside."""
         captured = self.program.analysis.captured(self.ir)
         return (*self.ir.operands, *captured) if captured else self.ir.operands
 
@@ -562,7 +573,16 @@ upper bounds [6, 8]
         return self._numbers("operand", number, len(self.values_read))
 
     def _numbers(self, what: str, number: int | None, count: int) -> range:
-        """The range of all outputs or operands, or of the requested one."""
+        """Return the range with the requested number, or of all numbers below `count`.
+
+        Args:
+            what: `output` or `operand`, for the message.
+            number: The number; `None` for all.
+            count: Number of outputs or operands.
+
+        Raises:
+            UnknownNameError: The number is out of range.
+        """
         if number is None:
             return range(count)
         if not 0 <= number < count:

@@ -35,7 +35,7 @@ from hloscope.tiling import (
 
 
 class AdviceKind(StrEnum):
-    """Kinds of changes."""
+    """Kinds of advised changes."""
 
     CANCELS = "movement that cancels"
     DUPLICATE = "duplicate movement"
@@ -49,27 +49,27 @@ class Level(StrEnum):
     """Levels of memory at which the bytes of an advice count."""
 
     MOVED = "read and written"
-    """Bytes that kernels read and write at least."""
+    """Bytes that kernels must read and write at least."""
     TRANSFERRED = "transferred by L2"
     """Bytes of the transactions of all threads and tiles."""
     ARRAYS = "of all arrays"
     """Bytes of memory of all arrays, padding included."""
     BOUNDARY = "of arguments and results"
-    """Bytes of memory of the arguments and results of the program."""
+    """Bytes of memory of the program's arguments and results."""
 
     @property
     def is_memory(self) -> bool:
-        """Do the bytes take memory, instead of being moved?"""
+        """Does the level count memory that arrays occupy, instead of bytes moved?"""
         return self in (Level.ARRAYS, Level.BOUNDARY)
 
 
 class Advice(Struct, frozen=True):
-    """A change of a program, proved to save bytes.
+    """A change of a program that is proved to save bytes.
 
     Attributes:
         kind: Kind of the change.
         text: The change and its savings, in words.
-        bytes_saved: Bytes saved in one run of the program, at least.
+        bytes_saved: Minimum bytes saved in one run of the program.
         whole: All bytes of this level in one run of the program.
         level: Level of memory at which the bytes count.
         instruction: The instruction to change; the one that saves most if there are several.
@@ -92,7 +92,7 @@ class Advice(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Return the saved share of the program's bytes of this level; 0 if it has none."""
+        """Return the saved bytes over all bytes of this level; 0 if the program has none."""
         return self.bytes_saved / self.whole if self.whole else 0.0
 
 
@@ -105,7 +105,7 @@ ESTIMATED: Final = "estimated"
 UNKNOWN: Final = "unknown"
 TRITON: Final = "__triton"
 SEARCHED: Final = 1 << 12
-"""Maximum number of tilings searched for one kernel; above it, sizes are left out evenly."""
+"""Maximum number of tilings searched for one kernel; beyond it sizes are left out evenly."""
 
 
 class TritonUse(Struct, frozen=True):
@@ -118,9 +118,9 @@ class TritonUse(Struct, frozen=True):
     Attributes:
         name: Name of the fusion, or of an equal one.
         chosen: The tiling in the dump; `None` if it has none.
-        sizes: Its sizes, one for each tile parameter; empty if unknown.
+        sizes: Sizes of the chosen tiling, one for each tile parameter; empty if unknown.
         least: Fewest bytes read and written, each byte counted once.
-        least_precision: `exact`, or `estimated` if `least` is an upper bound of itself.
+        least_precision: `exact`, or `estimated` if `least` is only an upper bound of these bytes.
         compiled: Bytes of the transactions of all tiles of `sizes`; `None` if unknown.
         asked: Bytes of the elements of these tiles; `None` if unknown.
         arrays: Traffic of each array, operands before outputs.
@@ -153,7 +153,7 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def utilisation(self) -> float | None:
-        """Return the requested share of the transactions' bytes; `None` if unknown."""
+        """Return the tile elements' bytes over their transactions' bytes; `None` if unknown."""
         return None if not self.compiled or self.asked is None else self.asked / self.compiled
 
     @property
@@ -163,10 +163,10 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def saved(self) -> int:
-        """Return a lower bound of the bytes that the best tiling saves in one run.
+        """Return a lower bound of the bytes that the best tiling saves in one run; 0 if unproved.
 
-        It is 0 if no saving is proved. Tiles of an array may begin anywhere within a transaction:
-        the compiled tiling then counts its fewest possible transactions, the best one its most.
+        Tiles of an array may begin anywhere within a transaction. The compiled tiling therefore
+        counts its fewest possible transactions, the best one its most.
         """
         if self.compiled is None or self.best is None or len(self.sizes) > MOST_CUT:
             return 0
@@ -184,7 +184,13 @@ class TritonRatings:
     def __init__(
         self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
     ) -> None:
-        """Create ratings of an analysis on a device, with its kernels if they exist already."""
+        """Create the ratings for a program on a device.
+
+        Args:
+            analysis: Indexing analysis of the program.
+            device: The device.
+            kernels: Models of the program's kernels, if they exist already.
+        """
         self._device: Final = device
         self._kernels: Final = kernels or XlaKernels(analysis, device)
         self._footprints: Final = Footprints(analysis, device, self._kernels)
@@ -240,7 +246,14 @@ class TritonRatings:
         use: TritonUse,
         reason: str,
     ) -> TritonUse:
-        """Return a rating with the best tiling, and the rank of the fusion's own tiling."""
+        """Return a rating completed by the best tiling and the rank of the fusion's own tiling.
+
+        Args:
+            symbolic: Symbolic tiles of the fusion.
+            sizes: The fusion's own tile sizes; `None` if unknown.
+            use: The rating so far.
+            reason: Why figures are not exact.
+        """
         limits = LIMITS.get(self._device.name, LIMITS[DEFAULT])
         stages = max(use.chosen.stages, 1) if use.chosen is not None else 1
         found = search(symbolic, limits, top=1, budget=SEARCHED, stages=stages, own=sizes)
@@ -260,7 +273,7 @@ class TritonRatings:
 
 
 def is_triton(ins: Instruction) -> bool:
-    """Is it a fusion that Triton compiles, by its backend config?"""
+    """Is the instruction a fusion that Triton compiles, by its backend config?"""
     return str(fusion_config(ins).get("kind", "")).startswith(TRITON)
 
 

@@ -32,7 +32,7 @@ from hloscope.errors import HloscopeError
 
 
 WorkByUnit = Mapping[tuple[str, str], float]
-"""Operations by unit (`matrix` or `vector`) and element type; a multiply-add counts as 2."""
+"""Operations by (`matrix` or `vector`, element type); a multiply-add counts as 2 operations."""
 
 MEMORY: Final = "memory"
 TRANSFER: Final = "transfer"
@@ -58,15 +58,19 @@ _WIDER: Final[Mapping[str, tuple[tuple[str, str, float], ...]]] = {
     "vector bf16": (("vector", "bf16", 1), ("vector", "f16", 1), ("vector", "f32", 2)),
     "vector s32": (("vector", "s32", 1), ("vector", "f32", 1)),
 }  # fmt: skip
-"""Peaks that can replace the peak of a unit and type, with factors: the first known one is taken.
+"""For each unit and type, the peaks that can stand for its peak, with factors.
 
-For 8-bit and 4-bit types the narrower types come first, as they are faster.
+The first known one is taken. For 8-bit and 4-bit types the narrower types come first, as they are
+faster.
 """
 _NAMES: Final = {
     "c64": "f32", "c128": "f64", "u8": "s8", "u4": "s4", "s2": "s4", "u2": "s4", "s1": "s4",
     "u1": "s4", "u32": "s32", "s16": "s32", "u16": "s32", "s64": "s32", "u64": "s32",
 }  # fmt: skip
-"""The type whose peak counts.  64-bit integers need several operations of 32 bits."""
+"""For element types without peaks, the type whose peak is used.
+
+64-bit integers need several operations of 32 bits.
+"""
 
 
 class BoundError(HloscopeError, ValueError):
@@ -115,7 +119,7 @@ class Bound(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Is all work in the bound? Otherwise the true bound may be higher."""
+        """Is all work included in the bound? Otherwise the true bound may be higher."""
         return all(part.seconds is not None for part in self.parts if part.counts)
 
 
@@ -131,17 +135,17 @@ def bound_of(
     exact_f32: bool = False,
     unknown: Iterable[str] = (),
 ) -> Bound:
-    """Return the lower bound of the time to transfer these bytes and do this work.
+    """Return a lower bound of the time to transfer these bytes and do this work.
 
     Args:
         read_bytes: The fewest bytes that come from memory.
         written_bytes: The fewest bytes that go to memory.
         work: Operations by unit and element type.
         device: The device.
-        transcendentals: Results of transcendental functions, in f32.
+        transcendentals: Number of results of transcendental functions, in f32.
         link_bytes: Bytes that the device sends to others.
         link_gbs: Bandwidth of the link in one direction, in GB/s.
-        exact_f32: Does the precision forbid tf32 and bf16 for products of f32?
+        exact_f32: Does the stated precision forbid tf32 and bf16 for products of f32?
         unknown: Reasons why work is missing, such as a custom call.
 
     Raises:
@@ -178,9 +182,9 @@ def bound_of(
 def kernel_bound(
     read_bytes: float, written_bytes: float, work: WorkByUnit, device: Device, **more: float | bool
 ) -> Bound:
-    """Return the lower bound of one run of a kernel with cold caches; see `bound_of`.
+    """Return a lower bound of the time of one kernel run with cold caches; see `bound_of`.
 
-    It is not a bound of a kernel in a program, whose operands may still be in L2.
+    It does not hold for a kernel in a program, whose operands may still be in L2.
     """
     bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
     return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))
@@ -197,9 +201,9 @@ def program_bound(
     device: Device,
     **more: float | bool,
 ) -> Bound:
-    """Return the lower bound of one step of a program, for any contents of caches between kernels.
+    """Return a lower bound of the time of one program run, for any cache contents between kernels.
 
-    The step begins with its arguments in memory and ends with its results there.
+    The run begins with its arguments in memory and ends with its results there.
 
     Args:
         compulsory_read: Bytes of the arguments that the step needs, each once however many
@@ -207,8 +211,8 @@ def program_bound(
         compulsory_written: Bytes of the results that the step computes, each once; a result that
             is an argument unchanged counts nothing.
         work: Operations of all kernels, as often as they run.
-        device: Where it runs.
-        more: As `bound_of` takes it.
+        device: The device.
+        more: Further arguments of `bound_of`.
 
     The step begins with its arguments in memory and ends with its results there.
     """
@@ -220,8 +224,8 @@ class MemoryTraffic(NamedTuple):
     """Bytes between memory and L2 of a kernel that runs several times.
 
     Attributes:
-        least: If L2 keeps all that it can from one run to the next.
-        cold: If every run finds nothing in L2.
+        least: Bytes if L2 keeps as much as it can from one run to the next.
+        cold: Bytes if L2 holds nothing at the start of every run.
     """
 
     least: float
@@ -231,10 +235,9 @@ class MemoryTraffic(NamedTuple):
 def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic:
     """Return the bytes that `times` runs of a kernel transfer between memory and L2.
 
-    The first run transfers all of them. Each later run accesses the same number of distinct bytes,
-    of which L2 holds at most its size; the rest is transferred again. A table that fits into L2 is
-    transferred once, however often it is read. A device of unknown L2 size is assumed to hold
-    everything.
+    The first run transfers all `kernel_bytes`. Each later run accesses as many distinct bytes, of
+    which L2 holds at most its size; the rest is transferred again. A device of unknown L2 size is
+    assumed to hold everything.
 
     Raises:
         BoundError: An amount is negative or not a number.
@@ -281,7 +284,10 @@ def _of_work(unit: str, element: str, amount: float, device: Device, exact_f32: 
 
 
 def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[float | None, str]:
-    """Return the operations per second, and a note on assumptions."""
+    """Return the operations per second of a unit, and a note on assumptions.
+
+    The rate is `None` if it is unknown.
+    """
     name = _plain(element)
     candidates = [*_WIDER.get(f"{unit} {name}", ())]
     found = _known(candidates, device)
@@ -302,20 +308,23 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
 def _best(
     found: list[tuple[tuple[str, str], float]], *, fastest: bool
 ) -> tuple[tuple[str, str], float]:
-    """Return the first candidate, the type's own peak; for products of f32 the fastest one."""
+    """Return the first candidate, which is the type's own peak; with `fastest`, the largest one."""
     return max(found, key=lambda row: row[1]) if fastest else found[0]
 
 
 def _known(
     candidates: Iterable[tuple[str, str, float]], device: Device
 ) -> list[tuple[tuple[str, str], float]]:
-    """Return the candidates for which the device has a peak, with the peaks in TFLOP/s."""
+    """Return the candidates for which the device has a peak, with the peaks in TFLOP/s.
+
+    A peak is multiplied by the candidate's factor.
+    """
     peaks = [((unit, element), device.peak(unit, element), k) for unit, element, k in candidates]
     return [(way, peak * factor) for way, peak, factor in peaks if peak]
 
 
 def _plain(element: str) -> str:
-    """Return the table's type for an HLO element type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
+    """Return the type whose peak is used for an HLO type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
     if element.startswith(("f8e", "f6e")):
         return "f8"
     if element.startswith("f4e"):
@@ -324,7 +333,12 @@ def _plain(element: str) -> str:
 
 
 def _longest(parts: list[Part], unknown: list[str]) -> Bound:
-    """Return the maximum over units. The times of one unit's element types add up."""
+    """Return the bound: the largest time of a unit. Times of one unit's element types add up.
+
+    Args:
+        parts: Times by unit and element type.
+        unknown: Reasons why work is missing.
+    """
     times: dict[str, float] = {}
     longest: dict[str, Part] = {}
     for part in _counting(parts):
@@ -368,7 +382,7 @@ class Product(NamedTuple):
 
     @property
     def allows_tf32(self) -> bool:
-        """May a device multiply these f32 operands as tf32?
+        """Is it allowed to multiply these f32 operands as tf32?
 
         If an algorithm is stated, its types decide. Otherwise precision `HIGHEST` forbids it.
         """
@@ -380,7 +394,7 @@ class Product(NamedTuple):
 
 
 class Work(Struct, frozen=True):
-    """Operations by unit and element type. Works can be added, and multiplied by numbers of runs.
+    """Operations by unit and element type. Objects can be added, and multiplied by numbers of runs.
 
     Attributes:
         matrix: Operations of dots, convolutions, and library calls of these.
@@ -445,7 +459,9 @@ NOTHING: Final = Work()
 
 
 def total(parts: Iterable[tuple[Work, int]]) -> Work:
-    """Return the sum of works, each times its number of runs. Work with 0 runs adds no names.
+    """Return the sum of several `Work`, each times its number of runs.
+
+    Work with 0 runs adds no names.
 
     Raises:
         ValueError: A number of runs is negative.
