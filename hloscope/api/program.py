@@ -131,7 +131,7 @@ class Program(Shown):
     def while_asked(self) -> AbstractContextManager[Any]:
         """Return a context manager that does nothing, for `explains_invalid_program`.
 
-        Queries about the whole program take `lock` themselves.
+        Queries about the whole program change none of its caches.
         """
         return nullcontext()
 

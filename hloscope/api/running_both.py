@@ -219,7 +219,7 @@ class _Pair(Struct, frozen=True, eq=False):
 
         Args:
             whole: Arguments of the replica.
-            limits: Sizes that bound start indices.
+            limits: Integers near which start indices are clamped.
             run: Number of the run.
             device: Number of the device: replica × partitions + partition.
         """

@@ -66,7 +66,7 @@ def asked_tiles(
 
     Args:
         view: The instruction.
-        sizes: Tile sizes; `None` for those of its backend config, if it has any.
+        sizes: Tile sizes; `None` for XLA's symbolic tiles only.
         schedule: The order in which Triton programs take the tiles.
     """
     program = view.program

@@ -57,10 +57,10 @@ class Shown(NamedTuple):
     """A part of a result that is an alias of a part of another instruction's result.
 
     Attributes:
-        output: The part of the result.
+        output: Shape index of the part of the result.
         source: The other instruction.
-        inside: The part of its result.
-        arrays_only: Does the instruction write new tables of pointers? Then only arrays alias.
+        inside: Shape index of the part of the other result.
+        arrays_only: Does the instruction write new tuple tables, so that only arrays are aliases?
     """
 
     output: ShapeIndex
@@ -74,12 +74,12 @@ ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
 
 
 class ShownRow(NamedTuple):
-    """Ops with results that are partly aliases of other values; the ops write the other parts.
+    """A rule about ops whose results are partly aliases; the ops write the other parts.
 
     Attributes:
         ops: The classes of ops.
         parts: Yields the aliases, for an instruction and the computations that it runs.
-        about: The rule in words.
+        about: The rule as text.
     """
 
     ops: tuple[type[Op], ...]
@@ -188,7 +188,7 @@ SHOWN: Final = (
     ShownRow((Send,), _sent, "{0} shows the operand"),
     ShownRow((RecvDone,), _received, "{0} shows {0} of the operand"),
 )
-"""Ops that show values of other instructions.
+"""Rules about ops whose results are aliases of other instructions' results.
 
 Source: XLA `HloDataflowAnalysis::InitializeInstructionValueSets`, `UpdateInstructionValueSet`.
 """
@@ -199,22 +199,23 @@ for _row in SHOWN:
 
 
 def _start_of(ins: Instruction) -> Instruction:
-    """The `async-start` of an asynchronous update or done."""
+    """Return the `async-start` of an asynchronous update or done."""
     while isinstance(ins.op, AsyncDone | AsyncUpdate) and ins.operands:
         ins = ins.operands[0]
     return ins
 
 
 class Dataflow:
-    """The value of every position.
+    """The value at every position; see `Positions`.
 
     Attributes:
-        positions: The positions.
-        value: The number of the value that each position shows: the position that writes it.
+        positions: The numbered positions.
+        value: For each position, the position that writes the value there. That position is the
+            value's number.
     """
 
     def __init__(self, positions: Positions) -> None:
-        """Find the value of every position of a schedule."""
+        """Find the value at every position of a schedule."""
         self.positions: Final = positions
         self.value: Final = [*range(positions.count)]
         self._phis: Final[dict[int, tuple[int, ...]]] = {}
@@ -241,7 +242,7 @@ class Dataflow:
                 self.value[own] = other
 
     def _loop(self, ins: Instruction) -> None:
-        """Make phis of a `while` and its callees' parameters: initial value, or the body's root."""
+        """Make a `while` and its callees' parameters phis of initial value and body root."""
         for callee in self.positions.schedule.runs[ins]:
             for parameter in callee.parameters[:1]:
                 self._join(parameter, _loop_inputs(ins, self.positions))
@@ -251,13 +252,16 @@ class Dataflow:
         self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
 
     def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
-        """Make each position in a value a phi of the corresponding positions in `sources`."""
+        """Make each position of `ins` a phi of the corresponding positions of `sources`."""
         ranges = [self.positions.within(source) for source in sources]
         for k, own in enumerate(self.positions.within(ins)):
             self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
 
     def _hand_over(self) -> None:
-        """Make parameters of callees aliases of operands, but parameters of loops phis."""
+        """Make the parameters of callees aliases of operands.
+
+        Parameters of loops are phis already.
+        """
         for callee, (caller, number) in self.positions.schedule.callers.items():
             if isinstance(caller.op, While):
                 continue
@@ -270,7 +274,7 @@ class Dataflow:
                     self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
 
     def _resolve(self) -> None:
-        """Replace aliases by the positions that write the values, and resolve phis."""
+        """Resolve aliases to the positions that write the values, then resolve phis."""
         value = self.value
         for position in range(len(value)):
             self._root(position)
@@ -296,7 +300,11 @@ class Dataflow:
         return root
 
     def _users(self, inputs: dict[int, set[int]]) -> dict[int, list[int]]:
-        """The phis at which each value arrives."""
+        """Return, for each value, the phis that have it as an input.
+
+        Args:
+            inputs: Values that are inputs of each phi.
+        """
         users: dict[int, list[int]] = defaultdict(list)
         for phi, of in inputs.items():
             for value in of:
@@ -331,7 +339,7 @@ class Dataflow:
                 self.value[phi] = value
 
     def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
-        """Replace phis whose inputs, except themselves, are one value, until none is left."""
+        """Replace each phi that has only one input apart from itself, until none is left."""
         users = self._users(inputs)
         todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
         while todo:
@@ -347,7 +355,7 @@ class Dataflow:
 
 
 def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
-    """The values that arrive at the parameters of a loop: the operand and the root of the body."""
+    """Return the values that enter a loop's parameter: the operand, and the root of the body."""
     runs = positions.schedule.runs[ins]
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
 
@@ -363,13 +371,16 @@ def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
 
 
 Range: TypeAlias = tuple[int, int]
-"""First and last moment, both included."""
+"""First and last moment of a live range, both included."""
 _READS_TABLE_ONLY: Final = (GetTupleElement, ELEMENTWISE["copy"], Domain)
-"""Ops that read the table of a tuple, but not its elements."""
+"""Ops that read the table of a tuple, but not its arrays."""
 
 
 def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """First and last moment of each value, by number, before alignment of buffers."""
+    """Return the first and last moment of each value, by its number.
+
+    The ranges are not aligned yet; see `align`.
+    """
     positions, schedule = flow.positions, flow.positions.schedule
     last_table, last_parts = _last_uses(positions)
     done = _async_ends(positions)
@@ -396,7 +407,13 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
 
 
 def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
-    """The moments at which the writing instruction itself needs the value."""
+    """Return the moments from which, and up to which, the instruction that writes a value needs it.
+
+    Args:
+        positions: The positions.
+        position: Number of the value.
+        done: Moment of the `done` of each asynchronous computation.
+    """
     moment, ins = positions.moment[position], positions.instruction(position)
     computation = positions.computation(position)
     start, stop = positions.schedule.spans[computation]
@@ -406,10 +423,10 @@ def _own_range(positions: Positions, position: int, done: dict[Computation, int]
 
 
 def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
-    """The last moment at which each instruction's whole value, and its inner parts, are read.
+    """Return the last moments at which instructions' values are read.
 
-    A `call` reads nothing, because its callee does. A `while` reads its operand when its body
-    starts.
+    The first result is for whole values, the second for their inner parts. A `call` reads nothing,
+    because its callee does. A `while` reads its operand when its body starts.
     """
     schedule = positions.schedule
     table: dict[Instruction, int] = {}
@@ -430,7 +447,7 @@ def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instr
 
 
 def _async_ends(positions: Positions) -> dict[Computation, int]:
-    """The moment of the `done` of each asynchronous computation and of its callees."""
+    """Return the moment of the `done` of each asynchronous computation and of its callees."""
     schedule = positions.schedule
     ends: dict[Instruction, int] = {}
     for moment, ins in enumerate(schedule.instructions):
@@ -452,7 +469,10 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
 
 
 def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
-    """Yield the parts of the entry's parameters that no result replaces: the caller keeps them."""
+    """Yield the positions of entry parameters that no result replaces.
+
+    The caller of the program keeps their memory.
+    """
     entry = module.entry
     replaced = {(a.taken, a.inside) for a in aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)}
     for parameter in entry.parameters:
@@ -463,11 +483,11 @@ def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
 
 
 def align(ranges: dict[int, list[int]], values: list[int]) -> None:
-    """Shorten the ranges of one buffer's values so that they overlap only at their ends.
+    """Shorten the live ranges of one buffer's values so that they overlap only at their ends.
 
     Args:
-        ranges: First and last moment of each value; changed in place.
-        values: The values of the buffer.
+        ranges: First and last moment of each value, by number; changed in place.
+        values: Numbers of the buffer's values.
     """
     ordered = sorted(values, key=lambda value: (*ranges[value], value))
     for a, b in pairwise(ordered):
@@ -478,7 +498,12 @@ def align(ranges: dict[int, list[int]], values: list[int]) -> None:
 
 
 def intervals(ranges: dict[int, list[int]], values: list[int]) -> tuple[Range, ...]:
-    """The moments at which at least one of the values is live, as disjoint ranges."""
+    """Return the moments at which any of the values is live, as disjoint ranges in order.
+
+    Args:
+        ranges: First and last moment of each value, by number.
+        values: Numbers of the values.
+    """
     found: list[list[int]] = []
     for start, end in sorted(ranges[value] for value in values):
         if found and start <= found[-1][1]:

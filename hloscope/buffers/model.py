@@ -29,18 +29,18 @@ from hloscope.ops import Case, Constant, While
 
 BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
 KINDS: Final[tuple[BufferKind, ...]] = ("parameter", "output", "temporary", "constant")
-"""Kinds of buffers; constants have their own allocations."""
+"""Kinds of buffers. Constants have allocations of their own."""
 _POINTER: Final = 8
-"""Bytes of an entry of a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
+"""Bytes of one entry in a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
 
 
 class Value(Struct, frozen=True):
-    """An array, or a tuple's table of pointers, that an instruction writes.
+    """An array, or the pointer table of a tuple, that an instruction writes.
 
     Attributes:
         instruction: The instruction.
         computation: Its computation.
-        index: Index of the value in the instruction's result.
+        index: Shape index of the value in the instruction's result.
         type: Type of the value.
         start: The moment at which it is written; for a parameter, the start of its computation.
         end: The last moment at which it is needed.
@@ -55,7 +55,7 @@ class Value(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The instruction's name, with the index of a part: `while.5{1}`."""
+        """Return the instruction's name with the shape index of the value: `while.5{1}`."""
         inside = index_text(self.index) if self.index else ""
         return f"{self.instruction.name}{inside}"
 
@@ -69,8 +69,8 @@ class Buffer(Struct, frozen=True, eq=False):
             `output` if the program returns it, else `temporary`.
         space: Number of the memory space.
         size: Bytes of the largest value.
-        intervals: Live intervals in order, each with first and last moment.
-        is_known: Does every value have a size?
+        intervals: Live ranges in order, each with first and last moment, both included.
+        is_known: Does every value have a bounded size?
     """
 
     values: tuple[Value, ...]
@@ -82,7 +82,7 @@ class Buffer(Struct, frozen=True, eq=False):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the buffer, with padding and the sizes that dynamic shapes store."""
+        """Return the bytes of the buffer, with padding and the stored sizes of dynamic shapes."""
         return self.size.padded + self.size.metadata
 
     def lives_at(self, moment: int) -> bool:
@@ -90,7 +90,7 @@ class Buffer(Struct, frozen=True, eq=False):
         return any(start <= moment <= end for start, end in self.intervals)
 
     def owner(self, moment: int) -> Value:
-        """The value that it holds at a moment; if there are several, the one written last."""
+        """Return the value in the buffer at a moment: the one written last, if several are live."""
         live = [value for value in self.values if value.start <= moment <= value.end]
         return max(live, key=lambda value: value.start) if live else self.values[0]
 
@@ -138,7 +138,13 @@ class Buffers:
                 self._of_value[number] = value, buffer
 
     def _kind(self, values: list[int], root: set[int], given: set[int]) -> BufferKind:
-        """The kind of a buffer: the first that applies to one of its values."""
+        """Return the kind of a buffer; see `Buffer.kind`.
+
+        Args:
+            values: Numbers of its values.
+            root: Numbers of the values that the program returns.
+            given: Numbers of the values of entry parameters.
+        """
         if any(value in given for value in values):
             return "parameter"
         if any(isinstance(self.positions.instruction(v).op, Constant) for v in values):
@@ -157,20 +163,26 @@ class Buffers:
         )
 
     def at(self, position: int) -> Buffer:
-        """The buffer of the value that a position shows."""
+        """Return the buffer of the value at a position."""
         return self._of_value[self.flow.value[position]][1]
 
     def value(self, position: int) -> Value:
-        """The value that a position shows."""
+        """Return the value at a position."""
         return self._of_value[self.flow.value[position]][0]
 
     def shown_by(self, ins: Instruction) -> list[Buffer]:
-        """The buffers of all parts of a result, each once."""
+        """Return the buffers of all parts of an instruction's result, each once."""
         return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
 
 
 def _buffer(values: list[Value], lives: tuple[Range, ...], kind: BufferKind) -> Buffer:
-    """The buffer of the given values."""
+    """Return the buffer of the given values, as large as the largest of them.
+
+    Args:
+        values: The values.
+        lives: Live ranges of the buffer.
+        kind: Kind of the buffer.
+    """
     sizes = [value_bytes(value.type) for value in values]
     known = [size for size in sizes if size is not None]
     size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
@@ -180,7 +192,7 @@ def _buffer(values: list[Value], lives: tuple[Range, ...], kind: BufferKind) -> 
 
 
 def value_bytes(type: Type) -> Bytes | None:
-    """Bytes of one value: an array, or the table of a tuple; `None` if a size has no bound.
+    """Return the bytes of one value: an array, or a tuple's table; `None` if a size has no bound.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> value_bytes(parse_type("(f32[8], token[])")).padded
@@ -193,7 +205,7 @@ def value_bytes(type: Type) -> Bytes | None:
 
 
 def space_of(type: Type) -> int:
-    """The memory space of an array; 0, the default, for other types."""
+    """Return the number of an array's memory space; 0, the default space, for other types."""
     layout = type.layout if isinstance(type, TensorType) else None
     return 0 if layout is None else layout.memory_space
 
@@ -206,16 +218,16 @@ def space_of(type: Type) -> int:
 
 
 Pairs: TypeAlias = Iterator[tuple[int, int]]
-"""Two positions whose values share a buffer."""
+"""Iterator over pairs of positions whose values share a buffer."""
 
 
 class SharingRow(NamedTuple):
-    """A reason for values to share a buffer.
+    """A rule that makes values share a buffer.
 
     Attributes:
-        name: The reason.
-        pairs: Yields the positions, for a module and its dataflow.
-        about: The rule in words.
+        name: Name of the rule.
+        pairs: Yields pairs of positions, for a module and its dataflow.
+        about: The rule as text.
     """
 
     name: str
@@ -270,11 +282,11 @@ MUST_SHARE: Final = (
     SharingRow("branches", _conditionals, "the results of all branches and of the `conditional`"),
     SharingRow("in place", _updated, "an operand and the result that is made of it in place"),
 )
-"""Reasons for values to share a buffer."""
+"""Rules that make values share a buffer."""
 
 
 def shared_values(module: Module, flow: Dataflow) -> dict[int, list[int]]:
-    """The values of each buffer in order, by the smallest of them.
+    """Return the numbers of each buffer's values in order, by the smallest of them.
 
     Args:
         module: The module.

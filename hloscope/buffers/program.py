@@ -33,7 +33,7 @@ from hloscope.ops import (
 from hloscope.support.walks import nearest_first
 
 MOST_VALUES: Final = 10
-"""Number of largest values listed for a program without a schedule."""
+"""Maximum number of arrays listed for a program without a schedule, largest first."""
 SPACE_NAMES: Final = {
     ("gpu", 1): "collective memory",
     ("tpu", 1): "VMEM",
@@ -50,12 +50,12 @@ _SIGNED_64: Final = (1 << 63) - 1
 
 
 class Sums(Struct, frozen=True):
-    """Bytes of a program without a schedule.
+    """Bytes of a program that need no schedule.
 
     Attributes:
         parameters: Bytes of the entry's parameters.
         outputs: Bytes of the entry's results.
-        largest: The largest arrays that instructions write, largest first.
+        largest: Computation, instruction and bytes of the largest arrays, largest first.
     """
 
     parameters: int
@@ -68,8 +68,8 @@ class LiveBuffer(Struct, frozen=True):
 
     Attributes:
         buffer: The buffer.
-        value: The value that it holds.
-        runs: Always 1; a row has it in common with a kernel.
+        value: The value in the buffer at that moment.
+        runs: Always 1; rows about kernels have the number of runs here.
         notes: Always empty.
     """
 
@@ -95,11 +95,11 @@ class ProgramMemory:
     Attributes:
         module: The program.
         target: The backend that it was compiled for.
-        reason: Why no moments are known; empty if they are.
+        reason: Why live ranges are unknown; empty if they are known.
     """
 
     def __init__(self, module: Module) -> None:
-        """Take a program; its buffers are computed at the first access."""
+        """Store a program; its buffers are computed at the first access."""
         self.module: Final = module
         self.target: Final[Target] = target_of(module)
         self.reason: str = ""
@@ -111,10 +111,10 @@ class ProgramMemory:
 
     @cached_property  # the dataflow of the whole program; every figure reads it
     def buffers(self) -> Buffers:
-        """The buffers of all values.
+        """Return the buffers of all values.
 
         Raises:
-            NoMomentsError: No moments are known: `reason` says why.
+            NoMomentsError: The program has no schedule; see `reason`.
         """
         if self._schedule is None:
             raise NoMomentsError(self.reason)
@@ -122,40 +122,43 @@ class ProgramMemory:
 
     @property
     def schedule(self) -> Schedule:
-        """The instructions in the order in which they run.
+        """Return the schedule: the instructions in the order in which they run.
 
         Raises:
-            NoMomentsError: No moments are known: `reason` says why.
+            NoMomentsError: The program has no schedule; see `reason`.
         """
         return self.buffers.schedule
 
     @cached_property  # every figure of a moment reads the timelines
     def spaces(self) -> dict[int, Timeline]:
-        """The live bytes at every moment, by number of the memory space."""
+        """Return the live bytes at every moment, for each memory space by number."""
         return timelines(self.buffers, self.target.kind)
 
     @property
     def device(self) -> Timeline:
-        """The live bytes in the default memory space, that of the device."""
+        """Return the live bytes at every moment in the default memory space."""
         return self.spaces[0]
 
     @property
     def lower(self) -> int:
-        """L: the largest number of live bytes of the device, which no assignment can go below."""
+        """Return L: the largest number of bytes live at one moment, in the default memory space.
+
+        No buffer assignment takes fewer bytes.
+        """
         return self.device.lower
 
     @property
     def estimate(self) -> int:
-        """E: estimated bytes of the device that XLA holds."""
+        """Return E: the estimate of the bytes that XLA allocates in the default memory space."""
         return self.device.estimate
 
     @property
     def peak(self) -> int:
-        """The first moment with the most live bytes of the device."""
+        """Return the first moment with the most live bytes in the default memory space."""
         return self.device.peak
 
     def live(self, moment: int, space: int = 0) -> list[LiveBuffer]:
-        """The live buffers at a moment with the values that they hold, largest first.
+        """Return the live buffers at a moment with the values in them, largest first.
 
         A result that takes the memory of an operand at that moment is left out, because the operand
         counts.
@@ -170,11 +173,11 @@ class ProgramMemory:
         return [LiveBuffer(buffer, buffer.owner(moment)) for buffer in here]
 
     def held(self) -> list[LiveBuffer]:
-        """The buffers of the device that XLA holds; their bytes add up to the estimate.
+        """Return the buffers that XLA allocates in the default memory space.
 
-        They are parameters, outputs, constants, the tables of tuples, and the live temporaries at
-        the moment when these take most. Temporaries in the allocation of an output or of a donated
-        parameter are left out, because that buffer counts.
+        Their bytes add up to the estimate. They are parameters, outputs, constants, the tables of
+        tuples, and the temporaries at the moment when these take most. Temporaries in the
+        allocation of an output or of a donated parameter are left out, because that buffer counts.
         """
         line = self.device
         busiest, found = line.temporary_peak, []
@@ -196,7 +199,7 @@ class ProgramMemory:
 
     @property
     def sums(self) -> Sums:
-        """Bytes of parameters, outputs and the largest arrays, which need no schedule."""
+        """Return the bytes of parameters, results and largest arrays, without a schedule."""
         entry = self.module.entry
         outputs = entry.results
         parameters = sum([_bytes_of(parameter.type) for parameter in entry.parameters])
@@ -212,7 +215,7 @@ class ProgramMemory:
 
     @property
     def notes(self) -> list[str]:
-        """Assumptions of the figures, and what they leave out."""
+        """Return assumptions of the figures, and what the figures leave out."""
         found = []
         if self.reason:
             return [f"no moments are known: {self.reason}"]
@@ -252,11 +255,11 @@ _SHOWS_OTHERS: Final = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyDone, Domain,
     GetTupleElement, OptimizationBarrier, Parameter, Return, Tuple, While,
 )  # fmt: skip
-"""Ops whose arrays belong to others: to operands, callers, or called computations."""
+"""Ops whose result arrays are those of operands, callers, or called computations."""
 
 
 def _run_one_by_one(module: Module) -> list[Computation]:
-    """The computations whose instructions run one by one."""
+    """Return the computations whose instructions run one by one, from the entry on."""
     runs = (Call, Case, While, AsyncStart)
 
     def onward(computation: Computation) -> list[Computation]:

@@ -1,4 +1,4 @@
-"""Results that may or must take the memory of an operand."""
+"""Results that may, or must, take the memory of an operand."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ FusedUsers: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
 
 class Touch(NamedTuple):
-    """An operand of an instruction that ends where a part of the result starts.
+    """An operand whose live range ends at the instruction where a result's range starts.
 
     Attributes:
-        user: The instruction.
+        user: The instruction that reads the operand and writes the result.
         operand: Number of the operand.
-        inside: Index of the part of the operand.
-        output: Index of the part of the result.
+        inside: Shape index of the part of the operand.
+        output: Shape index of the part of the result.
         given: Type of the part of the operand.
         made: Type of the part of the result.
         users: The users of each value inside a fusion, by `fused_users`; empty for other ops.
@@ -77,12 +77,12 @@ class Touch(NamedTuple):
 
 
 class MayShareRow(NamedTuple):
-    """A condition for results of some ops to take the memory of an operand.
+    """A rule that lets results of some ops take the memory of an operand.
 
     Attributes:
         ops: The classes of ops.
         is_allowed: The condition.
-        about: The rule in words.
+        about: The rule as text.
         same_type: Must operand and result have the same element type, sizes and layout?
     """
 
@@ -97,7 +97,7 @@ def _always(_: Touch) -> bool:
 
 
 def _only_user_operand(touch: Touch, number: int) -> bool:
-    """Does the instruction have the operand of `touch` exactly once, as operand `number`?"""
+    """Does the instruction use the value of the `touch` only once, as operand `number`?"""
     value = touch.user.operands[touch.operand]
     return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
 
@@ -149,8 +149,8 @@ def _paths(
 ) -> Iterator[tuple[Instruction, Instruction]]:
     """Yield `(value, user)` for each value in the fusion that depends on the operand of `touch`.
 
-    An op of the classes `until` still counts as a user, but its own users are left out. Nothing is
-    yielded if the op of `touch` is no fusion.
+    A user of a class in `until` is yielded, but not followed further. Nothing is yielded if the op
+    of `touch` is not a fusion.
     """
     fused = touch.user.calls[0] if touch.user.calls else None
     if fused is None or touch.operand >= len(fused.parameters):
@@ -166,7 +166,7 @@ def _paths(
 
 
 def fused_users(ins: Instruction) -> FusedUsers:
-    """The users of each value inside a fusion; empty for other ops."""
+    """Return the users of each value inside a fusion; empty for other ops."""
     found: dict[Instruction, list[Instruction]] = {}
     for inner in ins.calls[0] if isinstance(ins.op, Fusion) and ins.calls else ():
         for operand in dict.fromkeys(inner.operands):
@@ -175,7 +175,7 @@ def fused_users(ins: Instruction) -> FusedUsers:
 
 
 def _adds_to_product(touch: Touch) -> bool:
-    """Does the fusion add the operand to a product or convolution, with no other use of it?"""
+    """Does the fusion add the operand to a product or convolution, and use it nowhere else?"""
     root = touch.user.calls[0].root
     if not isinstance(root.op, ELEMENTWISE["add"]):
         return False
@@ -205,7 +205,7 @@ MAY_SHARE: Final = (
         (Elementwise, BitcastConvert, Map), _elementwise, "any operand of an element-wise op"
     ),
 )
-"""Conditions for a result to take the memory of an operand, for every backend.
+"""Rules that let a result take the memory of an operand, for every backend.
 
 Copies never do: XLA removes those that are not needed before it assigns memory.
 """
@@ -234,7 +234,7 @@ _LT_MATMULS: Final = ("__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
 def _fused_on_gpu(touch: Touch) -> bool:
-    """Do element-wise ops and bitcasts, in one element order, lead from the parameter to the root?
+    """Do only element-wise ops and bitcasts, in one element order, lead from operand to root?
 
     The two arrays have equal numbers of elements of equal width; sizes and element types may
     differ. Ops after the reduction of an input fusion do not matter: its emitter reads all of its
@@ -295,21 +295,24 @@ BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
     ),
     "cpu": (),
 }
-"""Rules by backend, as `cost.target_of` names it.  Those of other backends are unknown: there a
-lower bound may be too high by results that the backend puts in the memory of an operand."""
+"""Further rules for each backend, as `cost.target_of` names it.
+
+The rules of other backends are unknown: there a lower bound may be too high by results that the
+backend puts in the memory of an operand.
+"""
 
 
 def is_same_for_all_outputs(ins: Instruction) -> bool:
-    """Do all results of one type have the same operands whose memory they may take?"""
+    """Can each result of one type take the memory of the same operands?"""
     return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 
 def may_share(touch: Touch, backend: str) -> bool:
-    """May the part of the result take the memory of the part of the operand?
+    """May a part of the result take the memory of a part of the operand?
 
     Args:
-        touch: An operand that ends where the result starts.
-        backend: `gpu`, `cpu`, or another one, whose rules are unknown.
+        touch: The parts of operand and result.
+        backend: `gpu`, `cpu`, or another backend, whose further rules are unknown.
     """
     user, operand = touch.user, touch.user.operands[touch.operand]
     if isinstance(operand.op, Constant):
@@ -326,7 +329,9 @@ def may_share(touch: Touch, backend: str) -> bool:
 
 
 def is_same_storage(a: Type, b: Type) -> bool:
-    """Do two arrays have the same element type, sizes and layout? No layout means row-major.
+    """Do two arrays have the same element type, sizes and layout?
+
+    A missing layout counts as row-major.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> is_same_storage(parse_type("f32[2,3]"), parse_type("f32[2,3]{1,0}"))
@@ -359,12 +364,12 @@ def _layout_key(type: TensorType) -> tuple[object, ...]:
 
 
 class InPlace(NamedTuple):
-    """A part of a result in the memory of a part of an operand.
+    """A part of a result that takes the memory of a part of an operand.
 
     Attributes:
         operand: Number of the operand.
-        inside: Index of its part.
-        output: Index of the part of the result.
+        inside: Shape index of the part of the operand.
+        output: Shape index of the part of the result.
     """
 
     operand: int
@@ -376,12 +381,12 @@ InPlaceRule: TypeAlias = Callable[[Instruction], Iterator[InPlace]]
 
 
 class InPlaceRow(NamedTuple):
-    """Ops that update operands in place.
+    """A rule about ops that update operands in place.
 
     Attributes:
         ops: The classes of ops.
         pairs: Yields parts of operands with the parts of the result that take their memory.
-        about: The rule in words.
+        about: The rule as text.
     """
 
     ops: tuple[type[Op], ...]
@@ -397,7 +402,10 @@ def _operand(number: int) -> InPlaceRule:
 
 
 def _each(count: int) -> Iterator[InPlace]:
-    """Yield operand k with element k of the result; a single operand with the whole result."""
+    """Yield operand k with element k of the result, for k below `count`.
+
+    A single operand is paired with the whole result.
+    """
     if count == 1:
         yield InPlace(0, (), ())
         return
@@ -409,7 +417,10 @@ def _scattered(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _permuted_into(ins: Instruction, output: ShapeIndex) -> Iterator[InPlace]:
-    """Yield pairs for a collective-permute of 4 operands, which writes into operand 1."""
+    """Yield the pairs of a collective-permute with 4 operands, which writes into operand 1.
+
+    `output` is the shape index of its result.
+    """
     if len(ins.operands) != 4:
         return
     yield InPlace(1, (), output)
@@ -436,17 +447,17 @@ def _started(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _declared(ins: Instruction) -> Iterator[InPlace]:
-    """Yield the pairs that `output_to_operand_aliasing` declares."""
+    """Yield the pairs that the attribute `output_to_operand_aliasing` declares."""
     for entry in aliasing_in(getattr(ins.op, "settings", ()), OPERAND_ALIASING):
         if entry.output is not None and entry.taken < len(ins.operands):
             yield InPlace(entry.taken, entry.inside, entry.output)
 
 
 def _fused_in_place(ins: Instruction) -> Iterator[InPlace]:
-    """Yield outputs that an op inside a fusion updates in place in a parameter, and declared pairs.
+    """Yield the outputs of a fusion that an op inside updates in place in a parameter.
 
-    The output is followed to its source through tuples and bitcasts; so is the source's operand,
-    also through one nested fusion.
+    Declared pairs are yielded as well. An output is followed to its source through tuples and
+    bitcasts; so is the source's operand, also through one nested fusion.
     """
     if ins.calls:
         for output in _leaves(ins):
@@ -465,7 +476,7 @@ def _fused_in_place(ins: Instruction) -> Iterator[InPlace]:
 
 
 def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
-    """Yield the indices of the arrays of a result."""
+    """Yield the shape index of each array in a result."""
     stack: list[tuple[ShapeIndex, Type]] = [((), ins.type)]
     while stack:
         index, type = stack.pop()
@@ -476,7 +487,10 @@ def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
 
 
 def _followed(ins: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
-    """The instruction and index that a part of a value comes from, through tuples and bitcasts."""
+    """Return the instruction and shape index that a part of a value comes from.
+
+    Tuples, their elements and bitcasts are followed.
+    """
     while True:
         if isinstance(ins.op, Tuple) and index and index[0] < len(ins.operands):
             ins, index = ins.operands[index[0]], index[1:]
@@ -516,7 +530,7 @@ for _row in IN_PLACE:
 
 
 def in_place(ins: Instruction) -> list[InPlace]:
-    """Parts of the result of an instruction that must take the memory of an operand.
+    """Return the parts of an instruction's result that must take the memory of an operand.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[8] parameter(0) u = f32[1] parameter(1) "

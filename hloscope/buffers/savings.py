@@ -1,4 +1,4 @@
-"""What lowers a program's memory: donation, recomputation, fewer copies, less padding."""
+"""Changes that lower a program's memory: donation, recomputation, fewer copies, less padding."""
 
 from __future__ import annotations
 
@@ -63,16 +63,17 @@ donated."""
 
 
 class Donation(Struct, frozen=True):
-    """A parameter, or an array in one, with the status of its donation.
+    """A parameter of the entry, or an array in one, with the status of its donation.
 
     Attributes:
         parameter: The parameter's value.
         buffer: Its buffer.
-        status: `taken`, `offered` or `kept`.
-        output: Index of the result that takes its memory; `None` if none does.
-        has_output: Is there a result of its type and layout that takes no other parameter?
-        copied_by: The copy that finally writes the result to the parameter's memory, because the
-            parameter is read while the result is computed; `None` if there is none.
+        status: See `DonationStatus`.
+        output: Shape index of the result that takes its memory; `None` if none does.
+        has_output: Does a result of its type and layout exist that takes no other parameter's
+            memory?
+        copied_by: The copy that writes the result to the parameter's memory at the end, because the
+            parameter is read while the result is computed; `None` without one.
     """
 
     parameter: Value
@@ -88,10 +89,10 @@ class DonationOffer(Struct, frozen=True):
 
     Attributes:
         parameter: The parameter's value.
-        output: Index of the result.
+        output: Shape index of the result in the root.
         result: The buffer of the result.
-        last_read: The moment of the parameter's last read.
-        bytes: Bytes that are held twice without the donation.
+        last_read: The moment of the parameter's last read or write.
+        bytes: Bytes that are allocated twice without the donation.
     """
 
     parameter: Value
@@ -102,16 +103,16 @@ class DonationOffer(Struct, frozen=True):
 
 
 class Donations:
-    """The donations of a program's parameters."""
+    """Finds the donations of a program's parameters, and possible further ones."""
 
     def __init__(self, memory: ProgramMemory, uses: Uses) -> None:
-        """Take a program with a schedule."""
+        """Store a program with a schedule, and the uses of its buffers."""
         self._memory: Final = memory
         self._uses: Final = uses
         self._buffers: Final[Buffers] = memory.buffers
 
     def parameters(self) -> list[Donation]:
-        """Each array of the parameters, in order, with the status of its donation."""
+        """Return each array of the entry's parameters, with the status of its donation."""
         module = self._memory.module
         taken = {
             (one.taken, one.inside): one.output
@@ -133,13 +134,13 @@ class Donations:
         return found
 
     def _copy_to(self, output: ShapeIndex) -> Instruction | None:
-        """The copy that writes a result; `None` if another op does."""
+        """Return the copy that writes the result at a shape index; `None` without one."""
         position = self._buffers.positions.at(self._memory.module.entry.root, output)
         writer = None if position is None else self._buffers.value(position).instruction
         return writer if writer is not None and isinstance(writer.op, ELEMENTWISE["copy"]) else None
 
     def offers(self) -> list[DonationOffer]:
-        """Parameters that are not donated, with results that could take their memory.
+        """Return parameters that are not donated, with results that could take their memory.
 
         Each result is used once, in order. The last read of the parameter is before the result
         starts, or by the instruction that writes the result element by element.
@@ -165,7 +166,7 @@ class Donations:
         return found
 
     def _argument_buffers(self) -> list[tuple[Value, Buffer]]:
-        """The arrays of the entry's parameters with their buffers, in order."""
+        """Return the arrays of the entry's parameters with their buffers, in order."""
         positions, found = self._buffers.positions, []
         for parameter in self._memory.module.entry.parameters:
             for p in positions.within(parameter):
@@ -174,7 +175,10 @@ class Donations:
         return found
 
     def _free_outputs(self) -> list[tuple[ShapeIndex, Value, Buffer]]:
-        """Results that take no parameter's memory: index, value and buffer; each buffer once."""
+        """Return the results that take no parameter's memory, each buffer once.
+
+        An entry has the shape index, the value and the buffer.
+        """
         positions, root = self._buffers.positions, self._memory.module.entry.root
         found: dict[Buffer, tuple[ShapeIndex, Value, Buffer]] = {}
         for p in positions.within(root):
@@ -184,7 +188,10 @@ class Donations:
         return [*found.values()]
 
     def _is_free(self, given: tuple[Value, int], result: Buffer) -> bool:
-        """Is a parameter's memory free when a result starts?"""
+        """Is a parameter's memory free when a result starts?
+
+        `given` is the parameter, and the moment of its last use.
+        """
         parameter, last = given
         if last != result.first:
             return last < result.first
@@ -201,7 +208,10 @@ class Donations:
         return may_share(touch, self._memory.target.kind)
 
     def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:
-        """The number of the operand that is the parameter; `None` if none or several are."""
+        """Return the number of the writer's operand that is the parameter.
+
+        `None` if no operand or several are.
+        """
         positions = self._buffers.positions
         given = positions.at(parameter.instruction, parameter.index)
         value = self._buffers.flow.value
@@ -214,7 +224,7 @@ class Donations:
 
 
 _HANDS_ON: Final = (GetTupleElement, Tuple, Domain)
-"""Ops that read no array, only tables of tuples."""
+"""Ops that read no array, only the tables of tuples."""
 
 
 class Use(NamedTuple):
@@ -232,10 +242,10 @@ class Use(NamedTuple):
 
 
 class Uses:
-    """The uses of all buffers of a program."""
+    """Computes the uses of all buffers of a program."""
 
     def __init__(self, buffers: Buffers) -> None:
-        """Take the buffers; the uses are computed at the first query."""
+        """Store the buffers; their uses are computed at the first query."""
         self._buffers: Final = buffers
 
     @cached_property  # one pass over the schedule; each buffer is looked up in it
@@ -254,7 +264,10 @@ class Uses:
         return found
 
     def _read_by(self, ins: Instruction) -> dict[Buffer, None]:
-        """The buffers that an instruction reads; of a tuple that it copies, only the table."""
+        """Return the buffers that an instruction reads.
+
+        Of a tuple that it copies, it reads only the table.
+        """
         buffers = self._buffers
         table_only = isinstance(ins.op, ELEMENTWISE["copy"])
         read: dict[Buffer, None] = {}
@@ -265,11 +278,14 @@ class Uses:
         return read
 
     def of(self, buffer: Buffer) -> list[Use]:
-        """The uses of a buffer, in the order in which they run."""
+        """Return the uses of a buffer, in the order in which they run."""
         return self._all.get(buffer, [])
 
     def around(self, buffer: Buffer, moment: int) -> tuple[Use | None, Use | None]:
-        """The last use at or before a moment, and the first use after it."""
+        """Return the last use at or before a moment, and the first use after it.
+
+        Either may be `None`.
+        """
         before: Use | None = None
         for use in self.of(buffer):
             if use.moment > moment:
@@ -278,7 +294,7 @@ class Uses:
         return before, None
 
     def last_read(self, buffer: Buffer) -> int:
-        """The last moment at which a buffer is read or written; -1 if it never is."""
+        """Return the moment of a buffer's last use; -1 without uses."""
         uses = self.of(buffer)
         return uses[-1].moment if uses else -1
 
@@ -295,16 +311,16 @@ _COSTLY: Final = (
 
 
 class Recomputation(Struct, frozen=True):
-    """A value that is live but unused from before a moment until after it.
+    """A temporary that is live but not used around a moment.
 
     Attributes:
         buffer: Its buffer.
-        value: The value that it holds then.
-        last: The last use before the unused stretch.
-        next: The first use after it.
+        value: The value in the buffer at that moment.
+        last: The last use before the moment.
+        next: The first use after the moment.
         end: The moment from which the value is needed again.  A value that a loop reads piece by
             piece can be recomputed piece by piece, so it is never needed as a whole again.
-        lower_without: The bound L if the value is recomputed, in bytes.
+        lower_without: The bound L, in bytes, if the value is recomputed.
         is_cheap: Is it computed by element-wise ops from operands that are live at the next use?
     """
 
@@ -318,12 +334,12 @@ class Recomputation(Struct, frozen=True):
 
     @property
     def worth(self) -> int:
-        """Bytes times moments of the unused stretch, by which rows are sorted."""
+        """Return bytes times moments between the two uses, by which rows are sorted."""
         return self.buffer.bytes * (self.next.moment - self.last.moment)
 
 
 def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recomputation]:
-    """Temporaries that are live but unused at a moment, largest worth first.
+    """Return the temporaries that are live but not used around a moment, largest worth first.
 
     Args:
         memory: A program with a schedule.
@@ -351,7 +367,7 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """The bound L if all the given values are recomputed for their next use, in bytes."""
+    """Return the bound L, in bytes, if all given values are recomputed for their next use."""
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes
@@ -360,12 +376,12 @@ def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
 
 
 def _is_carried(buffer: Buffer) -> bool:
-    """Does a loop carry the buffer?"""
+    """Is the buffer part of a loop's state?"""
     return any(isinstance(value.instruction.op, While) for value in buffer.values)
 
 
 def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
-    """Is the value computed by element-wise ops from operands that are live at its next use?"""
+    """Do element-wise ops compute the value from operands that are live at its next use?"""
     inner = [one for callee in ins.calls for one in callee] if isinstance(ins.op, Fusion) else [ins]
     if any(isinstance(one.op, _COSTLY) for one in inner):
         return False
@@ -377,10 +393,10 @@ def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
 
 
 def second_highest(memory: ProgramMemory) -> tuple[int, int]:
-    """The moment and bytes of the highest point outside of the peak's plateau and slopes.
+    """Return the moment and bytes of the second-highest local maximum of live bytes.
 
-    No change at the peak alone brings the program below these bytes. A slope ends where the bytes
-    rise again.
+    No change at the peak alone brings the program below these bytes. The peak extends on both sides
+    as far as the bytes do not rise again.
     """
     least, peak = memory.device.least, memory.peak
     left = peak
@@ -428,12 +444,12 @@ class ForcedCopy(Struct, frozen=True):
 
     @property
     def keeps_parameter(self) -> bool:
-        """Is the original a parameter that is not donated?"""
+        """Is the original a parameter that is not donated, and that nothing reads afterwards?"""
         return self.reader is None and self.source.kind == "parameter"
 
 
 def forced_copies(buffers: Buffers, uses: Uses) -> list[ForcedCopy]:
-    """The copies that loops and updates force, largest first."""
+    """Return the copies that loops and in-place updates force, largest first."""
     positions, found = buffers.positions, []
     for moment, ins in enumerate(buffers.schedule.instructions):
         if not isinstance(ins.op, _COPY) or not isinstance(ins.type, TensorType):
@@ -456,7 +472,7 @@ def forced_copies(buffers: Buffers, uses: Uses) -> list[ForcedCopy]:
 
 
 def _overwritten_by(buffer: Buffer, copy: Instruction) -> Instruction | None:
-    """The loop that writes to the copy's buffer, or else the first other instruction that does."""
+    """Return the loop that writes to the copy's buffer, else the first other such instruction."""
     others = [v.instruction for v in buffer.values if v.instruction is not copy]
     others = [ins for ins in others if not isinstance(ins.op, _COPY)]
     loops = [ins for ins in others if isinstance(ins.op, While)]
@@ -468,11 +484,11 @@ def _overwritten_by(buffer: Buffer, copy: Instruction) -> Instruction | None:
 
 
 _MOST_PERMUTED: Final = 6
-"""Largest rank for which all orders of dimensions are tried: 720 orders."""
+"""Maximum rank for which all orders of dimensions are tried, which are 720."""
 
 
 def padding_causes(type: TensorType) -> list[str]:
-    """Describe the dimensions that the first tile pads, and elements wider than natural."""
+    """Return texts about the dimensions that the first tile pads, and about widened elements."""
     layout, causes = type.layout, []
     if layout is None:
         return []
@@ -494,7 +510,7 @@ def padding_causes(type: TensorType) -> list[str]:
 
 
 def cheapest_order(type: TensorType) -> TensorType | None:
-    """The type with the order of dimensions that takes fewest bytes under the same tiles.
+    """Return the type with the order of dimensions that takes the fewest bytes with the same tiles.
 
     Of equally cheap orders, the one closest to the present order is returned. `None` if no order
     takes fewer bytes, the rank is above 6, or there are no tiles.
@@ -544,7 +560,7 @@ class Transient(NamedTuple):
 
     Attributes:
         buffer: The buffer.
-        value: The value it holds.
+        value: The value in it.
         why: `copy`, `transpose`, `convert`, `broadcast`, `gathered` or `scratch`.
     """
 
@@ -554,7 +570,7 @@ class Transient(NamedTuple):
 
 
 def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
-    """Temporaries at a moment that are not needed after the next one, largest first."""
+    """Return the temporaries at a moment that are not needed after the next one, largest first."""
     found = []
     for row in memory.live(moment):
         buffer, value = row.buffer, row.value
@@ -565,7 +581,7 @@ def transients(memory: ProgramMemory, moment: int) -> list[Transient]:
 
 
 def transient_kind(value: Value) -> str:
-    """The kind of a transient value; empty if it is not transient.
+    """Return the kind of a transient value, as in `Transient.why`; empty for other values.
 
     A fusion counts by its root, before bitcasts. Scratch is bytes that a library call returns in
     addition to its result.
@@ -585,7 +601,7 @@ def _is_bytes(value: Value) -> bool:
 
 
 def _root(ins: Instruction) -> Instruction:
-    """The instruction that computes a value; for a fusion its root, before bitcasts."""
+    """Return the instruction that computes a value; for a fusion its root, before bitcasts."""
     if isinstance(ins.op, Fusion) and ins.calls:
         ins = ins.calls[0].root
         while isinstance(ins.op, Bitcast):

@@ -1,4 +1,4 @@
-"""The schedule of a program, and the positions at which it shows an array or a table."""
+"""The schedule of a program, and positions: numbers for each array or tuple table in a result."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ from hloscope.support.limits import MOST_POSITIONS
 
 
 _RUNS: Final = (Call, Case, While, AsyncStart)
-"""Ops that run the computations they call instruction by instruction."""
+"""Ops that run the instructions of the called computations one by one."""
 OWN_STARTS: Final = (AllReduce, AllGather, CollectivePermute)
-"""Ops whose `-start` is an XLA opcode; for other ops it abbreviates an `async-start` that calls a
-computation with the op alone."""
+"""Ops whose `-start` is an opcode of XLA.
+
+For other ops it abbreviates an `async-start` that calls a computation with only that op.
+"""
 
 
 class NoMomentsError(UnsupportedError):
-    """The text does not determine live ranges; the message states the reason."""
+    """The program does not determine live ranges; the message states the reason."""
 
 
 class Schedule(Struct, frozen=True):
@@ -53,9 +55,9 @@ class Schedule(Struct, frozen=True):
     Attributes:
         instructions: The instruction of each moment.
         computations: The computation of each moment.
-        spans: First moment of each computation, and the moment after its last.
-        callers: The instruction that runs each computation, and the number of the computation
-            among those that it runs.  The entry has none.
+        spans: First moment of each computation, and the moment after its last one.
+        callers: For each computation the instruction that runs it, and its number among those that
+            the instruction runs. The entry has none.
         runs: The computations that each instruction runs, in order; a `while` has its condition
             first.
     """
@@ -68,15 +70,15 @@ class Schedule(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """The moment after the last instruction."""
+        """Return the moment after the last instruction: the number of instructions."""
         return len(self.instructions)
 
 
 def schedule_of(module: Module) -> Schedule:
-    """The order in which the instructions of a module run.
+    """Return the order in which the instructions of a module run.
 
     Raises:
-        NoMomentsError: The module has no schedule, or two instructions run one computation.
+        NoMomentsError: The module has no schedule, or a computation has two callers.
     """
     if not is_scheduled(module):
         raise NoMomentsError("the program has no schedule (no `is_scheduled=true` in its header)")
@@ -126,7 +128,7 @@ def _refuse_second_caller(
     callers: dict[Computation, tuple[Instruction, int]],
     module: Module,
 ) -> None:
-    """Refuse a computation that another instruction runs as well.
+    """Raise an error for a computation that another instruction runs as well.
 
     XLA gives each caller its own copy before it assigns memory (`FlattenCallGraph`), so dumps of
     compiled programs have one caller for each computation.
@@ -142,7 +144,10 @@ def _refuse_second_caller(
 
 
 def _computations_run(ins: Instruction) -> tuple[Computation, ...]:
-    """The computations that an instruction runs; for a short asynchronous form, one is created."""
+    """Return the computations that an instruction runs.
+
+    For an asynchronous op without one, a computation with that op is created.
+    """
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return ins.calls
@@ -176,8 +181,8 @@ class ShapeTree(NamedTuple):
     Attributes:
         indices: Shape index of each part; the first is `()`.
         types: Type of each part.
-        sizes: Number of parts in each part, itself included.
-        numbers: Number of the part at each index.
+        sizes: Number of parts in each part, including itself.
+        numbers: Number of the part at each shape index.
     """
 
     indices: tuple[ShapeIndex, ...]
@@ -213,11 +218,13 @@ def _tree_of(type: Type) -> ShapeTree:
 
 
 class Positions:
-    """The numbers of all positions of a schedule.
+    """Numbers of all parts of the results of a schedule's instructions.
+
+    A position is one array or tuple table in one result.
 
     Attributes:
         count: Number of positions.
-        moment: The moment of the instruction of each position.
+        moment: The moment of each position's instruction.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -243,12 +250,12 @@ class Positions:
         self.count: Final = len(self.moment)
 
     def at(self, ins: Instruction, index: ShapeIndex) -> int | None:
-        """The position of an instruction at an index; `None` if its type has no such part."""
+        """Return the position of the part of a result at a shape index; `None` if there is none."""
         number = self.tree(ins.type).numbers.get(index)
         return None if number is None else self.first[ins] + number
 
     def within(self, ins: Instruction, index: ShapeIndex = ()) -> range:
-        """The positions of a part of an instruction and of all parts inside.
+        """Return the positions of a part of a result and of all parts inside it.
 
         The range is empty if there is no such part.
         """
@@ -273,16 +280,16 @@ class Positions:
         return self.tree(ins.type).indices[position - self.first[ins]]
 
     def type(self, position: int) -> Type:
-        """The type of the value that a position shows."""
+        """Return the type of the value at a position."""
         ins = self.instruction(position)
         return self.tree(ins.type).types[position - self.first[ins]]
 
     def pairs(
         self, a: Instruction, a_index: ShapeIndex, b: Instruction, b_index: ShapeIndex
     ) -> Iterator[tuple[int, int]]:
-        """Yield pairs of corresponding positions of two parts.
+        """Yield pairs of corresponding positions in two parts of results.
 
-        Nothing is yielded if their numbers of parts differ.
+        Nothing is yielded if they have different numbers of parts.
         """
         ours, theirs = self.within(a, a_index), self.within(b, b_index)
         if len(ours) == len(theirs):

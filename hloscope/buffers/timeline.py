@@ -33,10 +33,11 @@ class Timeline(Struct, frozen=True):
 
     Attributes:
         space: Number of the memory space.
-        live: `U(t)`, for each moment from 0 to the end of the program, this one included.
-        least: `L(t)`.
-        placed: The results that take the memory of an operand, with these, by moment.
-        sums: Bytes of all buffers of each kind, whenever they live.
+        live: For each moment, U(t): bytes of all live buffers. Moments go from 0 to the end of the
+            program, which is included.
+        least: For each moment, L(t): U(t) without results that take the memory of an operand.
+        placed: For each moment, the results that take the memory of an operand, with that operand.
+        sums: Bytes of all buffers of each kind, at whatever moment they are live.
         reused: The temporaries that XLA places into the allocation of an output or of a donated
             parameter, each with that buffer.
         most_temporary: Bytes of all other temporaries as XLA places them: the largest `L(t)` of
@@ -62,18 +63,19 @@ class Timeline(Struct, frozen=True):
 
     @property
     def estimate(self) -> int:
-        """E: estimated bytes that XLA holds: parameters, outputs, constants and peak temporaries.
+        """Return E: the estimate of the bytes that XLA allocates.
 
-        CPU and GPU allocate all but temporaries for the whole run.  Alignment and gaps in the heap
-        of temporaries are left out.  Source: XLA `BufferAssigner`; compared with the totals of
-        programs of jaxlib 0.10.2 for CPU and H100.
+        It is the sum of parameters, outputs, constants and peak temporaries. CPU and GPU allocate
+        all but temporaries for the whole run.  Alignment and gaps in the heap of temporaries are
+        left out.  Source: XLA `BufferAssigner`; compared with the totals of programs of jaxlib
+        0.10.2 for CPU and H100.
         """
         held = self.sums["parameter"] + self.sums["output"] + self.sums["constant"]
         return held + self.most_temporary
 
 
 def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
-    """The live bytes at every moment, by memory space.
+    """Return the live bytes at every moment, for each memory space by number.
 
     Args:
         buffers: The buffers of a program.
@@ -136,7 +138,7 @@ def _sum_at_moments(buffers: Sequence[Buffer], end: int) -> list[int]:
 
 
 def shared_bytes(pair: Pair) -> int:
-    """The bytes that a result takes over from an operand: the smaller of the two sizes."""
+    """Return the bytes of an operand that a result reuses: the smaller of the two sizes."""
     result, operand = pair
     return min(result.bytes, operand.bytes)
 
@@ -218,17 +220,17 @@ def _edges(
 def placed_results(
     edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
 ) -> list[Pair]:
-    """Assign results to the memory of operands so that the assigned results have most bytes.
+    """Choose results that take the memory of operands, so that the results have the most bytes.
 
     Return pairs `(result, operand)`; no result and no operand occurs twice. Results are assigned by
     size, largest first. An augmenting path may move earlier results to other operands, but each of
-    them keeps some operand. So the assigned results are a maximum-weight independent set of the
+    them keeps some operand. So the chosen results are a maximum-weight independent set of the
     transversal matroid, which the greedy algorithm finds. Operands visited by a failed search lead
     to no free operand in later searches either.
 
     Args:
         edges: The operands whose memory each result may take.
-        is_meant: Decides which results and operands take part.
+        is_meant: Does a result or an operand take part?
     """
     taken_by: dict[Buffer, Buffer] = {}
     place: dict[Buffer, Buffer] = {}
@@ -271,7 +273,7 @@ def _next_free(
     is_meant: Callable[[Buffer], bool],
     taken_by: Mapping[Buffer, Buffer],
 ) -> Buffer | None:
-    """The first operand of a list that no result has taken; `None` if all are taken.
+    """Return the first operand of a list that no result has taken; `None` if all are taken.
 
     Taken operands stay taken, so `free_from` stores how far each list is taken; several results may
     share a list.
@@ -299,11 +301,11 @@ def _next_free(
 
 
 Touches: TypeAlias = Mapping[int, Mapping[Buffer, Sequence[Buffer]]]
-"""By moment: the results that become live, each with the operands whose memory it may take."""
+"""For each moment, the results that become live, with operands whose memory each may take."""
 
 
 def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[Buffer, Buffer]:
-    """Map each temporary that is placed in another buffer's allocation to that buffer.
+    """Map each temporary that XLA places in another buffer's allocation to that buffer.
 
     Args:
         buffers: The buffers of a program.
@@ -320,7 +322,7 @@ def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[B
 
 
 def holds_table(buffer: Buffer) -> bool:
-    """Is one of the values a tuple's table of pointers? XLA gives each its own allocation.
+    """Does the buffer contain a tuple's pointer table? XLA gives each table its own allocation.
 
     Source: XLA `BufferAssigner::AssignSpecialHloBuffer`.
     """
@@ -328,7 +330,7 @@ def holds_table(buffer: Buffer) -> bool:
 
 
 class _Gaps:
-    """The free intervals of allocations, each from one use to the next.
+    """The free intervals of allocations, each between two uses.
 
     The last moment of the use before and the first moment of the use after belong to a gap, because
     a result may take the memory of an operand at that moment. Allocations are numbered in the order
@@ -343,27 +345,27 @@ class _Gaps:
         self._between: Final[list[tuple[Buffer | None, Buffer | None]]] = []
 
     def add(self, allocation: int, end: int) -> None:
-        """Add the gap of a new allocation: from before the program to after its end."""
+        """Add a gap for a new, unused allocation: from before the program to `end + 1`."""
         at = len(self._between)
         self._starts[at], self._ends[at], self._allocations[at] = -1, end + 1, allocation
         self._between.append((None, None))
 
     def holding(self, first: int, last: int) -> Ints:
-        """The numbers of the gaps that contain the moments from `first` to `last`."""
+        """Return the numbers of the gaps that contain all moments from `first` to `last`."""
         count = len(self._between)
         fits = (self._starts[:count] <= first) & (self._ends[:count] >= last)
         return np.flatnonzero(fits)
 
     def allocation(self, gaps: Ints) -> Ints:
-        """The allocations of the given gaps."""
+        """Return the allocation number of each given gap."""
         return self._allocations[gaps]
 
     def bounds(self, gap: int) -> tuple[int, int, Buffer | None, Buffer | None]:
-        """Start and end of a gap, with the buffers before and after it."""
+        """Return start and end of a gap, and the buffers before and after it."""
         return int(self._starts[gap]), int(self._ends[gap]), *self._between[gap]
 
     def use(self, gap: int, first: int, last: int, buffer: Buffer) -> None:
-        """Split a gap by a use from `first` to `last`."""
+        """Split a gap by a use of the allocation from `first` to `last`."""
         at, (before, after) = len(self._between), self._between[gap]
         self._starts[at], self._ends[at] = last, self._ends[gap]
         self._allocations[at], self._ends[gap] = self._allocations[gap], first
@@ -372,7 +374,7 @@ class _Gaps:
 
 
 class _Search:
-    """The allocations so far, and the buffers placed in them.
+    """Places temporaries in the allocations of other buffers, as XLA does.
 
     Attributes:
         returned: Buffers that the program returns, including donated parameters.
@@ -391,7 +393,10 @@ class _Search:
         self.found: Final[dict[Buffer, Buffer]] = {}
 
     def allocate(self, buffer: Buffer) -> None:
-        """Give a buffer an allocation that temporaries may use, unless it is a pointer table."""
+        """Give a buffer its own allocation.
+
+        Temporaries may use it, unless the buffer is a pointer table.
+        """
         if not holds_table(buffer):
             self._gaps.add(len(self._owners), self._buffers.schedule.end)
             self._numbers[buffer] = len(self._owners)
@@ -399,9 +404,10 @@ class _Search:
             self._use(buffer, buffer)
 
     def place(self, buffer: Buffer) -> None:
-        """Place a temporary into the first allocation that is free while it is live.
+        """Place a temporary in the first allocation that is free whenever it is live.
 
-        Every allocation so far is large enough, because buffers come in order of size.
+        Every allocation so far is large enough, because buffers come in order of size. Without a
+        free one the temporary is not placed.
         """
         if holds_table(buffer):
             return
@@ -416,14 +422,21 @@ class _Search:
                 return
 
     def _use(self, owner: Buffer, buffer: Buffer) -> None:
-        """Mark an allocation as used by a buffer, in gaps that `_gap` finds."""
+        """Mark an allocation as used by a buffer while the buffer is live."""
         for first, last in buffer.intervals:
             gap = self._gap(owner, first, last, buffer)
             assert gap is not None
             self._gaps.use(gap, first, last, buffer)
 
     def _gap(self, owner: Buffer, first: int, last: int, buffer: Buffer) -> int | None:
-        """A gap of an allocation that is free for a buffer from `first` to `last`, or `None`."""
+        """Return a gap for a buffer from `first` to `last`; `None` without one.
+
+        Args:
+            owner: The buffer that the allocation was made for.
+            first: First live moment of the buffer.
+            last: Last live moment of the buffer.
+            buffer: The buffer to place.
+        """
         gaps = self._gaps.holding(first, last)
         for gap in gaps[self._gaps.allocation(gaps) == self._numbers[owner]].tolist():
             start, end, before, after = self._gaps.bounds(gap)
@@ -437,7 +450,7 @@ class _Search:
         return None
 
     def _of_operands(self, buffer: Buffer) -> list[Buffer]:
-        """The owners of the allocations that hold the operands of the buffer's arrays."""
+        """Return the owners of the allocations in which the operands of the buffer's values lie."""
         buffers, owners = self._buffers, []
         for value in buffer.values:
             for operand in value.instruction.operands if not value.index else ():
@@ -450,7 +463,7 @@ class _Search:
     def _shares_memory(self, moment: int, operand: Buffer, result: Buffer) -> bool:
         """Does XLA let a result take an operand's memory at a moment?
 
-        The instruction must read the operand from the last instruction that shows its value.
+        The instruction must read the operand from the last instruction whose result has the value.
         """
         if operand not in self._touches.get(moment, {}).get(result, ()):
             return False
@@ -464,7 +477,9 @@ class _Search:
 
 
 def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
-    """The last instruction that shows each value; a root counts until its computation ends.
+    """Return, for each value, the last instruction whose result has it.
+
+    The root of a computation counts at the end of the computation.
 
     Source: XLA `HloLiveRange::CalculateBufferStartEndMap` (`end_position`).
     """
@@ -481,10 +496,10 @@ def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
 
 
 def _largest_first(buffers: Buffers, returned: frozenset[Buffer], space: int) -> list[Buffer]:
-    """The buffers of a memory space in the order in which XLA places them.
+    """Return the buffers of a memory space in the order in which XLA places them: by size.
 
-    Buffers of equal size are ordered: those that the program returns, then callers before callees,
-    and in a computation each instruction after its operands.
+    Equal sizes are ordered: buffers that the program returns, then callers before callees, and in a
+    computation each instruction after its operands.
     """
     spans = buffers.schedule.spans
     order: dict[Instruction, int] = {}

@@ -107,7 +107,7 @@ def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkB
 
     Args:
         ins: A collective, or the `<op>-start` of one.
-        counts: Device counts of the module, for instructions without replica groups: see
+        counts: Replicas and partitions of the module, for collectives without replica groups: see
             `counts_of`.
     """
     op = collective_op(ins)
@@ -137,7 +137,15 @@ def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkB
 
 
 def _formulas(op: Op, size: int, members: int) -> tuple[int, int | None]:
-    """Return the bytes of the ring and of the tree, rounded up."""
+    """Return the bytes that a device sends in a ring and in a tree, rounded up.
+
+    The second is `None` if trees are not used.
+
+    Args:
+        op: The collective.
+        size: Bytes of the operands on one device.
+        members: Members of the group.
+    """
     others = members - 1
     if others == 0:
         return 0, 0
@@ -153,7 +161,7 @@ def _formulas(op: Op, size: int, members: int) -> tuple[int, int | None]:
 
 
 def _members(ins: Instruction, counts: DeviceCounts) -> int | str:
-    """Return the members of the largest group, or the reason why they are unknown."""
+    """Return the number of members of the largest group, or the reason why it is unknown."""
     try:
         groups = groups_of(ins)
     except HloscopeError as error:
@@ -173,7 +181,9 @@ def _members(ins: Instruction, counts: DeviceCounts) -> int | str:
 
 
 def _of_all_partitions(groups: Groups, counts: DeviceCounts) -> int | str:
-    """Return the members of groups of replicas in which each replica has all of its partitions.
+    """Return the number of members of groups of replicas with all their partitions.
+
+    A text states the reason if the number is unknown.
 
     Source: StableHLO spec, "Collective ops", `cross_replica_and_partition`.
     """
@@ -202,14 +212,14 @@ _CALLING: Final = (While, Case, Call, Composite)
 
 
 class Overlap(Struct, frozen=True):
-    """A transfer or an asynchronous computation, and the kernels that run meanwhile.
+    """A transfer or an asynchronous computation, and the kernels that run at the same time.
 
     Attributes:
         start: The start instruction, or the synchronous op itself.
-        done: The done instruction; `None` if it is synchronous, or has no done in the computation.
+        done: The done instruction; `None` if the op is synchronous, or its computation has no done.
         between: Instructions between start and done that run kernels: fusions, calls, loops and
-            single ops, without aliases, other starts and dones.
-        is_async: Does it have a start and a done?
+            single ops, without aliases and other starts and dones.
+        is_async: Does the op have a start and a done?
     """
 
     start: Instruction
@@ -221,7 +231,7 @@ class Overlap(Struct, frozen=True):
     def is_exposed(self) -> bool:
         """Are there no kernels between start and done, so that the device waits?
 
-        A transfer that is not exposed may still last longer than the kernels.
+        A transfer that overlaps with kernels may still last longer than they do.
         """
         return not self.between
 
@@ -262,7 +272,10 @@ def _overlaps(
 
 
 def _begun_by(value: Instruction) -> Instruction:
-    """Return the start whose value an instruction forwards, through updates and tuple elements."""
+    """Return the start instruction whose value is forwarded through updates and tuple elements.
+
+    Return the last forwarded value if it is not a start.
+    """
     while not isinstance(value.op, _START) and len(value.operands) == 1:
         if not isinstance(value.op, (AsyncUpdate, *ALIASES)):
             break
@@ -278,7 +291,7 @@ def _computes(ins: Instruction) -> bool:
 
 
 def _is_kernel(ins: Instruction) -> bool:
-    """Is it a kernel, on this or another stream, and not a transfer?"""
+    """Is the instruction a kernel, on this or another stream, and not a transfer?"""
     if isinstance(ins.op, AsyncStart):
         return collective_op(ins) is None
     return not isinstance(ins.op, _ASIDE) and collective_op(ins) is None
@@ -302,10 +315,10 @@ class Transfer(NamedTuple):
     """A transfer of a program.
 
     Attributes:
-        computation: Its computation.
+        computation: The computation that contains it.
         overlap: The kernels that overlap with it.
         link: Bytes on the link; `None` if it is not a collective.
-        times: Number of runs; see `running`.
+        times: Number of runs in one run of the program; see `running`.
     """
 
     computation: Computation

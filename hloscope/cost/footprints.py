@@ -1,4 +1,4 @@
-"""Footprints: the fewest bytes that kernels must read and write, and their operations."""
+"""Footprints: the distinct bytes that kernels must read and write, and their operations."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MOVES_NOTHING: Final = "moves nothing"
 NOT_KNOWN: Final = "what it does is not known: operands count as read whole, at most"
 ITS_KERNELS: Final = "its kernels are those of what it calls: operands count as read whole, at most"
 _MAY_SEND_LESS: Final = (CollectiveBroadcast, CollectivePermute, RaggedAllToAll)
-"""Collectives in which a device may send nothing, or only a part."""
+"""Collectives in which a device may send nothing, or only part of its operand."""
 
 
 class KernelBytes(NamedTuple):
@@ -75,7 +75,7 @@ class KernelBytes(NamedTuple):
     Attributes:
         read: Bytes read.
         written: Bytes written.
-        exact: Are the bytes exact, and not only upper bounds?
+        exact: Are the bytes exact, rather than upper bounds?
     """
 
     read: int
@@ -112,14 +112,14 @@ class ArrayFootprint(Struct, frozen=True):
 
 
 class Footprint(Struct, frozen=True):
-    """The fewest bytes that a kernel must read and write, each byte counted once.
+    """The distinct bytes that a kernel must read and write, and its operations.
 
     Attributes:
         name: Name of the fusion or instruction.
-        reads: Arrays that are read, by operand.
-        writes: Arrays that are written, by output.
+        reads: The arrays that are read, in order of operands.
+        writes: The arrays that are written, in order of outputs.
         work: Operations by unit; see docs/cost_rules.md.
-        notes: Assumptions.
+        notes: Assumptions of the figures.
         kind: Maker of the kernel.
     """
 
@@ -132,22 +132,25 @@ class Footprint(Struct, frozen=True):
 
     @property
     def read(self) -> int:
-        """Return the bytes read."""
+        """Return the distinct bytes that the kernel reads."""
         return sum([a.touched.bytes for a in self.reads])
 
     @property
     def written(self) -> int:
-        """Return the bytes written."""
+        """Return the distinct bytes that the kernel writes."""
         return sum([a.touched.bytes for a in self.writes])
 
     @property
     def bytes(self) -> int:
-        """Return the bytes read and written."""
+        """Return the distinct bytes that the kernel reads, plus those that it writes."""
         return self.read + self.written
 
     @property
     def reuse(self) -> float:
-        """Return the mean number of uses of an element that is read, without scalars."""
+        """Return how often an element that is read is used on average; scalars do not count.
+
+        It is 0 if only scalars are read.
+        """
         arrays = [a.touched for a in self.reads if a.type.rank]
         elements = sum([touched.elements for touched in arrays])
         return sum([touched.reads for touched in arrays]) / elements if elements else 0.0
@@ -174,7 +177,13 @@ class Footprints:
     def __init__(
         self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
     ) -> None:
-        """Create footprints of an analysis on a device, with its kernels if they exist."""
+        """Create the footprints for a program on a device.
+
+        Args:
+            analysis: Indexing analysis of the program.
+            device: The device.
+            kernels: Models of the program's kernels, if they exist already.
+        """
         self._analysis: Final = analysis
         self._kernels: Final = kernels or XlaKernels(analysis, device)
         self._flops: Final = Flops(analysis.structure_ids.number)
@@ -183,13 +192,13 @@ class Footprints:
     def of_instruction(self, ins: Instruction) -> Footprint:
         """Return the footprint of a fusion, or of an instruction as a separate kernel.
 
-        A kernel that XLA's emitters do not make is assumed to read its operands whole.
+        Kernels that XLA's emitters do not make are assumed to read whole operands.
         """
         known = self.of_equal(ins)
         return known if known.name == ins.name else self._renamed(known, ins)
 
     def of_equal(self, ins: Instruction) -> Footprint:
-        """Return the footprint of an equal kernel; its names may be those of the other kernel."""
+        """Return the footprint of a kernel that equals that of `ins` except for names."""
         work = self._flops.of(ins)
         kind = kind_of(ins)
         if not kind.is_kernel and not ins.calls:
@@ -206,7 +215,7 @@ class Footprints:
         return known
 
     def bytes_of(self, ins: Instruction) -> KernelBytes:
-        """Return the bytes of a fusion, or of an instruction as a separate kernel."""
+        """Return the bytes that an instruction reads and writes as a kernel of its own."""
         found = self.of_equal(ins)
         return KernelBytes(found.read, found.written, found.is_exact)
 
@@ -234,7 +243,7 @@ class Footprints:
         return self._of(fused, kernel, work, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
-        """Return a kernel of which only the computed values are known, and not its threads."""
+        """Return a kernel without a thread model: only the values that it computes are known."""
         if kind.maker == SLICES:
             return sliced(fused, self._analysis)
         readings = [
@@ -270,9 +279,14 @@ class Footprints:
         return Footprint(fused.name, tuple(reads), writes, work, kernel.notes, kind)
 
     def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
-        """Yield the old values that a scatter combines with updates, as upper bounds.
+        """Yield the old elements that a scatter combines with updates, as upper bounds.
 
         Two updates may hit one element, and an update with indices out of bounds hits none.
+
+        Args:
+            fused: Instructions of the kernel.
+            kernel: The kernel; nothing is yielded if it is not a scatter.
+            read: Numbers of the operands that are counted already.
         """
         hero = kernel.heroes[0] if kernel.emitter == "scatter" else None
         if hero is None or not _combines(hero):
@@ -289,7 +303,7 @@ class Footprints:
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
-        """Return an upper bound of a scatter's writes to one array: one element an update."""
+        """Return an upper bound of a scatter's writes to one array: an element per update."""
         hero = kernel.heroes[0]
         maps = kernel.outputs[number] if number < len(kernel.outputs) else None
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
@@ -337,7 +351,16 @@ class Footprints:
     def _whole(
         self, ins: Instruction, kind: KernelKind, work: Work, *, note: str = ""
     ) -> Footprint:
-        """Return operands read and results written whole; upper bounds if a note is given."""
+        """Return a footprint in which operands are read whole and results written whole.
+
+        The bytes are upper bounds if a note is given.
+
+        Args:
+            ins: The instruction.
+            kind: Kind of its kernel.
+            work: Its operations.
+            note: Why the bytes are not exact.
+        """
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
             ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))
@@ -355,11 +378,14 @@ class Footprints:
 
 
 InPlace: Final = DynamicUpdateSlice | Scatter
-"""Ops whose result overwrites the memory of operand 0, even if compiled alone."""
+"""Ops whose result overwrites the memory of operand 0, also in a kernel of their own."""
 
 
 def _written(ins: Instruction) -> Type:
-    """Return the type that an instruction writes, without contexts; empty for sends."""
+    """Return the type of the value that an instruction writes, without contexts.
+
+    It is an empty tuple for sends.
+    """
     if isinstance(ins.op, Send | Outfeed):
         return TupleType(())
     elements = ins.type.elements if isinstance(ins.type, TupleType) else ()
@@ -367,7 +393,7 @@ def _written(ins: Instruction) -> Type:
 
 
 def _combines(scatter: Instruction) -> bool:
-    """Does a scatter need the old values? Not if its body returns the update."""
+    """Does a scatter read the old elements? It does unless its body returns the update."""
     if len(scatter.calls) != 1:
         return True
     root = scatter.calls[0].root
@@ -397,17 +423,19 @@ def _all_of(type: TensorType, *, is_exact: bool) -> Touched:
 
 
 _RECURSION: Final = Work(at_least=("recursion",))
-"""Work of a call of a function to itself."""
+"""Work of a function's call of itself: unknown, at least 0."""
 
 
 def loop_runs(ins: Instruction) -> LoopRuns:
-    """Return the runs of a loop's condition and body, by its trip count."""
+    """Return how often a loop's condition and body run, by its trip count."""
     trips = max(trip_count(ins), 0)
     return LoopRuns(trips + 1, trips, known_trip_count(ins) is not None)
 
 
 class Flops:
-    """Work of instructions. Each computation is counted once.
+    """Computes the work of instructions.
+
+    Each computation is counted once.
 
     With structure numbers, computations of equal structure are counted once if the structure
     determines their work.
@@ -419,8 +447,9 @@ class Flops:
         """Create a counter of work.
 
         Args:
-            structure: Returns the id of a computation's structure, as `StructureIds.number` does.
-            runs: Returns the runs of a loop's condition and body.
+            structure: Returns the number of a computation's structure, as `StructureIds.number`
+                does; `None` for no sharing.
+            runs: Returns how often a loop's condition and body run.
         """
         self._structure: Final = structure
         self._runs: Final = runs
@@ -439,7 +468,7 @@ class Flops:
         return self.count(ins, tuple([self._known.get(callee, _RECURSION) for callee in ins.calls]))
 
     def count(self, ins: Instruction, called: tuple[Work, ...]) -> Work:
-        """Return the work of an instruction, given the work of its callees.
+        """Return the work of an instruction, given the work of its callees in order.
 
         It is unknown for an instruction that the verifier refuses, as it may lack operands.
         """
@@ -449,7 +478,7 @@ class Flops:
             return Work(unknown=(ins.op.name,))
 
     def _of_computation(self, computation: Computation) -> Work:
-        """Return the work of a computation whose callees are known."""
+        """Return the work of a computation; that of its callees must be known."""
         number = None if self._structure is None else self._structure(computation)
         # Reducers and fused computations recur under many names.
         known = None if number is None else self._by_structure.get(number)
@@ -464,7 +493,10 @@ class Flops:
         return known
 
     def _follows_from_structure(self, computation: Computation) -> bool:
-        """Do ops and types alone determine the work? They do not determine a trip count."""
+        """Do ops and types alone determine the work of a computation?
+
+        They do not determine trip counts.
+        """
         for inner in inside_out(computation, self._follows):
             self._follows[inner] = not any(
                 [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]

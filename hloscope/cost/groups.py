@@ -1,4 +1,4 @@
-"""Groups of rows about a program: rows with one key, the largest total first."""
+"""Groups of rows: rows with equal keys, the group with the largest total first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUPINGS: Final = ("group", "kernel", "source", "scope", "opcode", "computation
 
 
 class CostRow(Protocol):
-    """A figure about an instruction, with the number of its runs."""
+    """A row about an instruction: a figure, and the number of its runs."""
 
     @property
     def instruction(self) -> Instruction: ...
@@ -75,13 +75,13 @@ def grouped(
 
 
 def kernels_and_runs(groups: Iterable[Group[R]]) -> tuple[int, int]:
-    """Return the number of instructions in some groups, each counted once, and their total runs."""
+    """Return the number of distinct instructions in groups, and the sum of their runs."""
     runs = {row.instruction: row.runs for group in groups for row in group.members}
     return len(runs), sum(runs.values())
 
 
 def shares(totals: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """Yield the share of each total in their sum, and the cumulative share up to it.
+    """Yield, for each total, its share of the sum and the cumulative share so far.
 
     >>> list(shares([3, 1]))
     [(0.75, 0.75), (0.25, 1.0)]

@@ -1,4 +1,4 @@
-"""Cost model of a program: every kernel with its bytes, flops, wasted bytes and runs."""
+"""Cost model of a program: every kernel with bytes, flops, unused bytes and runs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class KernelCost(Struct, frozen=True):
     Attributes:
         instruction: The fusion or instruction that the kernel computes.
         computation: The computation that the instruction belongs to.
-        footprint: The fewest bytes read and written, and flops, of one run.
-        coalescing: Transfers of its warps; `None` if no thread map is known.
-        reason: Why no thread map is known.
-        time: The lower bound of one run with cold caches.
+        footprint: The bytes read and written at least, and flops, of one run.
+        coalescing: Coalescing of the kernel; `None` if its thread map is unknown.
+        reason: Why the thread map is unknown.
+        time: Lower bound of the time of one run with cold caches.
         runs: Number of runs in one run of the program. Of a conditional's branches only the one
             with the most bytes counts.
         fewest_runs: Lower bound of the runs.
@@ -56,7 +56,7 @@ class KernelCost(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Return the fewest bytes read and written, over all runs."""
+        """Return the bytes that all runs read and write at least."""
         return self.footprint.bytes * self.runs
 
     @property
@@ -66,7 +66,7 @@ class KernelCost(Struct, frozen=True):
 
     @property
     def bound(self) -> int:
-        """Return the least time of one run with cold caches, in picoseconds."""
+        """Return the lower bound of the time of one run with cold caches, in picoseconds."""
         return int(self.time.seconds * 10**12)
 
     @property
@@ -83,9 +83,9 @@ class KernelCost(Struct, frozen=True):
 
     @property
     def wasted(self) -> int | None:
-        """Return the bytes transferred that no lane or tile requested, over all runs.
+        """Return the transferred bytes that no lane or tile requested, over all runs.
 
-        `None` if they are unknown for an array.
+        `None` if the traffic of an array is unknown.
         """
         if self.coalescing is None or any(_is_not_counted(a) for a in self.coalescing.arrays):
             return None
@@ -93,7 +93,7 @@ class KernelCost(Struct, frozen=True):
 
 
 def _is_not_counted(array: ArrayUse) -> bool:
-    """Is an array accessed, but its traffic unknown?"""
+    """Does the kernel access the array with unknown traffic?"""
     return array.is_unknown or (array.tile is not None and array.moved is None)
 
 
@@ -130,12 +130,12 @@ class AccessCost(Struct, frozen=True):
 
     @property
     def moved(self) -> int:
-        """Return the bytes of sectors or tile transactions, over all runs; 0 if unknown."""
+        """Return the bytes of transferred sectors or transactions, over all runs; 0 if unknown."""
         return (self.array.moved or 0) * self.runs
 
     @property
     def wasted(self) -> int:
-        """Return the bytes transferred that no lane or tile requested, over all runs."""
+        """Return the transferred bytes that no lane or tile requested, over all runs."""
         return self.array.wasted * self.runs
 
 
@@ -144,9 +144,9 @@ class ProgramCost:
 
     Attributes:
         module: The program.
-        device: The device that bounds are for.
+        device: The device for the time bounds.
         target: The backend that the program was compiled for.
-        kernels: The kernels, in program order, callers first.
+        kernels: The kernels, in program order; those of callers come first.
         is_judged: Were the transfers of threads counted?
     """
 
@@ -167,7 +167,7 @@ class ProgramCost:
 
     @property
     def accesses(self) -> list[AccessCost]:
-        """Return every access whose traffic is known."""
+        """Return the traffic of each array of each kernel, where it is known."""
         return [
             AccessCost(kernel, array)
             for kernel in self.kernels
@@ -178,17 +178,17 @@ class ProgramCost:
 
     @property
     def step(self) -> Bound:
-        """Return the lower bound of one run of the program, for any contents of caches."""
+        """Return the lower bound of the time of one program run, for any contents of caches."""
         read, written = compulsory_bytes(self.module, self.kernels)
         work = total([(kernel.footprint.work, kernel.runs) for kernel in self.kernels])
         return program_bound(read, written, units_of(work), self.device, exact_f32=is_exact(work))
 
 
 def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int, int]:
-    """Return the bytes of arguments that kernels need, and of results that they compute, each once.
+    """Return the bytes of arguments that kernels must read, and of results that they compute.
 
-    An argument counts as the largest part of it that one kernel needs, if that part is exact. A
-    result that is an argument counts nothing.
+    Each byte counts once. An argument counts as the largest part of it that one kernel reads, if
+    that part is exact. A result that is an argument counts nothing.
     """
     needed: dict[tuple[Instruction, int], int] = {}
     for kernel in kernels:
@@ -206,7 +206,10 @@ def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int
 
 
 def _argument(value: Instruction, leaf: int) -> tuple[Instruction, int] | None:
-    """Return the parameter that a value is, and its array's number; `None` for other values."""
+    """Return the parameter that a value forwards, and the number of its array.
+
+    `None` for other values.
+    """
     while isinstance(value.op, Bitcast):
         value = value.operands[0]
     if isinstance(value.op, GetTupleElement) and isinstance(value.operands[0].op, Parameter):
@@ -215,9 +218,9 @@ def _argument(value: Instruction, leaf: int) -> tuple[Instruction, int] | None:
 
 
 def units_of(work: Work) -> dict[tuple[str, str], float]:
-    """Return the operations by unit and element type, as `bound_of` takes them.
+    """Return the operations by (unit, element type), in the form that `bound_of` takes.
 
-    A product counts under the type of its first operand.
+    A product counts for the type of its first operand.
     """
     found: dict[tuple[str, str], float] = {}
     for product, count in work.matrix:
@@ -256,12 +259,12 @@ def program_cost(
 
     Args:
         module: The program.
-        memory: The model of transfers by threads, on a GPU.
-        device: The device that bounds are for.
-        only: The instructions with their computations; `None` for all kernels. An instruction in
-            a computation that is part of a kernel counts as run once.
-        transfers: Count the transfers of threads, too? `None` decides by the program's backend.
-        shown: Yields the kernels; it may show progress.
+        memory: The model of transfers by the threads of a GPU.
+        device: The device for the time bounds.
+        only: The instructions with their computations; `None` for all kernels. An instruction in a
+            computation that is part of a kernel counts as run once.
+        transfers: Also count the transfers of threads? `None` lets the program's backend decide.
+        shown: Iterates over the kernels; it may show progress.
 
     Raises:
         VerifyError: An instruction is invalid.
@@ -285,10 +288,10 @@ def program_cost(
 
 
 class KernelCosts:
-    """Costs of single kernels."""
+    """Computes the costs of single kernels."""
 
     def __init__(self, memory: Memory, device: Device, *, is_judged: bool) -> None:
-        """Create costs from a transfer model and the device of the bounds.
+        """Create costs from a model of transfers and the device of the time bounds.
 
         Transfers are counted if `is_judged` is set.
         """
@@ -298,7 +301,7 @@ class KernelCosts:
         self._footprints: Final = Footprints(memory.analysis, memory.device, memory.kernels)
 
     def of(self, ins: Instruction, place: Place) -> KernelCost:
-        """Return the cost of one kernel of a computation.
+        """Return the cost of one kernel of a computation; `place` has the computation's runs.
 
         Raises:
             VerifyError: The instruction is invalid.
@@ -330,7 +333,12 @@ class KernelCosts:
 def _with_one_branch(
     kernels: list[KernelCost], places: Mapping[Computation, Place]
 ) -> list[KernelCost]:
-    """Return the kernels, with runs only in the largest branch of each conditional."""
+    """Return the kernels with 0 runs for all but the largest branch of each conditional.
+
+    Args:
+        kernels: The kernels.
+        places: Runs of the computations.
+    """
     each: dict[Computation, int] = {}
     for kernel in kernels:
         each[kernel.computation] = each.get(kernel.computation, 0) + kernel.footprint.bytes
@@ -346,9 +354,9 @@ def _with_one_branch(
 def counted_runs(
     each: Mapping[Computation, int], places: Mapping[Computation, Place]
 ) -> dict[Computation, int]:
-    """Return the runs of computations, counting only the largest branch of a conditional.
+    """Return the number of runs of computations, if conditionals run their largest branch only.
 
-    One branch runs, so the sum over all of them is more than any run of the program needs.
+    The sum over all branches is more than any run of the program needs.
 
     Args:
         each: Bytes of one run of each computation.
@@ -407,7 +415,10 @@ class MeasuredCost(Struct, frozen=True):
 
     @property
     def lost(self) -> int:
-        """Time above the bound, in picoseconds; 0 where caches made it faster than the bound."""
+        """Return the measured time above the bound, in picoseconds.
+
+        It is 0 if caches made the kernel faster than the bound.
+        """
         return max(self.time - self.bound, 0)
 
     @property

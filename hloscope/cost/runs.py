@@ -1,7 +1,5 @@
 """Computations that run outside of kernels, with their numbers of runs; loops and kernels.
 
-Kernels: which instructions run by themselves, and who makes each of them.
-
 >>> from hloscope.hlo_parser import parse_hlo
 >>> module = parse_hlo("ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
 ...     "ROOT t = (f32[8], f32[8]) tuple(n, p) }")
@@ -44,18 +42,18 @@ UNKNOWN_TRIPS: Final = "how often it runs is not known"
 ONE_BRANCH: Final = "one of several branches runs: the one that moves most bytes is counted"
 RECURSIVE: Final = "calls itself: counted without that call"
 MOST_RUNS: Final = (1 << 63) - 1
-"""Greatest number of runs; larger numbers are replaced by it."""
+"""Maximum number of runs; larger numbers are replaced by it."""
 TOO_MANY: Final = f"runs more than {MOST_RUNS:,} times: counted as so many"
 
 Branch: TypeAlias = tuple[Instruction, int]
-"""A conditional, and the number of one of its branches."""
+"""A conditional, and the index of one of its branches."""
 
 
 class Runs(NamedTuple):
-    """Number of runs in one run of the program.
+    """How often a computation or loop runs in one run of the program.
 
     Attributes:
-        times: The number for totals; an unknown number is replaced as the notes state.
+        times: The number that totals use; the notes state how an unknown number is replaced.
         low: Lower bound.
         high: Upper bound; `None` if there is none.
     """
@@ -65,13 +63,13 @@ class Runs(NamedTuple):
     high: int | None
 
     def __add__(self, other: object) -> Runs:
-        """Return the total of runs in two places."""
+        """Return the sum of two numbers of runs."""
         assert isinstance(other, Runs)
         high = None if self.high is None or other.high is None else self.high + other.high
         return _capped(self.times + other.times, self.low + other.low, high)
 
     def __mul__(self, other: object) -> Runs:
-        """Return the runs inside something that itself runs `other` times."""
+        """Return the runs of a computation that runs `self` times in each of `other` runs."""
         assert isinstance(other, Runs)
         # Nothing times an unknown number of runs is nothing.
         if 0 in (self.high, other.high):
@@ -91,17 +89,17 @@ ONCE: Final = Runs(1, 1, 1)
 
 
 class Place(NamedTuple):
-    """A computation whose instructions are kernels, and not parts of one as in a fusion.
+    """A computation whose instructions are kernels, and not parts of a kernel as in a fusion.
 
     Attributes:
         computation: The computation.
-        times: Number of runs, for totals.
-        notes: Assumptions about the number.
+        times: Number of runs that totals use.
+        notes: Assumptions about that number.
         low: Lower bound of the runs.
         high: Upper bound of the runs; `None` if there is none.
-        branches: Conditionals around it whose taken branch is unknown, the outermost first, each
-            with the index of the branch.  `times` counts every branch as taken.
-        is_branch: Is the computation itself the last of `branches`?
+        branches: The conditionals around the computation whose taken branch is unknown, outermost
+            first, each with the index of the branch. `times` counts every branch as taken.
+        is_branch: Is the computation itself the branch of the last entry of `branches`?
     """
 
     computation: Computation
@@ -114,24 +112,27 @@ class Place(NamedTuple):
 
     @property
     def branch(self) -> Branch | None:
-        """Return the conditional and the index if the computation is a branch that may be taken."""
+        """Return the conditional and index of a computation that is itself such a branch.
+
+        `None` for other computations.
+        """
         return self.branches[-1] if self.is_branch else None
 
     @property
     def kernels(self) -> list[Instruction]:
-        """Return the instructions that are kernels, without callers of other computations."""
+        """Return the instructions that are kernels; calls, loops and branches are not."""
         return kernels_in(self.computation)
 
 
 class LoopUse(NamedTuple):
-    """A loop of a program.
+    """A loop of a program, with how often it runs.
 
     Attributes:
         instruction: The `while`.
         computation: The computation that contains it.
-        trip_count: Iterations each time that it is entered.
+        trip_count: Number of iterations each time that it is entered.
         entered: Number of entries in one run of the program.
-        turns: Total number of runs of its body by this loop.
+        turns: Number of iterations of all entries together.
     """
 
     instruction: Instruction
@@ -142,12 +143,12 @@ class LoopUse(NamedTuple):
 
 
 def running(module: Module) -> Iterator[Place]:
-    """Yield the computations that run outside of kernels, callers first."""
+    """Yield the computations that run outside of kernels; callers come first."""
     return iter(_RunTraversal(module).places)
 
 
 def loops_of(module: Module) -> list[LoopUse]:
-    """Return the loops that run, outer ones first."""
+    """Return the loops that run; outer loops come first."""
     return _RunTraversal(module).loops
 
 
@@ -166,7 +167,15 @@ class _State:
         self.is_branch = False
 
     def add(self, values: tuple[Value, ...], runs: Runs, elements: Sequence[Node]) -> None:
-        """Add runs with these values. Too many distinct values are merged into one with bounds."""
+        """Add runs with these values of the inputs.
+
+        Beyond `MOST_TURNS_LISTED` distinct values, all are merged into one with bounds.
+
+        Args:
+            values: Values of the inputs.
+            runs: The number of runs.
+            elements: Nodes of the inputs, for their types.
+        """
         known = self.runs.get(values)
         if known is not None:
             self.runs[values] = known + runs
@@ -206,15 +215,16 @@ class _State:
 
 
 class _CalleeInputs:
-    """The values in a computation that decide the runs of its callees.
+    """The scalars in a computation that decide how often its callees run.
 
     Attributes:
-        inputs: Inputs of the computation that they depend on, as nodes.
-        tape: Computes the inputs of the callees.
-        calls: By instruction and index of the callee, positions of the callee's inputs on the tape.
-        indices: By conditional, position of its branch index.
-        machines: By loop, the part that decides its trip count, the positions of its initial
-            values, and those of other outer values that its regions read.
+        inputs: Inputs of the computation that these scalars depend on, as nodes.
+        tape: Computes the inputs of the callees from them.
+        calls: For each instruction and index of a callee, positions of the callee's inputs on the
+            tape.
+        indices: For each conditional, the position of its branch index on the tape.
+        machines: For each loop, the part that decides its trip count, the positions of its initial
+            values, and those of outer values that its regions read.
     """
 
     def __init__(self) -> None:
@@ -226,13 +236,13 @@ class _CalleeInputs:
         self.tape = Tape([])
 
     def ask(self, nodes: Sequence[Node]) -> list[int]:
-        """Request the values of nodes, and return their positions among the results."""
+        """Request the values of nodes; return their positions among all requested values."""
         first = len(self.roots)
         self.roots += nodes
         return [*range(first, len(self.roots))]
 
     def close(self) -> None:
-        """Order the requested nodes for evaluation."""
+        """Order the requested nodes for evaluation; afterwards nothing can be requested."""
         self.tape = Tape(self.roots)
         by_key = {node.key: node for node in self.tape.nodes if node.key is not None}
         self.inputs = [*by_key.values()]
@@ -273,7 +283,10 @@ class _RunTraversal:
         ]
 
     def _look(self, computation: Computation) -> _CalleeInputs:
-        """Return the values that decide the runs of a computation's callees, visited before."""
+        """Return the scalars that decide how often a computation's callees run.
+
+        Callees must have been visited before.
+        """
         inside, slices = _CalleeInputs(), self._loops.slices
         frame = slices.root(computation)
         for ins in computation:
@@ -325,7 +338,7 @@ class _RunTraversal:
         inside.machines[ins] = machine, positions, outer
 
     def _visit(self, computation: Computation) -> None:
-        """Pass the runs of a computation, whose callers are done, on to its callees."""
+        """Distribute the runs of a computation to its callees. All its callers must be done."""
         state, inside = self._states[computation], self._inside[computation]
         self._done.add(computation)
         calling = [i for i in computation if called_for_kernels(i)]
@@ -372,9 +385,15 @@ class _RunTraversal:
     def _call(
         self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
     ) -> bool:
-        """Pass runs on to the callees of an instruction.
+        """Distribute runs to the callees of an instruction.
 
-        Return `False` if only one of them runs.
+        Return `False` if exactly one callee runs, and it is unknown which.
+
+        Args:
+            ins: The instruction.
+            inside: The scalars that decide its calls.
+            values: Their values.
+            runs: Runs of the instruction.
         """
         index = inside.indices.get(ins)
         taken = None if index is None else branch_of(ins, values[index])
@@ -401,13 +420,13 @@ class _RunTraversal:
         return len({*ins.calls}) == 1
 
     def _unknown(self, computation: Computation) -> tuple[Value, ...]:
-        """Return the inputs of a computation about whose calls nothing is known."""
+        """Return unknown values for the inputs of a computation."""
         inside = self._inside[computation]
         found = inside.tape.unknown(computation.parameters)
         return tuple([found[node.key] for node in inside.inputs if node.key is not None])
 
     def _add(self, callee: Computation, values: Sequence[Value], runs: Runs) -> None:
-        """Add runs of a computation with these values of its inputs."""
+        """Add runs of a callee with these values of its inputs."""
         if runs.high != 0 and callee not in self._done:
             state = self._states.setdefault(callee, _State())
             state.add(tuple(values), runs, self._inside[callee].inputs)
@@ -420,7 +439,14 @@ class _RunTraversal:
         *,
         is_branch: bool = False,
     ) -> None:
-        """Note the assumptions and the conditionals of a call of a computation."""
+        """Record the assumptions and the conditionals of one call of a computation.
+
+        Args:
+            callee: The computation.
+            notes: The assumptions.
+            branches: The conditionals around the call, each with the index of the branch.
+            is_branch: Is the computation itself the last of these branches?
+        """
         state = self._states.setdefault(callee, _State())
         state.notes.update(notes)
         state.within(branches, is_branch=is_branch)
@@ -428,7 +454,16 @@ class _RunTraversal:
     def _enter(
         self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
     ) -> tuple[TripCount, Runs]:
-        """Enter a loop with one state, and pass its iterations on to its condition and body."""
+        """Enter a loop with one state; distribute its iterations to its condition and body.
+
+        Return the trip count, and the number of entries.
+
+        Args:
+            ins: The loop.
+            inside: The scalars that decide it.
+            values: Their values.
+            runs: Number of entries.
+        """
         if ins not in self._annotated:
             self._annotated[ins] = known_trip_count(ins)
         annotated = self._annotated[ins]
@@ -477,7 +512,7 @@ class _RunTraversal:
         return trip, runs
 
     def _of(self, callee: Computation, values: Mapping[Key, Value]) -> tuple[Value, ...]:
-        """Return the values of a computation's inputs, in order."""
+        """Return the values of a computation's inputs, in their order."""
         inputs = self._inside[callee].inputs
         return tuple([values[node.key] for node in inputs if node.key is not None])
 
@@ -488,7 +523,14 @@ class _RunTraversal:
         entries: Sequence[tuple[TripCount, Runs]],
         state: _State,
     ) -> None:
-        """Merge the results for all states of the computation."""
+        """Merge the trip counts of a loop for all states of its computation, and record the loop.
+
+        Args:
+            computation: Computation of the loop.
+            ins: The loop.
+            entries: Trip count and number of entries for each state.
+            state: The state of the computation, with its notes.
+        """
         trip = joined([trip for trip, _ in entries])
         entered = turns = NEVER
         notes = dict(state.notes)
@@ -503,7 +545,7 @@ class _RunTraversal:
 
 
 def _turns(trip: TripCount) -> Runs:
-    """Return the runs of a loop's body each time that it is entered."""
+    """Return how often a loop's body runs each time that the loop is entered."""
     if trip.count is not None:
         return Runs(trip.count, trip.count, trip.count)
     return Runs(trip.times, trip.low, trip.high)

@@ -24,7 +24,7 @@ from hloscope.support.arrays import np
 
 
 class Span(Struct, frozen=True):
-    """An unknown value, with bounds.
+    """An unknown value with bounds, both included.
 
     Attributes:
         low: Least value; `None` for floats.
@@ -40,13 +40,16 @@ class Span(Struct, frozen=True):
 Value: TypeAlias = Any
 """An `int`, a numpy float, or a `Span`."""
 Range: TypeAlias = tuple[int, int]
-"""Least and greatest value."""
+"""Lowest and highest value, both included."""
 Step: TypeAlias = Callable[..., Value]
-"""Function from scalars to a scalar."""
+"""Function from the scalar operands of an op to its scalar result."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 _FLOATS: Final = ("f32", "f64")
-"""Narrower floats are left out: backends may compute them with more bits than their type has."""
+"""Names of float types that are evaluated.
+
+Backends may compute narrower floats with more bits than their type has.
+"""
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le,
     "GT": operator.gt, "GE": operator.ge,
@@ -54,7 +57,10 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def scalar_element(type_: Type) -> ElementType | None:
-    """Return the element type of an array of one element that can be evaluated; else `None`."""
+    """Return the element type of a one-element array, if scalars of it can be evaluated.
+
+    `None` for any other type.
+    """
     if not isinstance(type_, TensorType) or not type_.is_static or prod(type_.shape) != 1:
         return None
     element = type_.element
@@ -64,12 +70,12 @@ def scalar_element(type_: Type) -> ElementType | None:
 
 
 def is_integer(element: ElementType) -> bool:
-    """Is it a type of integers or booleans?"""
+    """Is the element type one of integers or booleans?"""
     return element.kind in _INTEGERS
 
 
 def limits_of(element: ElementType) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer type."""
+    """Return the lowest and the highest value of an integer type."""
     if element.kind == "pred":
         return 0, 1
     if element.kind == "signed":
@@ -78,14 +84,17 @@ def limits_of(element: ElementType) -> tuple[int, int]:
 
 
 def any_value(element: ElementType | None, reason: str) -> Span:
-    """Return an unknown value of a type; without bounds if the type is `None` or not integer."""
+    """Return an unknown value of a type.
+
+    It has no bounds if the type is `None` or not an integer type.
+    """
     if element is None or not is_integer(element):
         return Span(None, None, reason)
     return Span(*limits_of(element), reason)
 
 
 def _range(value: Value) -> Range:
-    """Return the least and the greatest value of an integer."""
+    """Return the lowest and the highest value of an integer, which may be a `Span`."""
     if isinstance(value, Span):
         assert value.low is not None
         assert value.high is not None
@@ -94,7 +103,13 @@ def _range(value: Value) -> Range:
 
 
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
-    """Return a value that represents several: their common value, else the range of all."""
+    """Return one value for several: their common value, or a span that contains all of them.
+
+    Args:
+        values: The values.
+        element: Their type; `None` if they are not scalars.
+        reason: Why the result is unknown, if the values differ.
+    """
     first = values[0]
     if all([type(value) is type(first) and value == first for value in values]):
         return first
@@ -107,12 +122,12 @@ def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> V
 
 
 def is_bounded(span: Span, element: ElementType) -> bool:
-    """Are the bounds narrower than those of the type?"""
+    """Are the bounds of a span narrower than those of its type?"""
     return is_integer(element) and (span.low, span.high) != limits_of(element)
 
 
 def wrapped(value: int, element: ElementType) -> int:
-    """Return the value of an integer type that has the same low bits."""
+    """Wrap an integer to the width of an integer type."""
     low, high = limits_of(element)
     return (value - low) % (high - low + 1) + low
 
@@ -138,7 +153,13 @@ def step_of(op: Op, operands: Sequence[ElementType], result: ElementType) -> Ste
 
 
 def _exact(op: Op, element: ElementType, result: ElementType) -> Step | None:
-    """Return the integer function of an op, without bounds; `None` if there is none."""
+    """Return the exact integer function of an op; `None` if there is none.
+
+    Args:
+        op: The op.
+        element: Element type of the last operand.
+        result: Element type of the result.
+    """
     if isinstance(op, Compare):
         compare = _COMPARISONS[op.comparison_direction]
         return lambda a, b: int(compare(a, b))
@@ -189,7 +210,7 @@ _BOOLEAN: Final[dict[str, Callable[..., int]]] = {
 
 
 def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """Return the interpreter's function of an op, compiled when it is first called."""
+    """Return the interpreter's function of an op, which is compiled at its first call."""
     given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
     ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
     compute: Step | None = None
@@ -210,7 +231,10 @@ def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType
 
 
 _Bounds: TypeAlias = Callable[..., Range | None]
-"""Function of an op's integer function and operand ranges to a range; `None`: any value."""
+"""Function from an op's exact integer function and its operand ranges to the result's range.
+
+`None` stands for all values of the type.
+"""
 
 
 def _bounded(
@@ -220,9 +244,16 @@ def _bounded(
     result: ElementType,
     exact: Step,
 ) -> Value:
-    """Return bounds of an op with an unknown operand; the value if the bounds coincide.
+    """Return bounds of an op's result if an operand is unknown; the value if the bounds are equal.
 
     Bounds that would wrap around become those of the type.
+
+    Args:
+        op: The op.
+        values: Values of the operands.
+        operands: Element types of the operands.
+        result: Element type of the result.
+        exact: The function of the op for known operands.
     """
     spans = [value for value in values if type(value) is Span]
     reason = spans[0].reason
@@ -242,7 +273,7 @@ def _bounded(
 
 
 def _compared(direction: str, a: Range, b: Range) -> Range:
-    """Return the least and the greatest outcome of a comparison of two ranges."""
+    """Return the lowest and the highest outcome (0 or 1) of a comparison of two ranges."""
     match direction:
         # The outcome for the direction that holds for smaller values; the opposite one is its
         # negation.
@@ -256,7 +287,7 @@ def _compared(direction: str, a: Range, b: Range) -> Range:
 
 
 def _corners(plain: Callable[[int, int], int]) -> _Bounds:
-    """Return the bounds function of an op whose extremes over a box are at its corners."""
+    """Return a function that bounds an op by its values at the ends of the operands' ranges."""
 
     def bounds(exact: Step, a: Range, b: Range) -> Range:
         found = [plain(x, y) for x, y in product(a, b)]
@@ -266,7 +297,7 @@ def _corners(plain: Callable[[int, int], int]) -> _Bounds:
 
 
 def _increasing(exact: Step, *ranges: Range) -> Range:
-    """Return bounds of an op that is monotonic in every operand."""
+    """Return bounds of an op that increases with every operand."""
     return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
 
 
@@ -277,7 +308,10 @@ def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
 
 
 def _masked(exact: Step, a: Range, b: Range) -> Range | None:
-    """Return bounds of `and`: an operand that is not negative bounds the bits of the result."""
+    """Return bounds of `and`; `None` if both operands may be negative.
+
+    A non-negative operand bounds the result.
+    """
     tops = [high for low, high in (a, b) if low >= 0]
     return (0, min(tops)) if tops else None
 
@@ -314,7 +348,7 @@ _BOUNDS: Final[dict[str, _Bounds]] = {
     "shift_right_arithmetic": _quotient,
     "remainder": _rest,
 }
-"""Bounds of integers by op."""
+"""For each op on integers, the function that bounds its result."""
 _BOUNDS_OF_BOOLEANS: Final[dict[str, _Bounds]] = {
     "and": _increasing,
     "or": _increasing,
@@ -326,4 +360,4 @@ _BOUNDS_OF_BOOLEANS: Final[dict[str, _Bounds]] = {
     "convert": lambda exact, a: (int(not a[0] <= 0 <= a[1]), int(a != (0, 0))),
     "select": _selected,
 }
-"""Bounds of booleans by op."""
+"""For each op on booleans, the function that bounds its result."""

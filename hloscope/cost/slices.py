@@ -1,10 +1,10 @@
 """Scalars of a program as arithmetic on the inputs of their computation.
 
 A `Node` is one scalar: a constant, an input (a parameter, or an outer value that a region reads),
-or an op on other nodes. Data movement is looked through: copies, tuples and their elements, calls,
-fusions, loops that carry a value unchanged. `Slices` makes nodes on demand, so a query takes time
-proportional to its dependences and not to the program. Nothing recurses: generators wait on a stack
-for the nodes that they need.
+or an op on other nodes. Data movement is followed to its source: copies, tuples and their elements,
+calls, fusions, loops that carry a value unchanged. `Slices` creates nodes on demand, so a query
+takes time proportional to its dependences and not to the program. Nothing recurses: generators wait
+on a stack for the nodes that they need.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ Key: TypeAlias = tuple[int | Instruction, Path]
 """An input of a computation: an element of a parameter, by number, or of an outer value."""
 
 MOST_NODES: Final = 20_000
-"""Maximum number of nodes for one query."""
+"""Maximum number of nodes for one query; beyond it values are unknown."""
 MOST_NODES_IN_ALL: Final = 1_000_000
-"""Maximum number of nodes for one program."""
+"""Maximum number of nodes for one program; beyond it values are unknown."""
 MOST_CALLS: Final = 256
-"""Maximum depth of calls that are followed for one value."""
+"""Maximum depth of calls that are followed for one value; beyond it the value is unknown."""
 MOST_LOOPS: Final = 16
-"""Maximum depth of nested loops that compute a value."""
+"""Maximum depth of nested loops that compute a value; beyond it the value is unknown."""
 
 _EXACT_FLOATS: Final = {
     "add", "subtract", "multiply", "divide", "negate", "abs", "maximum", "minimum", "compare",
@@ -70,8 +70,8 @@ class Node:
     Attributes:
         name: `known`, `input`, `unknown`, `choice`, `loop`, or the name of the op.
         element: Its type; `None` if it is not a scalar that can be evaluated.
-        args: Nodes that it is computed from.
-        step: Computes it from their values; `None` without operands.
+        args: Nodes of its operands.
+        step: Function from the operands' values to its value; `None` without operands.
         value: Value of a constant or of an unknown scalar.
         key: Key of an input.
         level: Depth of the nested loops that compute it.
@@ -103,15 +103,15 @@ class Node:
 
 
 class Frame:
-    """A computation in one of its calls, or without a caller.
+    """A computation in one of its calls, or without a known caller.
 
     Attributes:
-        computation: The computation; `None` for a loop whose surroundings are unknown.
-        parent: Frame of the caller; `None` if parameters are inputs.
+        computation: The computation; `None` for the unknown surroundings of a loop.
+        parent: Frame of the caller; `None` if the parameters are inputs.
         given: Operands of the call, by parameter number.
         depth: Number of calls around it.
-        known: Nodes by instruction and shape index.
-        inside: Frames of the calls in it.
+        known: Nodes found so far, by instruction and shape index.
+        inside: Frames of the calls inside it.
     """
 
     __slots__ = ("computation", "depth", "given", "inside", "known", "own", "parent")
@@ -131,7 +131,10 @@ class Frame:
         self.own: frozenset[Instruction] | None = None
 
     def has(self, ins: Instruction) -> bool:
-        """Is the instruction in the computation itself, and not outside of it?"""
+        """Does the computation itself contain the instruction?
+
+        It does not contain instructions of other computations whose values it reads.
+        """
         if self.computation is None:
             return True
         if self.own is None:
@@ -139,7 +142,10 @@ class Frame:
         return ins in self.own
 
     def call(self, ins: Instruction, number: int, given: Sequence[Instruction]) -> Frame:
-        """Return the frame of computation `number` that an instruction calls."""
+        """Return the frame of callee `number` of an instruction.
+
+        `given` are the operands of that call.
+        """
         frame = self.inside.get((ins, number))
         if frame is None:
             frame = self.inside[ins, number] = Frame(ins.calls[number], self, given)
@@ -147,7 +153,7 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """An instruction's value, or an element of it, in a frame."""
+    """A value, or the element of it at a shape index, in a frame."""
 
     frame: Frame
     ins: Instruction
@@ -158,9 +164,9 @@ Made: TypeAlias = Generator[Any, Any, Any]
 
 
 def finished(made: Made) -> Any:
-    """Run a generator, and those that it yields, on an explicit stack; return its result.
+    """Run a generator and return its result, without recursion.
 
-    A generator yields another one to receive its result.
+    The generator may yield another generator, and receives that one's result.
     """
     stack: list[Made] = [made]
     result: Any = None
@@ -177,7 +183,7 @@ def finished(made: Made) -> Any:
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
-    """Return the value, and the shape index in it, of an element of a computation's result."""
+    """Return the value, and the shape index in it, that an element of a computation's result is."""
     root = computation.root
     if not isinstance(root.op, Return):
         return root, path
@@ -189,12 +195,12 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
 
 
 def carried(loop: Instruction, path: Path) -> Key:
-    """Return the loop state's element that an element of the loop's result comes from."""
+    """Return the element of the loop state that an element of a loop's result is."""
     return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
 
 
 def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
-    """Return the operands that are the parameters of the instruction's callee `number`."""
+    """Return the operands that callee `number` of an instruction gets as parameters."""
     if isinstance(ins.op, Case):
         return ins.operands[1 + number : 2 + number]  # StableHLO's branches have no parameters
     return ins.operands
@@ -207,7 +213,7 @@ class Model:
         loop: The instruction.
         condition: Frame of the condition.
         body: Frame of the body.
-        goes_on: Node of the condition's result.
+        goes_on: Node of the condition's result: true for a further iteration.
     """
 
     __slots__ = ("body", "condition", "goes_on", "loop", "machines")
@@ -221,11 +227,11 @@ class Model:
 
 
 class Tape:
-    """Nodes in evaluation order.
+    """Nodes in the order of their evaluation.
 
     Attributes:
         nodes: The nodes, each after its operands.
-        inputs: Keys of the inputs, in order.
+        inputs: Keys of the input nodes, in order.
         number: Position of each node.
         outputs: Positions of the requested nodes.
     """
@@ -261,10 +267,10 @@ class Tape:
         return len(self.nodes)
 
     def unknown(self, parameters: Sequence[Instruction] = ()) -> dict[Key, Value]:
-        """Return unknown values for all inputs.
+        """Return an unknown value for each input, with a reason.
 
         Args:
-            parameters: Parameters of the computation, for their names.
+            parameters: Parameters of the computation, for their names in reasons.
         """
         found: dict[Key, Value] = {}
         for n, key in self._keys:
@@ -279,7 +285,7 @@ class Tape:
         return found
 
     def run(self, given: dict[Key, Value]) -> list[Value]:
-        """Return the values of all nodes, given the values of the inputs."""
+        """Return the values of all nodes, by position, for given values of the inputs."""
         values = self._blank.copy()
         for n, key in self._keys:
             values[n] = given[key]
@@ -289,14 +295,14 @@ class Tape:
 
 
 class Machine(NamedTuple):
-    """The part of a loop's state that decides its trip count, with requested other elements.
+    """The part of a loop's state that decides its trip count, and further requested elements.
 
     Attributes:
         loop: The instruction.
-        keys: Elements of its state that are followed.
-        elements: Types of `keys`; `None` for those that are not scalars.
+        keys: The elements of the state that are computed.
+        elements: Types of `keys`; `None` for elements that are not scalars.
         outer: Outer values that its regions read.
-        tape: Computes the condition, then the next values of `keys`.
+        tape: Computes the condition, then the values of `keys` after an iteration.
         level: Depth of the loops nested in it.
         changing: The elements of `keys` that an iteration may change.
     """
@@ -311,18 +317,18 @@ class Machine(NamedTuple):
 
 
 Ending: TypeAlias = Callable[[Machine, Key, Sequence[Value]], Value]
-"""Function from a loop's machine, a state element and initial values to its final value."""
+"""Function from a loop's machine, a state element and the initial values to its final value."""
 
 
 class Slices:
-    """Nodes of the values of one program.
+    """Creates the nodes of the values of one program.
 
     Attributes:
         roots: Frames of computations without a caller.
     """
 
     def __init__(self, ending: Ending) -> None:
-        """Create slices, with the function that evaluates inner loops whose results are needed."""
+        """Store the function that evaluates inner loops whose results are needed."""
         self._ending: Final = ending
         self._roots: Final[dict[Computation, Frame]] = {}
         self._models: Final[dict[Instruction, Model | None]] = {}
@@ -330,26 +336,31 @@ class Slices:
         self._most = MOST_NODES
 
     def root(self, computation: Computation) -> Frame:
-        """Return the frame of a computation without a caller."""
+        """Return the frame of a computation whose parameters are inputs."""
         frame = self._roots.get(computation)
         if frame is None:
             frame = self._roots[computation] = Frame(computation)
         return frame
 
     def node(self, frame: Frame, ins: Instruction, path: Path = ()) -> Node:
-        """Return the node of a value, or of an element of it."""
+        """Return the node of a value, or of the element of it at a shape index."""
         self._begin()
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
 
     def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
-        """Return the part of a loop that decides its trip count; `None` if it is not a loop."""
+        """Return the part of a loop that decides its trip count; `None` if it cannot be analysed.
+
+        Args:
+            loop: The `while`.
+            asked: Further elements of its state to compute.
+        """
         self._begin()
         found: Machine | None = finished(self._machine(loop, tuple(asked)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """Return the nodes of a loop's initial `keys`, then those of its `outer` values."""
+        """Return the nodes of the initial values of a loop's `keys`, then of its `outer` values."""
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))
         return found
@@ -394,7 +405,7 @@ class Slices:
         return node
 
     def _computed(self, place: Place) -> Made:
-        """Return the node of a value that is not a data movement, or the value to follow next."""
+        """Return the node of a value that an op computes, or the value whose node it shares."""
         frame, ins, path = place
         op = ins.op
         if isinstance(op, Case) and ins.calls:
@@ -425,7 +436,7 @@ class Slices:
         return Node(op.name, element, tuple(args), step, about=about)
 
     def _chosen(self, place: Place) -> Made:
-        """Return the value of a conditional: that of the only possible branch, or a choice node."""
+        """Return the value of a conditional: that of its only possible branch, or a choice node."""
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
         taken = branch_of(ins, index.value) if index.name == "known" else None
@@ -453,7 +464,7 @@ class Slices:
         return Node("choice", element, (index, *values), choose)
 
     def _loop_result(self, place: Place) -> Made:
-        """Return the final value of an element of a loop's state."""
+        """Return the node of an element of a loop's result."""
         frame, ins, path = place
         if len(ins.operands) > 1 and not path:
             return _unknown(ins, path)
@@ -492,7 +503,7 @@ class Slices:
         return model
 
     def _after(self, model: Model, key: Key) -> Made:
-        """Return the node of an element of the state after one iteration."""
+        """Return the node of a state element after one iteration of a loop."""
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)
@@ -533,13 +544,16 @@ class Slices:
 
 
 def _initial(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
-    """Return the initial value of a state element, or the outer value that is an input."""
+    """Return the initial value of a state element, or the outer value of such a key."""
     what, path = key
     return (what if isinstance(what, Instruction) else loop.operands[what]), path
 
 
 def branch_of(ins: Instruction, index: Value) -> int | None:
-    """Return the branch of a conditional for a value of its operand 0; `None` if unknown."""
+    """Return the branch that a conditional takes for an index; `None` if unknown.
+
+    The index is the value of operand 0.
+    """
     if not isinstance(index, int):
         return 0 if len(ins.calls) == 1 else None
     if isinstance(ins.op, Case) and ins.op.predicated:
@@ -549,7 +563,10 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 
 
 def _moved(place: Place) -> Place | Node | None:
-    """Return the source of a data movement, or the input node; `None` for any other op."""
+    """Return the source of a data movement, or the node of an input.
+
+    `None` for any other op.
+    """
     frame, ins, path = place
     op = ins.op
     match op:
@@ -570,7 +587,10 @@ def _moved(place: Place) -> Place | Node | None:
 
 
 def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
-    """Return the forwarded operand and its element; `None` if the op does not forward one."""
+    """Return the operand that an op forwards, and the shape index in it.
+
+    `None` if the op forwards none.
+    """
     op, operands = ins.op, ins.operands
     match op:
         case GetTupleElement():
@@ -617,7 +637,7 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
 
 
 def lost(ins: Instruction) -> Node:
-    """Return an unknown node for a parameter without an operand in the call."""
+    """Return an unknown node for a parameter that the call `ins` has no operand for."""
     why = f"the operands of `{ins.name}` do not fit"
     return Node("unknown", None, value=any_value(None, why))
 
@@ -629,7 +649,10 @@ def _unknown(ins: Instruction, path: Path, reason: str = "") -> Node:
 
 
 def _element(ins: Instruction, path: Path) -> ElementType | None:
-    """Return the type of an element of a value; `None` if it is not a scalar to evaluate."""
+    """Return the element type of the scalar at a shape index of a value.
+
+    `None` if it is not a scalar that can be evaluated.
+    """
     type_: Type = ins.type
     for number in path:
         if not isinstance(type_, TupleType) or number >= len(type_.elements):

@@ -1,4 +1,4 @@
-"""The backend that a program was compiled for, from the marks that backends leave in the text.
+"""The backend that a program was compiled for, recognised by marks in the text.
 
 A mark counts if only one backend leaves it: the target of a library call, a key of a backend
 config, a kind of fusion, a tiled layout. A target such as `lapack_sgetrf_ffi` does not count: JAX
@@ -45,7 +45,7 @@ _LOWERED: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("cpu", pattern(r"lapack_|blas_")),
     ("tpu", pattern(r"tpu_custom_call|xla\.tpu|tpu_")),
 )
-"""Targets that JAX writes before XLA compiles; they count in scheduled programs only."""
+"""Call targets that JAX writes before XLA compiles; they count in scheduled programs only."""
 _AMD: Final = pattern(r"__(?:hipblas|miopen)|hip|rocsolver_")
 _GPU_FUSED: Final = pattern(r"fused_(?!computation)[a-z]")
 _CPU_FUSED: Final = pattern(r"(?:fused_computation|wrapped_\w+|parallel_\w+)(?:\.|$)")
@@ -54,12 +54,12 @@ _GPU_FUSION: Final = pattern(r"(?:loop|input|gemm|triton|wrapped_triton)_\w*fusi
 
 
 class Target(Struct, frozen=True):
-    """The backend of a compiled program, with the mark that shows it.
+    """The backend of a program, with the mark that shows it.
 
     Attributes:
-        kind: `gpu`, `cpu`, `tpu`, or `uncompiled` if nothing shows a backend.
+        kind: `gpu`, `cpu`, `tpu`, or `uncompiled` without a mark.
         device: `amd` if a mark shows it, else `None`.
-        evidence: The mark and its location.
+        evidence: The mark and its location, as text.
         scheduled: Is the order of the instructions the order of execution?
     """
 
@@ -81,15 +81,18 @@ class _Mark(NamedTuple):
 
 
 def is_scheduled(module: Module) -> bool:
-    """Is the order of the instructions the order of execution? Otherwise overlaps mean nothing."""
+    """Is the order of the instructions the order of execution?
+
+    If not, overlaps mean nothing.
+    """
     return dict(module.extras).get("is_scheduled", "").strip() == "true"
 
 
 def target_of(module: Module) -> Target:
     """Return the backend of a program, in one pass that stops at the first mark.
 
-    A scheduled program without any mark of a GPU or TPU, whose computations have names of XLA's
-    emitter passes, is one of XLA:CPU, which leaves no other mark in small programs.
+    A scheduled program without a mark of a GPU or TPU, whose computations have names that XLA's
+    emitters give, was compiled by XLA:CPU, which leaves no other mark in small programs.
     """
     extras = dict(module.extras)
     scheduled = is_scheduled(module)
@@ -109,7 +112,7 @@ def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
-    """Return a mark of XLA:CPU, which lets sharding propagate to parameters.
+    """Return a mark of XLA:CPU if the header lets sharding propagate to parameters; else `None`.
 
     Jaxlib 0.10.2 writes `false` for GPUs.
     """
@@ -123,7 +126,7 @@ def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _readable(module: Module) -> Iterator[Instruction]:
-    """Yield the instructions of all readable computations. Unreadable ones show nothing."""
+    """Yield the instructions of all computations that can be parsed."""
     for computation in module:
         try:
             instructions = computation.instructions
@@ -151,7 +154,7 @@ def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
 
 
 def _is_lowered(ins: Instruction) -> bool:
-    """Is it a call that a framework writes, together with its config?"""
+    """Is the instruction a custom call that a framework writes, together with its config?"""
     target = ins.op.call_target_name if isinstance(ins.op, CustomCall) else ""
     return any(targets.match(target) for _, targets in _LOWERED)
 
@@ -193,11 +196,11 @@ def _is_tpu_tile(tile: tuple[int, ...]) -> bool:
 
 
 def _cpu_by_names(module: Module, extras: dict[str, str]) -> _Mark | None:
-    """Return a mark by XLA:CPU's names of fused computations, if no mark of XLA:GPU was found.
+    """Return a mark of XLA:CPU if a fused computation has a name that XLA:CPU gives; else `None`.
 
-    Both backends call the computation of a single fused instruction `wrapped_add_computation`. If
-    the header states how sharding propagates, but not to parameters as XLA:CPU writes it, that name
-    shows nothing.
+    The program has no mark of XLA:GPU. Both backends call the computation of a single fused
+    instruction `wrapped_add_computation`. If the header states how sharding propagates, but not to
+    parameters as XLA:CPU writes it, that name shows nothing.
     """
     is_said = any(key.startswith(_PROPAGATES) for key in extras)
     for ins in _readable(module):

@@ -24,13 +24,13 @@ from hloscope.ops import While
 
 NOT_A_LOOP: Final = "it has no condition and body that can be followed"
 MOST_STEPS: Final = 200_000
-"""Ops evaluated to count the turns of one loop: a fifth of a second."""
+"""Maximum number of ops evaluated to count one loop's iterations; it takes a fifth of a second."""
 MOST_STEPS_IN_ALL: Final = 2_000_000
-"""Ops evaluated for all loops of a program."""
+"""Maximum number of ops evaluated for all loops of a program."""
 MOST_STEPS_IN_DOUBT: Final = 20_000
-"""Ops evaluated after the first iteration in which the loop may have ended."""
+"""Maximum number of ops evaluated after the first iteration in which the loop may have ended."""
 MOST_TURNS_LISTED: Final = 4_096
-"""Maximum number of iterations of one loop whose states are distinguished."""
+"""Maximum number of iterations of one loop whose states are kept apart."""
 
 
 class TripCount(Struct, frozen=True):
@@ -55,7 +55,7 @@ class TripCount(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Does the annotation contradict the program?"""
+        """Does the annotated trip count contradict the program?"""
         if self.annotated is None:
             return False
         if self.origin == "program":
@@ -64,7 +64,7 @@ class TripCount(Struct, frozen=True):
 
     @property
     def times(self) -> int:
-        """Return the count for totals: one if it is unknown, within the bounds.
+        """Return the count that totals use; an unknown count is 1, if the bounds allow it.
 
         A loop that does not end counts as annotated, as there is no other number.
         """
@@ -81,11 +81,13 @@ class LoopRun(NamedTuple):
     Attributes:
         low: Least number of iterations.
         high: Greatest number of iterations; `None` if there is no bound.
-        reason: Why they differ, or why the loop does not end; empty if the count is exact.
+        reason: Why `low` and `high` differ, or why the loop does not end; empty if the count is
+            exact.
         ends: `False` if the loop was proved not to end.
         states: Values of the machine's `keys` at the beginning of each iteration; `None` if they
             were not requested, or are too many.
-        last: Values of `keys` at the end; `None` if they were not requested or are unknown.
+        last: Values of `keys` after the last iteration; `None` if they were not requested or are
+            unknown.
     """
 
     low: int
@@ -102,7 +104,7 @@ class LoopRun(NamedTuple):
 
 
 class Loops:
-    """Evaluator of the loops of one program, with a common budget.
+    """Evaluates the loops of one program, with a common budget of ops.
 
     Attributes:
         slices: Nodes of the program's values.
@@ -114,7 +116,7 @@ class Loops:
         self._known: dict[tuple[Tape, tuple[Value, ...], bool], LoopRun] = {}
 
     def spend(self, steps: int) -> bool:
-        """Take steps from the budget of the program. Return `False` if it has fewer."""
+        """Take `steps` ops from the program's budget; return `False` if fewer are left."""
         if steps > self._steps:
             return False
         self._steps -= steps
@@ -126,7 +128,7 @@ class Loops:
         Args:
             machine: The part of the loop that decides its trip count.
             given: Initial values of its `keys`, then values of `outer`.
-            listed: Are the states needed, at each iteration and at the end?
+            listed: Also return the states at the beginning of each iteration and at the end?
         """
         key = machine.tape, tuple(given), listed
         # An inner loop is entered once for each iteration of the outer one, mostly with one state.
@@ -154,7 +156,16 @@ class Loops:
     def _turned(
         self, machine: Machine, given: Sequence[Value], listed: bool, known: LoopRun | None
     ) -> LoopRun:
-        """Evaluate iteration by iteration, unless a known count exceeds the budget."""
+        """Evaluate a loop iteration by iteration.
+
+        Nothing is evaluated if a known count exceeds the budget.
+
+        Args:
+            machine: The part of the loop that decides its trip count.
+            given: Initial values of its `keys`, then values of `outer`.
+            listed: Also return the states?
+            known: The count by the closed form; `None` without one.
+        """
         cost = len(machine.tape)
         if known is not None and (not known.ends or known.low * cost > MOST_STEPS):
             return LoopRun(0, None)
@@ -197,9 +208,10 @@ class Loops:
 def _turns(
     machine: Machine, given: Sequence[Value]
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
-    """Yield the state at the beginning of each iteration, with the value of the condition.
+    """Yield the state at the beginning of each iteration, and the value of the condition.
 
-    `None` in its place ends a loop that has returned to an earlier state (Brent's algorithm).
+    If the loop returned to an earlier state, `None` replaces the condition, and the iteration stops
+    (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
     now = dict(zip(machine.outer, given[width:], strict=True))
@@ -231,12 +243,12 @@ class _Line(NamedTuple):
 
 
 class _Closed:
-    """Counters that change by a constant in every iteration, and the iteration that ends the loop.
+    """Counters that change by a constant in every iteration, and when they end the loop.
 
     Attributes:
-        run: The result, if every part of the condition has a closed form.
-        low: Least number of iterations that the closed parts give.
-        high: Greatest number of iterations; `None` if no part bounds it.
+        run: The count, if every part of the condition has a closed form.
+        low: Minimum number of iterations by the parts with a closed form.
+        high: Maximum number of iterations; `None` if no part bounds it.
     """
 
     def __init__(self, machine: Machine, given: Sequence[Value]) -> None:
@@ -258,7 +270,7 @@ class _Closed:
         self._solve()
 
     def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
-        """Return the counters with their constant change an iteration."""
+        """Return the state elements that change by a constant per iteration, with that constant."""
         machine, tape = self._machine, self._machine.tape
         slopes: dict[Key, int] = {}
         for key, number in zip(machine.keys, tape.outputs[1:], strict=True):
@@ -278,7 +290,7 @@ class _Closed:
         return slopes
 
     def last(self, turns: int) -> tuple[Value, ...]:
-        """Return the state after some iterations."""
+        """Return the state after `turns` iterations."""
         machine = self._machine
         found: list[Value] = []
         for key, element in zip(machine.keys, machine.elements, strict=True):
@@ -325,7 +337,7 @@ class _Closed:
             self.low = min(lows)
 
     def _other(self, node: Node) -> Node | None:
-        """Return the deciding operand of `and` or `or` if the other one is neutral; else `None`."""
+        """Return the other operand of `and` or `or` if one operand is neutral; else `None`."""
         neutral = {"and": 1, "or": 0}.get(node.name)
         if neutral is not None:
             for one, other in (node.args, node.args[::-1]):
@@ -334,7 +346,7 @@ class _Closed:
         return None
 
     def _narrow(self, node: Node) -> Node:
-        """Return a counter before its conversion to a wider type, which keeps the order."""
+        """Return the counter that a conversion to a wider type reads; any other node unchanged."""
         if node in self._values or node.name != "convert":
             return node
         (inner,) = node.args
@@ -348,9 +360,9 @@ class _Closed:
         return inner if least <= low and high <= most else node
 
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
-        """Return the least and the greatest iteration in which a part first differs from `wanted`.
+        """Return the earliest and latest iteration in which a condition may first not be `wanted`.
 
-        `None` in the pair means never. The result is `None` for a part without closed form.
+        `None` in the pair means never. The result is `None` if there is no closed form.
         """
         value = self._values.get(node)
         if isinstance(value, int):
@@ -399,7 +411,13 @@ _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", 
 
 
 def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
-    """Return the constant that a node adds to an input; `None` if it does anything else."""
+    """Return the constant that a node adds to an input; `None` for any other computation.
+
+    Args:
+        after: The node.
+        key: Key of the input.
+        fixed: Values of the other inputs.
+    """
     tape = Tape([after])
     # A line in the input itself: `1 * x + 0`.
     line = _lines(tape, {**fixed, key: _Line(1, 0)}).get(after)
@@ -407,7 +425,10 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """Return the nodes that are numbers, spans or linear in the iteration."""
+    """Return the nodes whose value is known, a span, or linear in the iteration.
+
+    `given` has such values of inputs.
+    """
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:
         if node.key is not None:
@@ -425,7 +446,7 @@ def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _L
 
 
 def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
-    """Return the result of an op on linear functions if it is linear, else `None`."""
+    """Return the result of an op on linear functions if it is linear; else `None`."""
     element = node.element
     if element is None or element.kind not in ("signed", "unsigned"):
         return None
@@ -453,7 +474,7 @@ def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
 
 
 def _first_false(line: _Line, direction: str, limit: int, element: ElementType) -> int | None:
-    """Return the first iteration in which a comparison is false; `None` for never."""
+    """Return the first iteration in which `line direction limit` is false; `None` for never."""
     low, high = limits_of(element)
     size = high - low + 1
     if not low <= limit <= high:  # of a wider type: all values lie on one side of it
@@ -485,9 +506,9 @@ def _first_false(line: _Line, direction: str, limit: int, element: ElementType) 
 def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
     """Return the least t >= 0 with `slope * t mod size` in `low..high`; `None` if there is none.
 
-    Needs `0 <= slope < size` and `0 <= low <= high < size`. Takes logarithmic time: for the least
-    t, `slope * t - size * y` lies in the range for the least y for which `-size * y mod slope` lies
-    in the range's residues, a problem of half the size.
+    It must hold that `0 <= slope < size` and `0 <= low <= high < size`. The time is logarithmic:
+    for the least t, `slope * t - size * y` lies in the range for the least y for which `-size * y
+    mod slope` lies in the range's residues, a problem of half the size.
 
     >>> first_turn(100, 256, 120, 127)
     14
@@ -521,7 +542,10 @@ def known_trip_count(ins: Instruction) -> int | None:
 
 
 def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
-    """Return the trip count by the program, or by the annotation if the program leaves it open."""
+    """Return the trip count by the program, or the annotated one if the program determines none.
+
+    An annotation outside the proved bounds is ignored.
+    """
     low, high = found.low, found.high
     if not found.ends:
         return TripCount(None, 1, None, annotated, "program", found.reason)
@@ -536,7 +560,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
 
 
 def joined(counts: Sequence[TripCount]) -> TripCount:
-    """Return one trip count for a loop that is entered with several states."""
+    """Return one trip count that holds for all given ones, of entries with different states."""
     first = counts[0]
     if all(count == first for count in counts):
         return first
@@ -554,7 +578,7 @@ def joined(counts: Sequence[TripCount]) -> TripCount:
 def loop_trip_count(ins: Instruction) -> TripCount:
     """Return the trip count of a loop, from the loop itself and its operands.
 
-    Parameters of its computation are unknown here; `loops_of` follows the callers.
+    Parameters of its computation are unknown; `loops_of` also follows the callers.
     """
     loops = Loops()
     machine = loops.slices.machine(ins) if isinstance(ins.op, While) else None
@@ -568,5 +592,5 @@ def loop_trip_count(ins: Instruction) -> TripCount:
 
 
 def trip_count(ins: Instruction) -> int:
-    """Return the trip count for totals: one if neither program nor annotation gives it."""
+    """Return the trip count that totals use: 1 if neither program nor annotation determines it."""
     return loop_trip_count(ins).times

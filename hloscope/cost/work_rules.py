@@ -49,7 +49,7 @@ from hloscope.ops import (
 
 
 class LoopRuns(NamedTuple):
-    """Numbers of runs of a loop's condition and body.
+    """How often a loop's condition and body run.
 
     Attributes:
         condition: Runs of the condition.
@@ -63,9 +63,9 @@ class LoopRuns(NamedTuple):
 
 
 Runs = Callable[[Instruction], LoopRuns]
-"""Function from a loop to the runs of its condition and body."""
+"""Function from a loop to how often its condition and body run."""
 Count = Callable[[Instruction, Any, tuple[Work, ...], Runs], Work]
-"""Function from an instruction, its op and its callees' work to its work."""
+"""Function from an instruction, its op, its callees' work and the runs of loops to its work."""
 
 
 class Rule(NamedTuple):
@@ -74,11 +74,11 @@ class Rule(NamedTuple):
     Attributes:
         name: Name of the rule, used in `Work.estimates` and `Work.at_least`.
         ops: Names of the ops.
-        figure: Formula of the number of operations: `n(x)` elements of x, `o` the result, `f` the
-            called computation.
-        unit: Unit that the operations count for.
-        xla: Difference of XLA's count; empty if it is equal.
-        work: Function that counts.
+        figure: Formula of the number of operations: `n(x)` is the number of elements of x, `o` the
+            result, `f` the called computation.
+        unit: Unit that executes the operations.
+        xla: How XLA's count differs; empty if it is equal.
+        work: Function that counts the operations.
     """
 
     name: str
@@ -99,7 +99,14 @@ def _size(value: Instruction) -> int:
 
 
 def _vector(value: Instruction, n: int, estimate: str = "", at_least: str = "") -> Work:
-    """Return `n` operations on elements of the type of a value."""
+    """Return the work of `n` vector operations on the element type of a value.
+
+    Args:
+        value: The value.
+        n: Number of operations.
+        estimate: Name of the rule, if the number is an estimate.
+        at_least: Name of the rule, if the number is a lower bound.
+    """
     return Work(
         vector=((_element(value), n),) if n else (),
         estimates=(estimate,) if estimate else (),
@@ -150,7 +157,7 @@ def _random(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> W
 
 
 def _leaves(values: Iterable[Instruction]) -> tuple[tuple[str, int], ...]:
-    """Return the number of elements of all arrays of some values, by element type."""
+    """Return (element type, number of elements) over all arrays of the values."""
     arrays = [
         Instruction(value.name, leaf, value.op)
         for value in values
@@ -185,7 +192,7 @@ def _product(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> 
 
 
 def _requested_precision(ins: Instruction, op: Op) -> tuple[tuple[str, ...], str]:
-    """Return the precision of the operands and the algorithm that a product requests."""
+    """Return the precisions of the operands and the algorithm that a product requests."""
     if not isinstance(op, CustomCall):
         precision = getattr(op, "precision_config", None) or ()
         return tuple(map(str, precision)), getattr(op, "algorithm", None) or ""
@@ -202,7 +209,7 @@ def _requested_precision(ins: Instruction, op: Op) -> tuple[tuple[str, ...], str
 _COMPUTE_NOTHING: Final = frozenset(
     "SPMDFullToShardShape SPMDShardToFullShape SliceToDynamic PadToStatic AllocateBuffer".split()
 )
-"""Targets of custom calls that move data only."""
+"""Targets of custom calls that only move data."""
 
 
 def _custom_call(ins: Instruction, op: CustomCall, called: tuple[Work, ...], runs: Runs) -> Work:
@@ -229,7 +236,10 @@ def _times(called: tuple[Work, ...], runs: int) -> Work:
 
 
 def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, bool]:
-    """Return the (position, tap) pairs that hit an element, and whether every position hits one."""
+    """Count the pairs of output position and window tap that lie on an element of the base.
+
+    The second result states whether every position has such a tap.
+    """
     bases, outs = leaf_types(base.type)[0], leaf_types(out.type)[0]
     if not isinstance(bases, TensorType) or not isinstance(outs, TensorType):
         return 0, False
@@ -243,10 +253,10 @@ def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, boo
 
 
 def _hits_everywhere(window: Window, d: int, size: int, positions: int) -> bool:
-    """Does every position along dimension `d` plainly hit an element?
+    """Does every output position along dimension `d` certainly have a tap on an element?
 
-    The first window ends after the beginning, the last one begins before the end, and the taps are
-    so close that they cannot step over the base.
+    The test is sufficient: the first window ends after the beginning, the last one begins before
+    the end, and the taps cannot step over the base.
     """
     low, step = window.padding[d][0], window.window_dilations[d]
     last = (positions - 1) * window.strides[d] - low
@@ -271,7 +281,7 @@ def _reduce_window(
 
 
 def broadcast_back(ins: Instruction, op: ReduceWindow) -> int | None:
-    """Return the length L of a dimension that a reduce-window reduces completely at each position.
+    """Return the size L of a dimension that a reduce-window reduces fully at each position.
 
     It is the only windowed dimension, padded by L - 1 on both sides, with a window of 2 L - 1.
     `None` if the op does not have this form.
@@ -414,7 +424,7 @@ _APART: Final = {*_TRANSCENDENTAL, *_CONVERTS, "copy", "chlo.constant_like"}
 
 
 def _with_broadcasts(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of ops, and those of CHLO's broadcasting forms of them."""
+    """Return the names of ops, followed by the names of their broadcasting forms in CHLO."""
     wide = [IMPLICIT_BROADCAST[name].name for name in names if name in IMPLICIT_BROADCAST]
     return (*names, *wide)
 
@@ -471,7 +481,7 @@ RULES: Final = (
     Rule("unknown", ("unknown", "einsum", "unary_einsum", "interpreter.run_parallel"),
          "unknown", "", "0 or an error", _unknown),
 )  # fmt: skip
-"""The rules; every other op moves data only and computes nothing."""
+"""The rules. Every op without a rule only moves data and computes nothing."""
 _BY_NAME: Final = {name: rule for rule in RULES for name in rule.ops}
 _MOVES: Final = Rule(
     "moves",

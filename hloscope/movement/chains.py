@@ -1,4 +1,4 @@
-"""Chains of data movement: from a value that is moved for the last time back to its sources."""
+"""Chains of data movement: from a value that is moved no further back to its sources."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from hloscope.simplifier import Proof, Verdict
 
 
 _TRIED: Final = 17
-"""Indices at which a candidate map is tried before isl proves it."""
+"""Number of indices at which a candidate map is tested before isl proves it."""
 
 
 class _Slots(NamedTuple):
-    """Positions of a chain's values among the values around its sink.
+    """Positions of a chain's values among the values around its sink; see `Around`.
 
     Attributes:
         steps: Positions of the steps.
@@ -52,15 +52,15 @@ class _Slots(NamedTuple):
 
 
 class Chain:
-    """Data movement that ends in one value.
+    """Data movement that ends in one value, the sink.
 
     Attributes:
         flow: The module's values.
         sink: The last op.
-        leaves: The sources of the chain.
-        steps: The ops, producers first; the sink is the last.
+        leaves: The sources of the chain, with maps.
+        steps: The ops, producers first; the last one is the sink.
         walk: The traversal that found them.
-        is_cut: Did it end at a movement because there were too many values?
+        is_cut: Did the traversal end early because the chain has too many values?
         pattern: Equal for chains at the same positions of equal computations; `None` for others.
     """
 
@@ -73,10 +73,15 @@ class Chain:
         like: Chain | None = None,
         pattern: Pattern | None = None,
     ) -> None:
-        """Take a traversal, the values around the sink, and an equal chain `like`, if there is one.
+        """Create a chain from a traversal, or from an equal chain.
 
-        With `like`, the traversal is that chain's, and this chain has the values at the same
-        positions of `around`.
+        Args:
+            flow: The module's values.
+            sink: The last op.
+            walk: The traversal from the sink.
+            around: The values around the sink, by position.
+            like: An equal chain; this chain then has the values at the same positions of `around`.
+            pattern: See `Chain.pattern`.
         """
         self.flow: Final = flow
         self.sink: Final = sink
@@ -91,14 +96,17 @@ class Chain:
 
     @property
     def model(self) -> Chain:
-        """The equal chain that was analysed first, or this one: it has the same kind and proofs."""
+        """Return the equal chain that was analysed first; this one if there is none.
+
+        Both have the same kind and proofs.
+        """
         return self if self._like is None else self._like
 
     # The cached properties of a model are read for each equal chain: programs repeat layers, so
     # one model may serve many chains.
     @cached_property
     def _slots(self) -> _Slots:
-        """Positions of the values, for chains equal to this one."""
+        """Return the positions of the chain's values, for chains equal to this one."""
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
@@ -126,7 +134,7 @@ class Chain:
 
     @property
     def ends_in_sums(self) -> bool:
-        """Is a source computed by an element-wise op, so that the chain could continue there?"""
+        """Does an element-wise op compute a source, so that the chain could continue there?"""
         return self.model._ends_in_sums
 
     @cached_property
@@ -135,7 +143,7 @@ class Chain:
 
     @property
     def sources(self) -> tuple[Instruction, ...]:
-        """The values of `main`."""
+        """Return the values of the main sources; see `main`."""
         if self._like is None:
             return tuple([leaf.value for leaf in self.main])
         here = self._around
@@ -143,7 +151,7 @@ class Chain:
 
     @cached_property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """The values that the op of each arrival reads, for the same index of the sink."""
+        """Return, for each arrival, the values that its op reads for the same index of the sink."""
         if self._like is None:
             return self.walk.read
         here = dict(zip(self._like._around, self._around, strict=True))
@@ -160,18 +168,18 @@ class Chain:
 
     @cached_property
     def main(self) -> tuple[Leaf, ...]:
-        """The main sources: those that are not broadcast scalars, or all if there are no others."""
+        """Return the sources that are not broadcast scalars; all sources if there are no others."""
         return tuple([leaf for leaf in self.leaves if not leaf.is_uniform]) or self.leaves
 
     @property
     def is_linear(self) -> bool:
-        """Does each op read the op before it and at most scalars otherwise?"""
+        """Does each op read only the previous op's value, apart from scalars?"""
         joined = any(isinstance(step.op, JOINS) for step in self.steps)
         return len(self.main) == 1 and len(self.main[0].maps) == 1 and not joined
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """Verdict on the movement from each main source to the sink."""
+        """Return the verdict on the movement from each main source to the sink."""
         return self.model._judgements
 
     @cached_property
@@ -180,7 +188,7 @@ class Chain:
 
     @property
     def kind(self) -> Kind:
-        """The most expensive verdict of any main source."""
+        """Return the verdict on the chain: the most expensive one of its main sources."""
         return self.model._kind
 
     @cached_property
@@ -194,10 +202,9 @@ class Chain:
 
     @property
     def blocking(self) -> Instruction | None:
-        """The first op after which the movement is not free any more.
+        """Return the first op up to which the movement from the source is not free.
 
-        `None` if the chain is free or undecided.  The ops between the source and this op, taken
-        together, move no bytes.
+        `None` if the chain is free or undecided.
         """
         if self._like is None:
             return self._blocking
@@ -249,7 +256,16 @@ class Chain:
 def _onward(
     flow: Flow, step: Instruction, value: Instruction, here: IndexingMap | None
 ) -> IndexingMap | None:
-    """Return the map from an index of a step to the source; `here` is that of its operand."""
+    """Return the map from an index of an op's result to the source.
+
+    `None` if it is unknown.
+
+    Args:
+        flow: The module's values.
+        step: The op.
+        value: The operand on the path to the source.
+        here: Map from an index of that operand to the source; `None` if unknown.
+    """
     for k, operand in enumerate(step.operands):
         if flow.source(operand) is value and here is not None:
             m = only_map(step, k)
@@ -258,7 +274,13 @@ def _onward(
 
 
 def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorType) -> Judgement:
-    """Return the verdict on a movement of several parts, each with its own map."""
+    """Return the verdict on a movement of several parts, each with its own map.
+
+    Args:
+        maps: Maps from an index of the output to an index of the source.
+        source: Type of the source.
+        output: Type of the output.
+    """
     if len(maps) == 1 and not maps[0].constraints:
         whole = maps[0].dims == IndexingMap.identity(output.shape).dims
         if whole or output.num_elements == 0:
@@ -277,7 +299,7 @@ def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorT
 def _candidates(
     maps: Sequence[IndexingMap], source: TensorType, output: TensorType
 ) -> Iterator[IndexingMap]:
-    """Yield maps of the whole output that may equal the union of the parts."""
+    """Yield maps of the whole output that may equal the union of `maps`; none is proved yet."""
     yield from dict.fromkeys(IndexingMap.of_sizes(output.shape, (), m.results) for m in maps)
     size = prod(output.shape)
     if size == 0 or prod(source.shape) == 0:
@@ -288,7 +310,7 @@ def _candidates(
             return
 
     def position(x: int) -> int:
-        """Return the row-major position in the source for a position in the output."""
+        """Return the row-major source position for an output position; -1 if no part covers it."""
         index = _index_at(x, output.shape)
         for m in maps:
             if m.satisfies(index):
@@ -302,7 +324,7 @@ def _candidates(
 
 
 def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> bool:
-    """Does the candidate equal the union of the parts at some indices, ends included?"""
+    """Does the candidate equal the union of `maps` at all tested indices?"""
     size = prod(shape)
     for k in range(_TRIED):
         index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)
@@ -346,10 +368,10 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 
 
 class Pattern:
-    """Chains at the same positions of equal computations; compared by identity.
+    """Chains at the same positions of equal computations. Patterns are compared by identity.
 
     Attributes:
-        places: Positions of the values around the sink, in the computation.
+        places: Positions in the computation of the values around the sink.
         model: The chain that was analysed.
     """
 
@@ -361,12 +383,12 @@ class Pattern:
 
 
 class Moved(NamedTuple):
-    """A value that is moved in a fused computation.
+    """A value in a fused computation whose op moves elements.
 
     Attributes:
-        place: Its position in the computation.
-        ends: Does a chain end in it?  `None` if it depends on the caller.
-        pattern: The chain, if it is wholly inside.
+        place: Position of the value in the computation.
+        ends: Does a chain end in the value? `None` if the caller decides.
+        pattern: The chain, if all its values are inside the computation; else `None`.
     """
 
     place: int
@@ -375,13 +397,13 @@ class Moved(NamedTuple):
 
 
 class Patterns:
-    """Moved values of fused computations, by structure.
+    """Finds the moved values of fused computations; equal structures share results.
 
     Args:
         flow: The values of a module.
         around: Surroundings of the values.
-        ends_in: Is a value moved for the last time?
-        chain_inside: Returns the chain of a value, if all its values satisfy a condition.
+        ends_in: Does a chain end in a value?
+        chain_inside: Returns the chain of a value if all values of the chain satisfy a condition.
     """
 
     def __init__(
@@ -400,10 +422,13 @@ class Patterns:
         # One entry for each structure of fused computations, which many fusions share.
         self._known: Final[dict[object, Sequence[Moved] | None]] = {}
         self._moves: Final[dict[int, bool]] = {}
-        """Does a computation of this structure move anything?"""
+        """For each structure number: does a computation of this structure move elements?"""
 
     def of(self, computation: Computation) -> Sequence[Moved] | None:
-        """Return the moved values of a computation, in order; `None` if the fusion is not plain."""
+        """Return the moved values of a computation, in order.
+
+        `None` if the computation is not the body of a fusion that can be analysed by structure.
+        """
         if self._flow.has_regions or not len(computation):
             return None
         structure = self._flow.structure_ids.number(computation)
@@ -423,7 +448,10 @@ class Patterns:
         return self._known[key]
 
     def _handed(self, computation: Computation) -> list[tuple[int, int | None]]:
-        """Return, per parameter, the first parameter of the same value, and `hops_to_single`."""
+        """Return two facts about the value of each parameter.
+
+        They are the first parameter with the same value, and `hops_to_single` of the value.
+        """
         first: dict[Instruction, int] = {}
         found = []
         for k, parameter in enumerate(computation.parameters):
@@ -432,20 +460,20 @@ class Patterns:
         return found
 
     def _is_plain(self, ins: Instruction) -> bool:
-        """Is the op no renaming of an operand, or is the value a parameter or the root?"""
+        """Is the op not a renaming of an operand, or is the value a parameter or the root?"""
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)
         return not is_renaming(type(ins.op)) or (home is not None and home.root is ins)
 
     def _look_at(self, computation: Computation) -> list[Moved]:
-        """Find the moved values of a computation and their chains."""
+        """Return the moved values of a computation, with their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
         results = self._flow.results(computation)
 
         def is_inside(value: Instruction) -> bool:
-            """Is the value computed here and not returned?"""
+            """Is the value computed in this computation, and not returned?"""
             made_here = value in place and not isinstance(value.op, Parameter)
             return made_here and value not in results and not value.calls
 
@@ -462,7 +490,7 @@ class Patterns:
         return found
 
     def _is_decided(self, value: Instruction, is_inside: Callable[[Instruction], bool]) -> bool:
-        """Do values inside the computation decide whether a chain ends in the value?"""
+        """Do only values inside the computation decide whether a chain ends in the value?"""
         met = {value: None}
         todo = [value]
         for at in todo:

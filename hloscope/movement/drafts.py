@@ -1,4 +1,4 @@
-"""Programs that compute the same as a chain, op by op and shorter, and tests that they do."""
+"""Programs that equal a chain, op by op and shorter, and tests that they are equal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hloscope.support.lazy import pattern
 
 _NOT_IN_NAMES: Final = pattern(r"[^\w.-]")
 MOST_WINDOW: Final = 12
-"""Maximum number of consecutive ops that are replaced by one op."""
+"""Maximum number of consecutive ops that one op may replace."""
 
 
 class Move(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Draft:
         self._names: set[str] = set()
 
     def parameter(self, name: str, type_: TensorType) -> Instruction:
-        """Add a parameter."""
+        """Add a parameter with the next number."""
         found = self.add(name, Parameter(len(self._parameters)), type_)
         self._parameters.append(found)
         return found
@@ -74,7 +74,7 @@ class Draft:
         *operands: Instruction,
         calls: tuple[Computation, ...] = (),
     ) -> Instruction:
-        """Add an instruction; its name is made valid in HLO and unique."""
+        """Add an instruction; its name is changed to a valid, unique HLO name."""
         name = stem = _NOT_IN_NAMES.sub("_", name)  # results of StableHLO are called `4#1`
         k = 0
         while name in self._names:
@@ -86,14 +86,14 @@ class Draft:
         return found
 
     def move(self, value: Instruction, *path: Move) -> Instruction:
-        """Add moves of a value, one after the other."""
+        """Add ops that move a value, one after the other; return the last result."""
         for step in path:
             assert isinstance(value.type, TensorType)
             value = self.add(step.op.name, step.op, step.type_of(value.type), value)
         return value
 
     def module(self, name: str, root: Instruction) -> Module:
-        """Return the program that returns `root`."""
+        """Return the program of all added instructions, with `root` as its result."""
         body = Body(tuple(self._instructions), tuple(self._parameters), root)
         entry = Computation("main", body)
         called = {c.name: c for ins in self._instructions for c in ins.calls}
@@ -101,7 +101,7 @@ class Draft:
 
 
 def as_it_stands(chain: Chain) -> Module:
-    """Return a chain as an HLO program that has the same ops in the same order.
+    """Return a chain as an HLO program with the same ops in the same order.
 
     Its first parameters are the chain's sources. Further parameters are other operands of the ops;
     the result does not depend on them.
@@ -121,7 +121,7 @@ def as_it_stands(chain: Chain) -> Module:
 
 
 def hlo_op(step: Instruction) -> Op:
-    """Return the op as HLO expresses it."""
+    """Return the op of an instruction in a form that HLO has."""
     if isinstance(step.op, Broadcast):
         first = len(step.op.broadcast_sizes)
         (operand,) = step.operands
@@ -133,8 +133,8 @@ def hlo_op(step: Instruction) -> Op:
 def rewritten(chain: Chain) -> Module | None:
     """Return the shortest known program equal to a chain; `None` if none is shorter.
 
-    The movement of each source comes first, element-wise ops follow.  If several sources need the
-    same transpose, it comes once after the element-wise ops.  In a linear chain of real movement
+    The movement of each source comes first, then the element-wise ops. If several sources need the
+    same transpose, it comes once, after the element-wise ops. In a linear chain of real movement
     the element-wise ops run on the smaller array.
     """
     kinds = {j.kind for j in chain.judgements}
@@ -161,7 +161,13 @@ def rewritten(chain: Chain) -> Module | None:
 def _program(
     chain: Chain, paths: list[list[Move]] | tuple[()], *, after: list[Move] | tuple[()] = ()
 ) -> Module:
-    """Return a program: movement of each source, computation, and movement of the result."""
+    """Return a program: moved sources, then element-wise ops, then movement of the result.
+
+    Args:
+        chain: The chain to replace.
+        paths: The ops that move each main source; empty for none.
+        after: The ops that move the result.
+    """
     draft = Draft()
     made: dict[Instruction, Instruction] = {}
     shape: TensorType = chain.type
@@ -187,7 +193,15 @@ def _computed(
     singles: dict[Instruction, Instruction],
     shape: TensorType,
 ) -> Instruction:
-    """Add the element-wise ops of a chain to sources that are moved already, all of one shape."""
+    """Add the element-wise ops of a chain to a draft; return the last result.
+
+    Args:
+        draft: The program.
+        chain: The chain.
+        made: The moved sources.
+        singles: The broadcast scalars.
+        shape: Type whose sizes all these arrays have.
+    """
     first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
     done: dict[Arrival, Instruction] = {}
     # Postorder with an explicit stack, as chains can be long; equal arrivals share one
@@ -225,7 +239,7 @@ def _computed(
 
 
 def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Move]:
-    """Return the ops of a movement that is free or one transpose."""
+    """Return the ops of a movement that is free or one transpose; empty if nothing changes."""
     if judged.kind is Kind.NO_OP:
         return []
     last = _reshaped(output.shape, output.layout, source)
@@ -263,12 +277,15 @@ def _order(type_: TensorType) -> Dims:
 
 
 def _is_reshape(move: Move) -> bool:
-    """Is it a reshape or bitcast?"""
+    """Is the op a reshape or bitcast?"""
     return isinstance(move.op, Reshape | Bitcast)
 
 
 def _reshaped(sizes: Dims, layout: Layout | None, source: TensorType) -> Move:
-    """Return other sizes for the same bytes: a reshape for row-major arrays, else a bitcast."""
+    """Return the op that gives the same bytes other sizes.
+
+    It is a reshape for row-major arrays, else a bitcast.
+    """
     plain = same_layout(source, TensorType(source.element, source.shape)) and (
         layout is None or layout == row_major(len(sizes))
     )
@@ -276,13 +293,18 @@ def _reshaped(sizes: Dims, layout: Layout | None, source: TensorType) -> Move:
 
 
 def _arranged(step: Rearrangement) -> Move:
-    """Return a rearrangement as an op with a row-major result."""
+    """Return a reshape or transpose as an op with a row-major result."""
     op = Reshape() if step.permutation is None else Transpose(step.permutation)
     return Move(op, step.sizes, row_major(len(step.sizes)))
 
 
 def single_op(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
-    """Return the one broadcast, slice or reverse that equals a map; `None` if there is none.
+    """Return the broadcast, reverse or slice that equals a map; `None` if there is none.
+
+    Args:
+        m: Map from an index of the output to an index of the source.
+        source: Sizes of the source.
+        output: Sizes of the output.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d0 * 2 + 1, d1), domain: d0 in [0, 2], d1 in [0, 7]")
     >>> single_op(m, (9, 8), (3, 8))
@@ -297,7 +319,7 @@ def single_op(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _broadcast(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
-    """Return the broadcast that equals a map, if there is one."""
+    """Return the broadcast that equals a map; `None` if there is none."""
     dims = [e.index for e in m.results if isinstance(e, Dim)]
     fits = len(dims) == len(source) == len(set(dims)) and dims == sorted(dims)
     if fits and all(source[k] == output[d] for k, d in enumerate(dims)):
@@ -306,7 +328,7 @@ def _broadcast(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _reverse(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
-    """Return the reverse that equals a map, if there is one."""
+    """Return the reverse that equals a map; `None` if there is none."""
     if source != output:
         return None
     turned = []
@@ -319,7 +341,7 @@ def _reverse(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
-    """Return the slice that equals a map, if there is one."""
+    """Return the slice that equals a map; `None` if there is none."""
     if len(source) != len(output):
         return None
     starts, strides = [], []
@@ -344,7 +366,7 @@ def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _shortened(chain: Chain) -> Module | None:
-    """Return a linear chain with runs of consecutive ops replaced by one op; `None` if none is."""
+    """Return a linear chain in which single ops replace runs of ops; `None` if none can."""
     (leaf,) = chain.main
     types, maps, path = [leaf.type], [], []
     for step in leaf.via:
@@ -366,7 +388,13 @@ def _shortened(chain: Chain) -> Module | None:
 
 
 def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]) -> list[Move]:
-    """Return the cheapest replacement of runs of the path, by elements written, then by ops."""
+    """Return the cheapest path with runs of ops replaced: fewest elements written, then ops.
+
+    Args:
+        types: Type of the source, then of each result.
+        maps: Map of each op from its result to its operand.
+        path: The ops.
+    """
     # Dynamic programming over end positions: `best[end]` is the cheapest path up to `end`. Its
     # last op replaces a run of at most `MOST_WINDOW` ops, which is composed backwards.
     best: list[tuple[int, int, list[Move]]] = [(0, 0, [])]
@@ -388,7 +416,14 @@ def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]
 def _window(
     source: TensorType, output: TensorType, m: IndexingMap, path: list[Move]
 ) -> tuple[int, list[Move]]:
-    """Return the cost of a run of ops, in elements written, and its replacement."""
+    """Return the cost of a run of ops, in elements written, and the ops that replace it.
+
+    Args:
+        source: Type before the run.
+        output: Type after the run.
+        m: Map of the run from output to source.
+        path: The ops of the run.
+    """
     judged = judge(m, source, output)
     if judged.kind.is_free:
         return 0, moved(judged, source, output)
@@ -408,7 +443,7 @@ def _window(
 
 
 MOST_ELEMENTS: Final = 1 << 20
-"""Maximum number of elements of all values of a program that is run."""
+"""Maximum number of elements of all values of a program that is executed."""
 
 
 class Rewriting(Struct, frozen=True):
@@ -418,9 +453,9 @@ class Rewriting(Struct, frozen=True):
         text: The program in HLO, with the chain's sources as parameters; empty if none is shorter,
             or HLO cannot express it.
         before: The chain as a program in HLO.
-        checked: `run` if both programs returned equal results on numbered elements; `proved` if it
-            was not run.
-        reason: Why there is no program, or why it was not run.
+        checked: `run` if both programs were executed and gave equal results; `proved` if they were
+            not executed.
+        reason: Why there is no program, or why it was not executed.
     """
 
     text: str = ""
@@ -430,14 +465,14 @@ class Rewriting(Struct, frozen=True):
 
 
 def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
-    """Return a shorter program, parsed from its text and compared with the chain by running both.
+    """Return a shorter program, parsed from its text and executed together with the chain.
 
     Args:
         chain: The chain.
-        most: Maximum number of elements of all values up to which the programs are run.
+        most: Maximum number of elements of all values; larger programs are not executed.
 
     Raises:
-        AssertionError: The results differ, which is a bug of this module.
+        AssertionError: The results differ, which is a defect of this module.
     """
     try:
         found, old = rewritten(chain), as_it_stands(chain)

@@ -1,7 +1,7 @@
-"""Def-use graph of a module's values, with fusions, calls and tuples looked through.
+"""Def-use graph of a module's values; fusions, calls and tuples are followed.
 
 Values are followed through operands, through computations with a single calling fusion or call, and
-through tuples that are taken apart again.  Other called computations are separate.
+through tuples that are taken apart again. Other called computations are separate.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result consists of elements of several operands."""
 SEEN: Final = (Fusion, Call)
-"""Ops whose value is that of their called computation."""
+"""Ops that are followed: their value is that of their called computation."""
 TUPLES: Final = (Tuple, Return)
 _OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
-"""Ops whose value may be another value."""
+"""Ops whose value may be the same as another value."""
 _MOST_HOPS: Final = 10_000
-"""Maximum number of fusions and tuples looked through; recursive modules have no end."""
+"""Maximum number of fusions and tuples that are followed; recursive modules have no end."""
 
 
 # Cached by op class: `issubclass` with a tuple is asked for every value of a module.
 @cache
 def _is_openable(kind: type[Op]) -> bool:
-    """May the value of such an op be another value?"""
+    """May the value of such an op be the same as another value?"""
     return issubclass(kind, _OPENABLE)
 
 
 @cache
 def may_move(kind: type[Op]) -> bool:
-    """Do such ops only move elements?"""
+    """Can such an op be one that only moves elements?"""
     return issubclass(kind, MOVES + JOINS)
 
 
 @cache
 def is_renaming(kind: type[Op]) -> bool:
-    """May the value of such an op be its operand, or a tuple with the operand?"""
+    """Can the value of such an op be its operand, or a tuple with the operand?"""
     return issubclass(kind, (*_OPENABLE, *TUPLES))
 
 
@@ -80,12 +80,12 @@ def moves(ins: Instruction) -> bool:
 
 
 def _bits(ins: Instruction) -> int:
-    """Return the bits of an element; 0 for values that are not arrays."""
+    """Return the bits of an array's element; 0 for values that are not arrays."""
     return ins.type.element.bits if isinstance(ins.type, TensorType) else 0
 
 
 def computes(ins: Instruction) -> bool:
-    """Is the instruction element-wise on arrays?"""
+    """Is the instruction element-wise, on arrays of known sizes? Copies do not count."""
     return (
         isinstance(ins.op, Elementwise)
         and not isinstance(ins.op, COPY)
@@ -100,7 +100,8 @@ def computes(ins: Instruction) -> bool:
 def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
     """Return, for each operand, the maps from an index of the result to the operand.
 
-    Each map gives at most one element for an index.  `None` for an operand without exact maps.
+    Each map gives at most one element for an index. The entry is `None` if not all maps are known
+    and exact.
     """
     found: list[tuple[IndexingMap, ...] | None] = []
     for accesses in output_to_input(ins):
@@ -114,13 +115,13 @@ def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
 
 
 def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
-    """Return the map of an operand if it is the only one; else `None`."""
+    """Return the only map from the result to an operand; `None` if it is not exact or not alone."""
     maps = step_maps(ins)[operand]
     return maps[0] if maps is not None and len(maps) == 1 else None
 
 
 class Flow:
-    """Def-use graph of a module, with fusions, calls and tuples looked through.
+    """Def-use graph of a module; fusions, calls and tuples are followed.
 
     Computations are read on demand: a query about one value reads the values around it, not the
     whole module.
@@ -132,11 +133,11 @@ class Flow:
         structure_ids: StructureIds | None = None,
         opaque: Container[Instruction] = (),
     ) -> None:
-        """Take the values of a module.
+        """Prepare the graph of a module; nothing is read yet.
 
         Args:
             module: The program.
-            structure_ids: Structural numbers of its computations, if known.
+            structure_ids: Numbers of the structures of its computations, if they are known.
             opaque: Instructions that end chains, such as invalid ones.
         """
         self._module: Final = module
@@ -155,7 +156,10 @@ class Flow:
         self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
         self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
         self._other_use: Final[dict[Instruction, Instruction | None]] = {}
-        """A user outside of a chain that was queried: probably outside of the next one too."""
+        """For each value a user outside of the chain that was queried last.
+
+        That user is probably outside of the next chain too, so it is tested first.
+        """
         self._results: Final[
             dict[Computation, tuple[Instruction | None, frozenset[Instruction]]]
         ] = {}
@@ -165,7 +169,7 @@ class Flow:
     # ---------------------------------------------------------------------------- computations
 
     def _enter(self, computation: Computation) -> dict[Computation, list[Instruction]]:
-        """Record the users in a computation; return its calling instructions by callee."""
+        """Record the users inside a computation; return the instructions that call each callee."""
         known = self._calls.get(computation)
         if known is not None:
             return known
@@ -194,7 +198,7 @@ class Flow:
     # Cached: one pass over the module, needed for every `caller`.
     @cached_property
     def _possible_callers(self) -> Mapping[Computation, Sequence[Computation]]:
-        """Computations that may call each computation."""
+        """Return the computations that may call each computation."""
         return self._module.possible_callers()
 
     def computations(self) -> Iterable[Computation]:
@@ -204,7 +208,7 @@ class Flow:
             yield computation
 
     def in_order(self, values: Iterable[Instruction]) -> list[Instruction]:
-        """Sort values by their position in the text."""
+        """Return the values of the module in the order of the text."""
         return sorted([v for v in values if self.home(v) is not None], key=self._place_of)
 
     def _place_of(self, value: Instruction) -> tuple[int, int]:
@@ -231,7 +235,7 @@ class Flow:
         return found
 
     def caller(self, computation: Computation) -> Instruction | None:
-        """Return the fusion or call that is the only caller of a computation; `None` for others."""
+        """Return the fusion or call that is the only caller of a computation; `None` otherwise."""
         if computation in self._callers:
             return self._callers[computation]
         every = self._every_caller(computation)
@@ -248,13 +252,13 @@ class Flow:
         ]
 
     def loop_of(self, computation: Computation) -> Instruction | None:
-        """Return the loop whose body a computation is, if it has no other caller."""
+        """Return the loop that has a computation as its body; `None` if there are other callers."""
         every = self._every_caller(computation)
         is_body = len(every) == 1 and isinstance(every[0].op, While)
         return every[0] if is_body and every[0].calls[-1] is computation else None
 
     def is_inside(self, value: Instruction, computation: Computation) -> bool:
-        """Is a value in a computation, or in a fusion or call of it?"""
+        """Is a value in a computation, or in a fusion or call inside it?"""
         home = self.home(value)
         for _ in range(_MOST_HOPS):
             if home is computation:
@@ -266,7 +270,7 @@ class Flow:
         return False
 
     def _is_opened(self, ins: Instruction) -> bool:
-        """Is it a fusion or call that is looked through?"""
+        """Is the instruction a fusion or call whose computation is followed?"""
         if not isinstance(ins.op, SEEN) or len(ins.calls) != 1:
             return False
         return self.caller(ins.calls[0]) is ins
@@ -279,7 +283,7 @@ class Flow:
     # ----------------------------------------------------------------------------------- values
 
     def source(self, value: Instruction) -> Instruction:
-        """Return the value that this one is, with fusions and tuples looked through."""
+        """Return the value that this one is the same as, behind fusions and tuples."""
         if not _is_openable(type(value.op)):
             return value
         known = self._sources.get(value)
@@ -295,7 +299,7 @@ class Flow:
         return at
 
     def _seen_through(self, at: Instruction) -> Instruction | None:
-        """Return the value that this one is, by one step; `None` if it is not another value."""
+        """Return the value that this one is the same as, by one step; `None` without one."""
         match at.op:
             case Parameter(number=number):
                 home = self.home(at)
@@ -315,7 +319,10 @@ class Flow:
         return None
 
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
-        """Return the elements of a tuple that is created here or in the fusion that returns it."""
+        """Return the elements of a tuple.
+
+        The tuple is created here, or in the fusion that returns it; otherwise the result is empty.
+        """
         for _ in range(_MOST_HOPS):
             if isinstance(value.op, TUPLES):
                 return value.operands
@@ -325,14 +332,14 @@ class Flow:
         return ()
 
     def _parts(self, value: Instruction) -> list[Instruction]:
-        """Return the arrays of a value; tuples are taken apart one level deep."""
+        """Return the arrays of a value: itself, or the elements of a tuple (one level deep)."""
         known = self._arrays.get(value)
         if known is None:
             known = self._arrays[value] = self._found_parts(value)
         return known
 
     def _found_parts(self, value: Instruction) -> list[Instruction]:
-        """Compute `_parts`."""
+        """Compute the result of `_parts`, which is cached."""
         whole = self.source(value)
         if isinstance(whole.type, TensorType):
             return [whole]
@@ -340,7 +347,7 @@ class Flow:
         return [*map(self.source, parts)] or [whole]
 
     def is_written(self, ins: Instruction) -> bool:
-        """Does the value have a buffer: is it outside of fusions, or returned by one?"""
+        """Is the value written to a buffer: outside of fusions, or returned by one?"""
         home = self.home(ins)
         for _ in range(_MOST_HOPS):
             if home is None:
@@ -354,17 +361,17 @@ class Flow:
         return False
 
     def is_fused(self, computation: Computation) -> bool:
-        """Is a fusion the only caller?"""
+        """Is a fusion the only caller of the computation?"""
         return (self._results.get(computation) or self._results_of(computation))[0] is not None
 
     def results(self, computation: Computation) -> frozenset[Instruction]:
-        """Return the values that a computation returns."""
+        """Return the values that a computation returns; those in a tuple one by one."""
         return (self._results.get(computation) or self._results_of(computation))[1]
 
     def _results_of(
         self, computation: Computation
     ) -> tuple[Instruction | None, frozenset[Instruction]]:
-        """Return the fusion that is the only caller, and the values returned to it."""
+        """Return the fusion that is the only caller (or `None`), and the returned values."""
         caller, root = self.caller(computation), computation.root
         fusion = None if caller is None or isinstance(caller.op, Call) else caller
         results = root.operands if isinstance(root.op, Tuple) else (root,)
@@ -374,15 +381,18 @@ class Flow:
     # ------------------------------------------------------------------------------------- uses
 
     def users(self, value: Instruction) -> tuple[Instruction, ...]:
-        """Return the users of a value, in order, without those that are looked through."""
+        """Return the users of a value in the order of the text.
+
+        Ops that only rename the value are followed and are not users.
+        """
         return self.used(value)[0]
 
     def is_returned(self, value: Instruction) -> bool:
-        """Is the value returned by a computation that is not looked through?"""
+        """Does a computation return the value, other than to a fusion or call that is followed?"""
         return self.used(value)[1]
 
     def used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
-        """Return `users` and `is_returned`."""
+        """Return the results of `users` and `is_returned`."""
         known = self._uses.get(value)
         if known is None:
             known = self._uses[value] = self._in_order_of_text(dict.fromkeys(self._each_use(value)))
@@ -391,14 +401,14 @@ class Flow:
     def _in_order_of_text(
         self, uses: Iterable[Instruction | None]
     ) -> tuple[tuple[Instruction, ...], bool]:
-        """Split uses into users, sorted, and whether the value is returned."""
+        """Return the users in the order of the text, and whether `None` is among the uses."""
         readers = [reader for reader in uses if reader is not None]
         return tuple(self.in_order(readers) if len(readers) > 1 else readers), None in uses
 
     def users_if(
         self, value: Instruction, is_fine: Callable[[Instruction], bool]
     ) -> tuple[Instruction, ...] | None:
-        """Return `users` if all satisfy `is_fine` and the value is not returned, else `None`."""
+        """Return `users` if all satisfy `is_fine` and the value is not returned; else `None`."""
         known = self._uses.get(value)
         if known is None:
             met: dict[Instruction | None, None] = {}
@@ -413,7 +423,7 @@ class Flow:
         return None if is_returned or not all(map(is_fine, users)) else users
 
     def is_only_for(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
-        """Are all users among these, and is the value not returned?"""
+        """Are all users of the value in `inside`? A returned value has the user `None`."""
         if value in self._other_use and self._other_use[value] not in inside:
             return False
         known = self._uses.get(value)
@@ -425,7 +435,10 @@ class Flow:
         return True
 
     def _each_use(self, value: Instruction) -> Iterator[Instruction | None]:
-        """Yield the users of all names of a value, as they are found; `None` if it is returned."""
+        """Yield the users of a value under all its names, as they are found.
+
+        `None` is yielded if the value is returned.
+        """
         if self._has_one_name(value):
             yield from self._direct.get(value, ())
             return
@@ -445,7 +458,7 @@ class Flow:
                 stack.pop()
 
     def _has_one_name(self, value: Instruction) -> bool:
-        """Is it an array inside a computation that no user renames?"""
+        """Is the value an array that no user renames?"""
         home = self.home(value)
         if home is None or home.root is value or self.has_regions:
             return False
@@ -456,7 +469,12 @@ class Flow:
     def _uses_of_name(
         self, name: Instruction, value: Instruction
     ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
-        """Yield pairs: users of a name (`None` if returned), and further names of the value."""
+        """Yield pairs: users of a name (`None` if it is returned), and further names of the value.
+
+        Args:
+            name: A name: the value itself, a parameter, a tuple or an element.
+            value: The value.
+        """
         home = self.home(name)
         here = value in self._parts(name)
         if home is not None and home.root is name:
@@ -467,7 +485,10 @@ class Flow:
             yield (reader,) if is_read else (), self._names_inside(reader, name)
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
-        """Return the values that represent this value inside or after one of its users."""
+        """Return the instructions that a user makes further names of the value.
+
+        They are parameters of a called computation, or the user itself.
+        """
         if self._is_opened(reader):
             self._enter(reader.calls[0])
             parameters = reader.calls[0].parameters
@@ -486,5 +507,5 @@ class Flow:
         return self._is_opened(reader) or self.source(reader) is not reader
 
     def _may_be(self, name: Instruction, value: Instruction) -> bool:
-        """Is `name` the value, or a tuple that may contain it?"""
+        """Is `name` the same as the value, or a tuple that may contain it?"""
         return not isinstance(name.type, TensorType) or self.source(name) is value

@@ -1,10 +1,10 @@
-"""Plans to move fewer bytes: replacements of the values in which chains end.
+"""Plans that reduce the bytes moved: they replace the values in which chains end.
 
 A plan replaces a value by a shorter program for its chain, by an equal value that exists already,
-or, for a value that a loop does not change, by one that is moved before the loop.  All plans
-together form one program.  An instruction is removed from it if its value is not returned and all
-its users are removed or replaced (`_gone`).  A plan saves the traffic of the removed kernels, minus
-the traffic that it adds.  A plan that costs more than it saves is dropped, and the others are
+or, for a value that a loop does not change, by one that is moved before the loop. All plans
+together form one program. An instruction is removed from it if its value is not returned and all
+its users are removed or replaced (`_gone`). A plan saves the traffic of the removed kernels, minus
+the traffic that it adds. A plan that costs more than it saves is dropped, and the others are
 counted again.
 """
 
@@ -36,13 +36,13 @@ from hloscope.ops import (
 )
 
 SAME: Final = "the same as"
-"""An equal value exists already."""
+"""Kind of a plan: an equal value exists already."""
 ONCE: Final = "one kernel with"
-"""Another kernel reads the same array in the same order, so one kernel can read it once."""
+"""Kind of a saving: one kernel suffices, because another one reads the same array in that order."""
 BEFORE: Final = "once before the loop"
-"""The loop moves an array in each iteration without changing it."""
+"""Kind of a plan: a loop moves an array in each iteration without changing it."""
 Runs = Mapping[Computation, int]
-"""Number of runs of each computation; fused computations are left out."""
+"""Number of runs of each computation that is not fused."""
 
 
 class Plan(Struct, frozen=True):
@@ -50,12 +50,12 @@ class Plan(Struct, frozen=True):
 
     Attributes:
         chain: The chain that the bytes count for.
-        steps: Instructions that the replacement does not need; the last one is replaced.
+        steps: Instructions that the replacement makes unnecessary; the last one is replaced.
         needs: Values that the replacement reads.
         added: Bytes that the replacement moves, in all runs.
-        how: Kind of the replacement.
-        like: Name of the equal value, for `SAME`.
-        program: The chain whose shorter program is the replacement: the chain itself, or its end
+        how: Kind of the replacement, as text.
+        like: Name of the equal value, if `how` is `SAME`.
+        program: The chain whose shorter program is the replacement: the whole chain, or its end
             after an op whose value other users need too.
     """
 
@@ -72,8 +72,8 @@ class _Movement(NamedTuple):
     """Ops that only move elements, from computed values to one moved value.
 
     Attributes:
-        steps: The ops, producers first; the last one gives the value.
-        leaves: The computed values, with maps from an index of the moved value.
+        steps: The ops, producers first; the last one has the moved value.
+        leaves: The computed values, each with maps from an index of the moved value.
     """
 
     steps: tuple[Instruction, ...]
@@ -81,7 +81,7 @@ class _Movement(NamedTuple):
 
 
 class Planner:
-    """Plans for the chains of one module."""
+    """Finds plans for the chains of one module."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow: Final = flow
@@ -91,19 +91,19 @@ class Planner:
         self._costs: Final[dict[Chain, int | None]] = {}
 
     def runs_of(self, value: Instruction, runs: Runs | None) -> int:
-        """Return how often the kernel of a value runs; 1 without `runs`."""
+        """Return how often the kernel of a value runs; 1 if `runs` is `None`."""
         if runs is None:
             return 1
         home = self.flow.home(self.traffic.kernel_of(value))
         return 0 if home is None else runs.get(home, 0)
 
     def moving_kernels(self, steps: Iterable[Instruction]) -> list[Instruction]:
-        """Return the kernels of some steps that only move data."""
+        """Return the kernels of the given ops that only move data."""
         kernels = dict.fromkeys(map(self.traffic.kernel_of, steps))
         return [kernel for kernel in kernels if self.traffic.only_moves(kernel)]
 
     def saved_alone(self, chain: Chain) -> int:
-        """Return the bytes saved in one run if this chain alone is rewritten."""
+        """Return the bytes that are saved in one run if only this chain is rewritten."""
         plan = self.shorter(chain)
         return 0 if plan is None else self.settled([plan], None).get(plan, 0)
 
@@ -112,14 +112,14 @@ class Planner:
     def shorter(
         self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
     ) -> Plan | None:
-        """Return the better plan of two: a shorter program for a chain, or for its end.
+        """Return the plan that saves more: a shorter program for a chain, or for the chain's end.
 
-        `None` if neither saves anything.
+        `None` if there is neither.
 
         Args:
             chain: The chain.
-            runs: How often computations run.
-            taken: Values whose buffers other chains return; what this one returns is added.
+            runs: Number of runs of each computation; `None` counts one run.
+            taken: Values whose buffers other chains return; the value of this chain is added.
         """
         if not self.moving_kernels(chain.steps):
             return None
@@ -132,7 +132,10 @@ class Planner:
         return last if gains[1] > gains[0] else whole
 
     def _end_of(self, chain: Chain) -> Chain | None:
-        """Return the chain after its last op that computes, if computed values have other users."""
+        """Return the part of a chain after its last element-wise op.
+
+        `None` if the values that the chain computes have no other users.
+        """
         if all([self.flow.is_only_for(s, chain.steps) for s in chain.steps[:-1] if computes(s)]):
             return None
         walk = Walk(self.flow, chain.sink, self._around, through_sums=False, through_ops=False)
@@ -141,7 +144,14 @@ class Planner:
     def _shorter(
         self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
     ) -> Plan | None:
-        """Return the plan to replace a chain, perhaps the end of `whole`, by a shorter program."""
+        """Return the plan that replaces a chain by a shorter program; `None` if there is none.
+
+        Args:
+            chain: The chain to replace: `whole`, or its end.
+            whole: The chain that the bytes count for.
+            runs: Number of runs of each computation; `None` counts one run.
+            taken: Values whose buffers other chains return.
+        """
         kernels = self.moving_kernels(chain.steps)
         if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
             return None
@@ -175,7 +185,7 @@ class Planner:
         return Plan(whole, chain.steps, needs, added, how, program=chain)
 
     def _is_at_hand(self, value: Instruction) -> bool:
-        """Is a value in memory, or in a kernel that stays?"""
+        """Is a value in memory, or computed by a kernel that stays?"""
         if self.flow.is_written(value) or isinstance(value.op, Constant):
             return True
         return not self.traffic.only_moves(self.traffic.kernel_of(value))
@@ -183,8 +193,7 @@ class Planner:
     def _takes_transpose(self, chain: Chain) -> bool:
         """Can a kernel that computes also do the chain's transpose?
 
-        Element-wise ops compute the same at every index.  So the chain's one transpose can be in
-        that kernel, wherever the movement was before.
+        Element-wise ops compute the same at every index, so the transpose can be at any position.
         """
         if chain.kind is not Kind.TRANSPOSE or not chain.is_linear:
             return False
@@ -199,7 +208,12 @@ class Planner:
         )
 
     def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
-        """Does the result need a buffer other than its source's?"""
+        """Does the chain's result need a buffer other than that of its source?
+
+        Args:
+            chain: The chain.
+            taken: Values whose buffers other chains return.
+        """
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
         sources = [self._viewed(source) for source in chain.sources]
@@ -221,14 +235,14 @@ class Planner:
         return False
 
     def _is_renewed(self, value: Instruction) -> bool:
-        """Is a value an element of a loop's state that each iteration writes to its buffer?"""
+        """Is a value an element of a loop's state that each iteration overwrites?"""
         home, number = self.flow.home(value), self._number_of_argument(value)
         if home is None or number is None or self.flow.loop_of(home) is None:
             return False
         return not self._is_invariant(value, home)
 
     def _viewed(self, value: Instruction) -> Instruction:
-        """Return the value whose buffer contains this value."""
+        """Return the value whose buffer contains this value, after views are followed."""
         for _ in range(MOST_VALUES):
             if not is_view(value):
                 break
@@ -250,7 +264,7 @@ class Planner:
         return any(map(self._is_written_to, self._views_of(value)))
 
     def _is_written_to(self, value: Instruction) -> bool:
-        """May a user of the value write to its buffer?"""
+        """May a direct user of the value write to its buffer?"""
         for reader in self.flow.users(value):
             if isinstance(reader.op, DynamicUpdateSlice):
                 if self.flow.source(reader.operands[0]) is value:
@@ -264,7 +278,7 @@ class Planner:
         return False
 
     def is_returned(self, value: Instruction) -> bool:
-        """Is a value, or a view of it, returned?"""
+        """Does the program or a loop return the value, or a view of it?"""
         return any(map(self.flow.is_returned, self._views_of(value)))
 
     def needs_own_buffer(self, value: Instruction) -> bool:
@@ -272,7 +286,7 @@ class Planner:
         return self.is_returned(value) or self.is_overwritten(value)
 
     def _number_of_argument(self, value: Instruction) -> int | None:
-        """Return the number of a parameter, or of an element of a tuple parameter; else `None`."""
+        """Return the number of a parameter, or of the element of a tuple parameter; else `None`."""
         if isinstance(value.op, Parameter):
             return value.op.number
         if isinstance(value.op, GetTupleElement) and value.operands:
@@ -281,7 +295,7 @@ class Planner:
         return None
 
     def _is_handed_on(self, sink: Instruction, source: Instruction) -> bool:
-        """Does a loop's body return this element of its state at the same position?"""
+        """Does a loop's body return `sink` where it reads `source` from the loop's state?"""
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
             return False
@@ -291,7 +305,10 @@ class Planner:
     # --------------------------------------------------------------------------------- hoisting
 
     def hoisted(self, chain: Chain, runs: Runs) -> Plan | None:
-        """Return the plan to move an array before the loop that moves it in each iteration."""
+        """Return the plan that moves an array once before a loop instead of in each iteration.
+
+        `None` if that is impossible or saves nothing.
+        """
         body = self.flow.home(self.traffic.kernel_of(chain.sink))
         loop = None if body is None else self.flow.loop_of(body)
         if body is None or loop is None or any(map(computes, chain.steps)):
@@ -307,7 +324,10 @@ class Planner:
         return Plan(chain, chain.steps, (), added * before, BEFORE)
 
     def _is_invariant(self, value: Instruction, body: Computation) -> bool:
-        """Is a value equal in every iteration: a constant, from outside, or returned unchanged?"""
+        """Is a value equal in every iteration of a loop?
+
+        It is a constant, a value from outside, or a state element that the body returns unchanged.
+        """
         if isinstance(value.op, Constant):
             return True
         if self.flow.home(value) is not body:
@@ -318,17 +338,16 @@ class Planner:
         return self._is_argument(self.flow.source(returned[number]), number, body)
 
     def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
-        """Is the value parameter or tuple element `number` of the body?"""
+        """Is the value parameter `number` of the body, or that element of its tuple parameter?"""
         return self.flow.home(value) is body and self._number_of_argument(value) == number
 
     # ------------------------------------------------------------------------------- duplicates
 
     def duplicates(self, chains: Sequence[Chain]) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Yield chains whose value another chain computes too.
+        """Yield (chain, its movement, equal value that stays) for chains that repeat a value.
 
-        Each comes with its movement and the equal value that stays.  Values are equal if the same
-        elements of the same values are at the same indices, in the same layout.  Maps are compared
-        in normal form.
+        Values are equal if they have the same elements of the same values at the same indices, in
+        the same layout. Maps are compared in normal form.
         """
         alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         for chain in chains:
@@ -351,9 +370,9 @@ class Planner:
                 yield from self._with_keeper(same)
 
     def _written_by_movement(self, value: Instruction) -> list[Instruction]:
-        """Return a value and those it is a view of, up to one that a kernel of movement writes.
+        """Return a value and those it is a view of, up to one that a moving kernel writes.
 
-        Empty if there is none.
+        The list is empty if there is no such kernel.
         """
         found = [value]
         for _ in range(MOST_VALUES):
@@ -367,9 +386,9 @@ class Planner:
     def _with_keeper(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Yield the duplicates of the value that stays.
+        """Choose which of several equal values stays; yield the others with it.
 
-        A value that is returned and moved by one op stays, or else the first in the text.  So there
+        A value that is returned and moved by one op stays, or else the first in the text. So there
         is no cycle: everything that a plan needs comes before the value it replaces, or is read
         from such a value.
         """
@@ -386,7 +405,7 @@ class Planner:
                 yield *same[value], keeper
 
     def _first_source(self, value: Instruction) -> Instruction:
-        """Return the source that the first operands of moving ops lead back to."""
+        """Return the value that first operands lead back to, through ops that move elements."""
         for _ in range(MOST_VALUES):
             if not moves(value):
                 break
@@ -394,7 +413,7 @@ class Planner:
         return value
 
     def _movement_to(self, sink: Instruction) -> _Movement:
-        """Return the movement that ends in a value, back to the first values that are not moved."""
+        """Return the movement that ends in a value, from the nearest values that are not moved."""
         assert isinstance(sink.type, TensorType)
         todo = [(sink, IndexingMap.identity(sink.type.shape))]
         steps: dict[Instruction, None] = {}
@@ -412,7 +431,14 @@ class Planner:
     def _onward(
         self, value: Instruction, here: IndexingMap
     ) -> list[tuple[Instruction, IndexingMap]] | None:
-        """Return the operands of a value with composed maps; `None` if a map is not exact."""
+        """Return the operands of a value, each with its map from the sink.
+
+        `None` if a map is not exact.
+
+        Args:
+            value: The value.
+            here: Map from an index of the sink to an index of the value.
+        """
         found = []
         for operand, maps in zip(value.operands, step_maps(value), strict=True):
             both = [None] if maps is None else [composed(here, m) for m in maps]
@@ -426,7 +452,12 @@ class Planner:
     # ----------------------------------------------------------------------------------- totals
 
     def settled(self, plans: Sequence[Plan], runs: Runs | None) -> dict[Plan, int]:
-        """Return the plans that are worth it together, with the bytes that each of them saves."""
+        """Return the plans that together save bytes, with the bytes that each of them saves.
+
+        Args:
+            plans: The plans.
+            runs: Number of runs of each computation; `None` counts one run.
+        """
         # Dropping a plan can reduce what others save, so the rest is counted again. It ends, since
         # every round drops a plan.
         while True:
@@ -437,9 +468,9 @@ class Planner:
             plans = good
 
     def _gains(self, plans: Sequence[Plan], runs: Runs | None) -> list[int]:
-        """Return the bytes that each plan saves together with all others.
+        """Return the bytes that each plan saves if all are carried out.
 
-        Bytes that several plans save count for the first.
+        Bytes that several plans save count for the first of them.
         """
         replaced = {plan.steps[-1] for plan in plans}
         gone = self._gone(plans, replaced) | replaced
@@ -449,7 +480,7 @@ class Planner:
     def _gain(
         self, plan: Plan, gone: set[Instruction], met: set[Instruction], runs: Runs | None
     ) -> int:
-        """Return the bytes that removed kernels move, minus those of kernels that run once more.
+        """Return the bytes of removed kernels, minus those of kernels that must run once more.
 
         Args:
             plan: The plan.
@@ -484,7 +515,12 @@ class Planner:
         return total
 
     def _gone(self, plans: Sequence[Plan], replaced: set[Instruction]) -> set[Instruction]:
-        """Return the steps that are not needed once the plans are carried out."""
+        """Return the instructions that are not needed after the plans are carried out.
+
+        Args:
+            plans: The plans.
+            replaced: The values that the plans replace.
+        """
         needed = {value for plan in plans for value in plan.needs}
         gone = {step for plan in plans for step in plan.steps} - replaced
         inside = gone | replaced
@@ -500,7 +536,7 @@ class Planner:
 
 
 def _returned(computation: Computation) -> Sequence[Instruction]:
-    """Return the values that a computation returns, in order."""
+    """Return the values that a computation returns, in order; those in a tuple one by one."""
     root = computation.root
     return root.operands if isinstance(root.op, Tuple | Return) else (root,)
 
@@ -514,7 +550,7 @@ def _changes_memory(chain: Chain) -> bool:
 
 
 def _cost_of_rewriting(chain: Chain) -> int | None:
-    """Return the bytes that the movement of a chain's shorter program reads and writes.
+    """Return the bytes that the moving ops of a chain's shorter program read and write.
 
     `None` if there is no such program, or if it computes on more elements than the chain does.
     """

@@ -28,7 +28,7 @@ from hloscope.layouts import Strided, form_of
 
 
 _ANY: Final = ELEMENT_TYPES["u8"]
-"""Positions are counted in elements, so the element type does not matter."""
+"""Element type of arrays of which only positions count."""
 
 
 class Rearrangement(Struct, frozen=True):
@@ -96,6 +96,11 @@ def combined(steps: Sequence[Rearrangement], source: Dims) -> IndexingMap:
 def flat(m: IndexingMap, here: Dims, there: Dims) -> IndexingMap:
     """Return a map between indices as a map between row-major positions.
 
+    Args:
+        m: The map.
+        here: Sizes of the array that it starts from.
+        there: Sizes of the array that it leads to.
+
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 7]")
     >>> [flat(turn, (4, 8), (8, 4)).evaluate((position,)) for position in (0, 1, 8)]
     [(0,), (4,), (1,)]
@@ -109,8 +114,11 @@ def flat(m: IndexingMap, here: Dims, there: Dims) -> IndexingMap:
 def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrangement]:
     """Return a reshape, transpose and reshape that equal a permutation of digits.
 
+    Ops that change nothing are left out.
+
     Args:
-        form: From the row-major position in the target to that in the source; a permutation.
+        form: Function from the row-major position in the target to that in the source; it permutes
+            digits.
         source: Sizes of the source.
         target: Sizes of the target.
 
@@ -135,7 +143,7 @@ def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrang
 
 
 class ReshapeCategory(StrEnum):
-    """Effect of a reshape on the dimensions that are not of size 1; names of XLA."""
+    """How a reshape changes the dimensions that are not of size 1; XLA's names."""
 
     IDENTITY = "Identity"
     INCREASE_RANK = "IncreaseRank"
@@ -154,9 +162,9 @@ class MinimalReshape(Struct, frozen=True):
     """A run of dimensions that is reshaped independently of the others.
 
     Attributes:
-        source: Operand dimensions; empty only for added dimensions of size 1.
-        target: Result dimensions.
-        category: Effect on them.
+        source: Dimensions of the operand; empty if only dimensions of size 1 are added.
+        target: Dimensions of the result.
+        category: How they change.
     """
 
     source: range
@@ -165,7 +173,7 @@ class MinimalReshape(Struct, frozen=True):
 
 
 def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[MinimalReshape, ...]:
-    """Return the minimal reshapes that together are the reshape from `source` to `target`.
+    """Decompose the reshape from `source` to `target` into minimal ones.
 
     Together they contain every dimension once, in order, and each keeps its number of elements.
     Different shapes without elements are one reshape, as no decomposition is better than another.
@@ -231,11 +239,12 @@ def _category(here: Dims, there: Dims) -> ReshapeCategory:
 
 
 class BitcastParts(Struct, frozen=True):
-    """A decomposed bitcast.
+    """A bitcast as a sequence of reshapes and transposes.
 
     Attributes:
         kind: `reshape`, `transpose` or `transpose-reshape-transpose`; for tiled layouts also
-            `reshape-transpose-reshape`, or `through memory`, which is two of these; else empty.
+            `reshape-transpose-reshape`, or `through memory`, which is two of these; empty without a
+            decomposition.
         steps: Reshapes and transposes, in order, that together equal the bitcast.  Steps that
             change nothing are left out.
         reason: Why there is no decomposition.
@@ -288,7 +297,10 @@ def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
 def _candidates(
     source: TensorType, target: TensorType, same: IndexingMap
 ) -> Iterator[tuple[str, list[Rearrangement]]]:
-    """Yield possible decompositions with their kinds, the simplest first."""
+    """Yield possible decompositions of a bitcast with their kinds, the simplest first.
+
+    `same` maps an index of the target to the index of its element in the source.
+    """
     shape, goal = source.shape, target.shape
     yield "reshape", reshape_to(goal, shape)
     here, there = major_to_minor(source), major_to_minor(target)
@@ -323,7 +335,14 @@ def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangem
 
 
 def _through_memory(shape: Dims, goal: Dims, here: Dims, there: Dims) -> list[Rearrangement]:
-    """Return a transpose to the source's memory order, a reshape, and a transpose to the target."""
+    """Return a transpose to the source's memory order, a reshape, and a transpose to the target.
+
+    Args:
+        shape: Sizes of the source.
+        goal: Sizes of the target.
+        here: Dimensions of the source in memory order, slowest first.
+        there: Dimensions of the target in memory order, slowest first.
+    """
     before = tuple(shape[k] for k in here)
     after = tuple(goal[k] for k in there)
     return [

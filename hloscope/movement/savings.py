@@ -1,4 +1,4 @@
-"""The chains of a module, and the bytes that its plans save, each kernel counted once."""
+"""The chains of a module, and the bytes that plans save; each kernel counts once."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _JOINED_KINDS: Final = ("kLoop", "kInput")
 
 
 class Figures(Struct, frozen=True):
-    """Bytes of one chain, or of a kernel of movement that is in no chain.
+    """Bytes of one chain, or of a moving kernel that is in no chain.
 
     Attributes:
         value: The last op of the chain, or the kernel.
         chain: The chain; `None` for a kernel without one.
         runs: Number of runs.
-        moved: Bytes that its kernels read and write to move data, in all runs.  A kernel of several
+        moved: Bytes that its kernels read and write to move data, in all runs. A kernel of several
             chains counts for the first of them.
-        saved: Bytes that need not be read and written, in all runs.
+        saved: Bytes that a plan saves, in all runs.
         how: How they are saved; empty if none are.
         like: Name of the equal value, or of the kernel that reads the same array.
     """
@@ -54,7 +54,7 @@ class Figures(Struct, frozen=True):
 
 
 class Savings:
-    """Cost of a program's movement, and the part that can be saved.
+    """Bytes that a program moves, and the part that plans save.
 
     Attributes:
         figures: Figures of each chain in the given order, then of kernels in no chain.
@@ -68,11 +68,11 @@ class Savings:
         runs: Runs,
         without: Iterable[Instruction] = (),
     ) -> None:
-        """Count the movement of a module.
+        """Count the bytes that a module moves, and those that plans save.
 
         Args:
             flow: The values of a module.
-            chains: The chains that are counted.
+            chains: The chains to count.
             runs: Number of runs of each computation.
             without: Kernels that are not counted, such as invalid ones.
         """
@@ -94,7 +94,7 @@ class Savings:
 
     @property
     def moved(self) -> int:
-        """Bytes that the program reads and writes to move data."""
+        """Return the bytes that the program reads and writes to move data, in all runs."""
         return sum([found.moved for found in self.figures])
 
     @property
@@ -103,7 +103,7 @@ class Savings:
         return sum([found.saved for found in self.figures])
 
     def _plans(self) -> Iterator[Plan]:
-        """Yield the best plan of each chain that has one."""
+        """Yield one plan for each chain that has a plan, the best one."""
         planner = self._planner
         equal = {
             chain: (movement, keeper)
@@ -129,9 +129,9 @@ class Savings:
     # ------------------------------------------------------------------------ kernels read once
 
     def _transposing(self, chain: Chain) -> tuple[Instruction, Instruction] | None:
-        """Return the one kernel that transposes a whole array in a chain, and the array.
+        """Return the only kernel of a chain that transposes a whole array, and the array.
 
-        `None` if the chain is another kind of movement.
+        `None` for other kinds of chains.
         """
         if chain.kind is not Kind.TRANSPOSE or len(chain.main) != 1:
             return None
@@ -149,7 +149,7 @@ class Savings:
         return kernel, source
 
     def _is_read_whole(self, value: Instruction, kernel: Instruction) -> bool:
-        """Are all elements of a value in a kernel needed for its results?"""
+        """Does a kernel need all elements of a value that it reads?"""
         outputs = self._planner.traffic.outputs(kernel)
         todo = {value: None}
         for at in (order := [value]):
@@ -194,7 +194,7 @@ class Savings:
     # ---------------------------------------------------------------------------------- figures
 
     def _of_chains(self, met: set[object]) -> Iterator[Figures]:
-        """Yield the figures of the chains, and record their kernels as counted."""
+        """Yield the figures of the chains; add their kernels to `met`, the counted ones."""
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
         moved: dict[Chain, int] = {}
@@ -214,7 +214,10 @@ class Savings:
             yield Figures(chain.sink, chain, runs, moved[chain], saved, how, like)
 
     def _moved_in(self, chain: Chain, met: set[object]) -> int:
-        """Return the bytes that the kernels of a chain move and that are not counted yet."""
+        """Return the bytes that a chain's kernels move, without kernels in `met`.
+
+        The kernels are added to `met`.
+        """
         planner, moved = self._planner, 0
         for kernel in planner.moving_kernels(chain.steps):
             if kernel not in met:
@@ -227,7 +230,10 @@ class Savings:
         return moved
 
     def _of_others(self, met: set[object]) -> Iterator[Figures]:
-        """Yield figures of kernels of movement in no chain: fusions with a shared computation."""
+        """Yield the figures of moving kernels in no chain: fusions that share a computation.
+
+        `met` are the kernels that are counted already.
+        """
         planner, kept = self._planner, dict[object, Instruction]()
         for computation, times in self._runs.items():
             for kernel in planner.traffic.movement_in(computation):
@@ -244,18 +250,21 @@ class Savings:
 
 
 class _Joints:
-    """Merged kernels, without cycles between them."""
+    """Groups of merged kernels; merging never creates a cycle."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
         self._members: Final[dict[Instruction, list[Instruction]]] = {}
 
     def _all(self, kernel: Instruction) -> list[Instruction]:
-        """Return the kernels that are merged with a kernel."""
+        """Return the kernels of the group that contains a kernel."""
         return self._members.get(kernel, [kernel])
 
     def join(self, one: Instruction, other: Instruction) -> bool:
-        """Merge two kernels unless one depends on the other; return whether they are merged."""
+        """Merge the groups of two kernels, unless one depends on the other.
+
+        Return whether they are in one group.
+        """
         if other in self._all(one):
             return True
         if self._reads(one, other) or self._reads(other, one):
@@ -265,7 +274,7 @@ class _Joints:
         return True
 
     def _reads(self, kernel: Instruction, other: Instruction) -> bool:
-        """Does a kernel, or one merged with it, depend on `other`?"""
+        """Does the group of `kernel` depend on the group of `other`?"""
         ends = self._all(other)
         met = dict.fromkeys(self._all(kernel))
         for at in (todo := [*met]):
@@ -285,11 +294,11 @@ class _Joints:
 
 
 def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
-    """Yield the chain of every value that is moved for the last time, in the order of the text.
+    """Yield the chain of every value that is moved and not moved further, in the order of the text.
 
     Args:
         flow: The values of a module.
-        through: Only chains that may pass through one of these values.
+        through: If given, only chains that may pass through one of these values.
     """
     chains = _Chains(flow)
     if through is None:
@@ -301,7 +310,7 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
-    """Return the chain of a value; `None` if the value is moved again or is not moved."""
+    """Return the chain that ends in a value; `None` if it is moved further, or not moved at all."""
     chains = _Chains(flow)
     return chains.better(value) if chains.ends_in(value) else None
 
@@ -316,7 +325,7 @@ def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
 
 
 class _Chains:
-    """Finds the chains of a module; of equal chains one is traversed."""
+    """Finds the chains of a module. Only one of several equal chains is traversed."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -344,16 +353,19 @@ class _Chains:
                     yield self.better(here[place])
 
     def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """Return the chain of a pattern among these instructions."""
+        """Return the chain of a pattern in a computation with the instructions `here`.
+
+        `place` is the position of its sink.
+        """
         around, model = [here[k] for k in pattern.places], pattern.model
         return Chain(self._flow, here[place], model.walk, around, model, pattern)
 
     def _chain_inside(
         self, sink: Instruction, is_inside: Callable[[Instruction], bool]
     ) -> tuple[Chain, list[Instruction]] | None:
-        """Return the model of a sink's chain and the values around it.
+        """Return the model of a sink's chain, and the values around the sink.
 
-        `None` if not all of the values are inside.
+        `None` if not all of these values satisfy `is_inside`.
         """
         # No step inside is written to memory, so a chain through ops on several arrays cannot save
         # more: the plain one is the right one.
@@ -368,11 +380,11 @@ class _Chains:
         return model, around.values
 
     def ends_in(self, value: Instruction) -> bool:
-        """Is the value moved, for the last time?"""
+        """Does a chain end in the value: is it moved, and not moved further?"""
         return self._around.moves(value) and not self.goes_on(value)
 
     def goes_on(self, value: Instruction) -> bool:
-        """Do all users move the value, at once or after computing on it alone?
+        """Do all users move the value, directly or after element-wise ops on it alone?
 
         False for a value whose users form a cycle.
         """
@@ -398,9 +410,10 @@ class _Chains:
         return known[value]
 
     def _readers(self, value: Instruction) -> Sequence[Instruction] | None:
-        """Return the users that compute on the value alone.
+        """Return the users that are element-wise on the value alone.
 
-        `None` if there is no user, or one that neither computes on the value alone nor moves it.
+        `None` if there is no user, or a user that is neither such an op nor one that moves the
+        value.
         """
         readers = self._flow.users_if(value, self._goes_through)
         if not readers:
@@ -408,11 +421,14 @@ class _Chains:
         return [reader for reader in readers if self._around.seen(reader).role is Role.ALONE]
 
     def _goes_through(self, reader: Instruction) -> bool:
-        """Does the user move the value, or compute on it alone?"""
+        """Does the user move the value, or is it element-wise on the value alone?"""
         return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
 
     def better(self, sink: Instruction) -> Chain:
-        """Return the chain up to ops on several arrays, or through them if that saves more."""
+        """Return the chain that stops at ops on several arrays, or continues through them.
+
+        The second is returned if it saves more.
+        """
         plain = self._chain(sink, through_sums=False)
         if not plain.ends_in_sums:
             return plain
@@ -421,7 +437,12 @@ class _Chains:
         return through if saved(through) > saved(plain) else plain
 
     def _chain(self, sink: Instruction, *, through_sums: bool) -> Chain:
-        """Return the chain of a sink; equal surroundings share one traversal."""
+        """Return the chain of a sink. Sinks with equal surroundings share one traversal.
+
+        Args:
+            sink: The sink.
+            through_sums: Continue through element-wise ops on several arrays?
+        """
         around = self._around.of(sink, through_sums)
         known = self._models.get(around.key)
         if known is not None:

@@ -1,4 +1,4 @@
-"""Addresses that are sums of index digits times strides, which need no proof.
+"""Addresses that are sums of index digits times strides; they need no proof by isl.
 
 Most movement has this form: reshapes, transposes, broadcasts, slices, reverses of whole arrays.
 """
@@ -22,10 +22,10 @@ from hloscope.layouts import Mode, Strided, digits_of
 
 
 class Strides(NamedTuple):
-    """An address as a function of an index: an offset plus a summand for each dimension.
+    """An address as a function of an index: an offset plus one term for each dimension.
 
     Attributes:
-        forms: For each dimension, the summand as a function of its coordinate.
+        forms: For each dimension, its term as a function of the coordinate.
         offset: Address of index 0.
     """
 
@@ -34,13 +34,16 @@ class Strides(NamedTuple):
 
     @property
     def steps(self) -> Dims | None:
-        """Address difference of one step of each index; `None` if an index has several strides."""
+        """Return the stride of each dimension; `None` if a dimension has several strides."""
         found = [_step(form) for form in self.forms]
         steps = [step for step in found if step is not None]
         return tuple(steps) if len(steps) == len(found) else None
 
     def elsewhere(self, other: Strides) -> Dims | None:
-        """Return an index at which the addresses differ; `None` if no single digit shows one."""
+        """Return an index at which two addresses differ, by a change of one digit.
+
+        `None` if no such change shows a difference.
+        """
         nowhere = [0] * len(self.forms)
         if self.offset != other.offset:
             return tuple(nowhere)
@@ -55,7 +58,7 @@ class Strides(NamedTuple):
         return self.offset + sum([form(i) for form, i in zip(self.forms, index, strict=True)])
 
     def form(self, output: TensorType) -> Strided:
-        """Return the function from an address in the output to the address at the same index.
+        """Return the function from an address in the output to this address, at the same index.
 
         Args:
             output: Type of the output, whose layout has no tiles.
@@ -66,7 +69,7 @@ class Strides(NamedTuple):
 
 
 def _step(form: Strided) -> int | None:
-    """Return the stride of a form with at most one digit; `None` for more."""
+    """Return the stride of a function with at most one digit; `None` for more digits."""
     match form.modes:
         case ():
             return 0
@@ -76,7 +79,7 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """Return the first index of each digit, and the last index."""
+    """Return the coordinates at which each digit becomes 1, and the last coordinate."""
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:
         ends.append(lower)
@@ -90,17 +93,17 @@ def in_memory(type_: TensorType) -> int:
 
 
 def own_strides(type_: TensorType) -> Strides | None:
-    """Return the addresses of an array's own elements; `None` if they are not such sums."""
+    """Return the addresses of an array's own elements; `None` if they have another form."""
     return strides_of(IndexingMap.identity(type_.shape), type_, type_)
 
 
 def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Strides | None:
-    """Return the source address of each output index; `None` if it is not such a sum.
+    """Return the source address of each output index; `None` if it has another form.
 
     Args:
         m: From an index of the output to that of its element in the source.
         source: Type of the source.
-        output: Type of the output; a map of a part of it has no such sum.
+        output: Type of the output; the map must cover all of it.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]")
@@ -160,7 +163,7 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
 
 
 def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
-    """Are these, given by stride and number of values, all digits of a number below `size`?"""
+    """Do these digits (stride, number of values) make up every number below `size`?"""
     end = 1
     for lower, extent in sorted(digits):
         if lower != end:

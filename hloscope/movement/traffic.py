@@ -1,4 +1,4 @@
-"""Bytes that a program moves, and movement past broadcasts and reductions to move fewer."""
+"""Bytes that a program moves, and movement past broadcasts and reductions that reduces them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from hloscope.simplifier import PROVED, Proof
 
 
 _INSIDE: Final = (Parameter, Constant, Tuple, GetTupleElement)
-"""Ops that a kernel of movement may have in addition to those that move elements."""
+"""Further ops that a kernel may have that only moves elements."""
 _VIEWS: Final = ("reshape", "bitcast", "transpose")
-"""Ops that a compiler replaces by a bitcast where their layouts allow it.
+"""Ops that a compiler replaces by a bitcast if their layouts allow it.
 
 A copy is not among them: it makes a buffer, whatever its layout.
 """
@@ -88,7 +88,7 @@ def bytes_moved_by(ins: Instruction) -> int:
 
 
 class Traffic:
-    """Kernels of a module, and the bytes of those that only move data."""
+    """Kernels of a module, and the bytes of the kernels that only move data."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -98,7 +98,7 @@ class Traffic:
         self._moved: Final[dict[Instruction, int]] = {}
 
     def kernel_of(self, value: Instruction) -> Instruction:
-        """Return the kernel that computes a value."""
+        """Return the kernel that computes a value: the outermost fusion around it, or itself."""
         home = self._flow.home(value)
         if home is None:
             return value
@@ -107,7 +107,7 @@ class Traffic:
         return self._kernels[home] or value
 
     def _fusion_around(self, home: Computation) -> Instruction | None:
-        """Return the outermost fusion that contains a computation."""
+        """Return the outermost fusion that contains a computation; `None` without one."""
         found: Instruction | None = None
         at: Computation | None = home
         while at is not None and self._flow.is_fused(at):
@@ -120,14 +120,14 @@ class Traffic:
         return self.moved(kernel) > 0
 
     def moved(self, kernel: Instruction) -> int:
-        """Return the bytes that a kernel of movement reads and writes; 0 for other kernels."""
+        """Return the bytes that a kernel reads and writes if it only moves data; 0 for others."""
         known = self._moved.get(kernel)
         if known is None:
             known = self._moved[kernel] = self._found_moved(kernel)
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
-        """Compute `moved`."""
+        """Compute the result of `moved`, which is cached."""
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
@@ -135,7 +135,10 @@ class Traffic:
         return self.moves_if(kernel)
 
     def moves_if(self, kernel: Instruction) -> int:
-        """Return the bytes that a fusion reads and writes if it only moves elements."""
+        """Return the bytes that a fusion reads and writes, if it only moves elements.
+
+        An operand counts at most as many bytes as the results.
+        """
         written = self.written(kernel)
         operands = dict.fromkeys(map(self._flow.source, kernel.operands))
         return written + sum([min(written, bytes_of(o)) for o in operands if is_array(o)])
@@ -145,7 +148,7 @@ class Traffic:
         return sum([bytes_of(value) for value in self.outputs(kernel) if is_array(value)])
 
     def all_bytes(self, kernel: Instruction) -> int:
-        """Return the bytes of the operands and results of any kernel."""
+        """Return the bytes of all operands and results of a kernel."""
         values = [*dict.fromkeys(map(self._flow.source, kernel.operands)), *self.outputs(kernel)]
         return sum([bytes_of(value) for value in values if is_array(value)])
 
@@ -183,21 +186,21 @@ class Traffic:
 
 
 PLAIN: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
-"""Movements that keep every element exactly once; `moved` returns ops for them."""
+"""Kinds of movement that keep every element exactly once; `moved` returns their ops."""
 
 
 class Passing(Struct, frozen=True):
-    """An op that a chain's movement may be exchanged with, or the reason why not.
+    """A broadcast or reduction, and whether a chain's movement can be exchanged with it.
 
     Attributes:
         op: The broadcast or reduction.
-        judged: Verdict on the movement on the other side; `None` if there is none.
+        judged: Verdict on the movement on the other side of the op; `None` if there is none.
         before: Bytes that the movement writes now.
-        after: Bytes that it writes on the other side.
+        after: Bytes that the movement writes on the other side of the op.
         proof: Proof that the same elements are read.
         text: The exchanged program in HLO; its parameters are the source, and the initial value of
             a reduction.
-        reason: Why they cannot be exchanged.
+        reason: Why they cannot be exchanged; empty if they can.
     """
 
     op: Instruction
@@ -215,7 +218,7 @@ class Passing(Struct, frozen=True):
 
 
 def passings_of(chain: Chain) -> list[Passing]:
-    """Return the ops that a chain's movement may be exchanged with.
+    """Return the ops with which a chain's movement may be exchanged.
 
     These are broadcasts in the chain and reductions of its result.
 
@@ -244,7 +247,7 @@ def passings_of(chain: Chain) -> list[Passing]:
 
 
 def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
-    """Yield the first broadcast of a chain that is followed by other steps."""
+    """Yield the exchange of a chain's movement with its first broadcast, if other ops follow it."""
     found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
     m = leaf.maps[0]
     if not found or m.constraints or chain.kind is not Kind.MOVEMENT:
@@ -277,7 +280,7 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
 
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
-    """Yield the reductions of a chain's result, if it has no other users."""
+    """Yield the exchanges with reductions of a chain's result, if it has no other users."""
     readers = chain.flow.users(chain.sink)
     if chain.flow.is_returned(chain.sink) or chain.kind not in PLAIN:
         return
@@ -298,7 +301,13 @@ def _reduces(chain: Chain, reader: Instruction) -> bool:
 
 
 def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
-    """Exchange a chain with one reduction."""
+    """Return the exchange of a chain's movement with one reduction of its result.
+
+    Args:
+        chain: The chain.
+        leaf: Its source.
+        reader: The reduction.
+    """
     assert isinstance(reader.op, Reduce)
     assert isinstance(reader.type, TensorType)
     m, output = leaf.maps[0], chain.type
@@ -348,7 +357,7 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
 
 
 def _written(chain: Chain) -> int:
-    """Return the bytes that the chain's kernels of movement write."""
+    """Return the bytes that a chain's moving kernels write."""
     traffic = Traffic(chain.flow)
     kernels = dict.fromkeys(map(traffic.kernel_of, chain.steps))
     return sum([traffic.written(kernel) for kernel in kernels if traffic.only_moves(kernel)])
@@ -363,7 +372,17 @@ def _passed(
     draft: Draft,
     root: Instruction,
 ) -> Passing:
-    """Return the exchange with its program, or the reason why there is none."""
+    """Return an exchange with its program, or the reason why there is none.
+
+    Args:
+        op: The broadcast or reduction.
+        judged: Verdict on the movement on the other side.
+        before: Bytes that the movement writes now.
+        after: Bytes that it writes on the other side.
+        proof: Proof that the same elements are read.
+        draft: The exchanged program.
+        root: Its result.
+    """
     if not proof.is_proved:
         return Passing(op, reason=f"not proved: {proof.reason}", proof=proof)
     try:

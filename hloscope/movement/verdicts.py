@@ -1,8 +1,8 @@
 """Verdicts on data movement: no-op, bitcast, one transpose, or real movement.
 
 A movement is a map from an index of the output to the index of its element in the source, and the
-two types with their layouts.  Where addresses are sums of digits times strides, these are compared.
-Otherwise maps are composed, simplified and compared by isl.  A movement that is not free has an
+two types with their layouts. Addresses that are sums of digits times strides are compared directly.
+Otherwise maps are composed, simplified and compared by isl. A movement that is not free has an
 index at which the addresses differ; isl searches for it on request.
 """
 
@@ -28,7 +28,7 @@ from hloscope.movement.strides import in_memory, inverse_by_digits, own_strides,
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
 
 _MOST_RANKS: Final = 5
-"""Maximum rank of a source all of whose layouts are tried."""
+"""Maximum rank of a source for which all layouts are tried."""
 
 
 class Kind(StrEnum):
@@ -55,13 +55,14 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         kind: The verdict.
-        known: The proof; `None` if it is computed on request.
-        form: From addresses in the output to addresses in the source, if that is digits times
-            strides plus an offset; for tiled arrays, between row-major positions.
-        output_layout: With this layout of the output the movement would be a bitcast.
-        source_layout: With this layout of the source it would be a bitcast; if `output_layout` is
-            given too, with both together.
-        reason: Further explanation.
+        known: The proof; `None` if it is computed when `proof` is read.
+        form: Function from addresses in the output to addresses in the source, if it is digits
+            times strides plus an offset; for tiled arrays, between row-major positions.
+        output_layout: A layout of the output with which the movement would be a bitcast; `None` if
+            unknown.
+        source_layout: A layout of the source with which it would be a bitcast; if `output_layout`
+            is given too, with both together.
+        reason: Further explanation as text.
         asked: Map and types of a movement that is not free, from which its proof is computed.
     """
 
@@ -75,7 +76,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """Proof that the movement is free, or why it is not.
+        """Return the proof that the movement is free, or a counter-example.
 
         The counter-example is an index of the output and an address: that in the output, or that of
         the element in the source.
@@ -103,7 +104,10 @@ def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
 
 
 def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
-    """Return an element that has another address in the source, if a few indices show one."""
+    """Return an element that has another address in the source, if a few indices show one.
+
+    `None` otherwise.
+    """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
         index = strides.elsewhere(own)
@@ -143,7 +147,10 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
-    """Does every element keep its address?  `None` for no, found without isl."""
+    """Prove that every element keeps its address.
+
+    `None` if a comparison without isl shows that one does not.
+    """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
         # Equal strides with different padded sizes are not one buffer.
@@ -167,7 +174,7 @@ def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExa
 
 
 def _tried(shape: Dims) -> Iterator[Dims]:
-    """Yield the first index, its neighbours, and the ends of each dimension."""
+    """Yield the indices that are tested: the first, the last, and the ends of each dimension."""
     first, last = (0,) * len(shape), tuple([n - 1 for n in shape])
     yield from (first, last)
     for d, n in enumerate(shape):
@@ -177,7 +184,7 @@ def _tried(shape: Dims) -> Iterator[Dims]:
 
 
 def same_layout(a: TensorType, b: TensorType) -> bool:
-    """Do two arrays of equal sizes have the same order in memory?"""
+    """Do two arrays of equal sizes have the same dimension order and tiles in memory?"""
     return _order(a) == _order(b)
 
 
@@ -193,7 +200,7 @@ def row_major(rank: int) -> Layout:
 
 
 def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
-    """Prove or refute that every element of the output has its address in the source."""
+    """Prove or refute that every element has the same address in output and source."""
     if m.ranges or m.runtime or m.is_undefined:
         return Proof(Verdict.REFUTED, reason="not every element comes from one place")
     sizes = [in_memory(type_) for type_ in (source, output)]
@@ -221,9 +228,9 @@ def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> J
 
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
-    """Return the map of addresses from output to source; of row-major positions for tiled arrays.
+    """Return the function from output addresses to source addresses; `None` if it has another form.
 
-    `None` if it is not a sum of digits times strides.
+    For tiled arrays it relates row-major positions.
     """
     is_tiled = output.is_tiled or source.is_tiled
     strides = None if is_tiled else strides_of(m, source, output)
@@ -240,7 +247,10 @@ def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Str
 
 
 def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None) -> str:
-    """Return the reason why a movement is not one transpose; empty if it is."""
+    """Return why a movement is not one transpose; empty if it is.
+
+    `form` is the result of `_address_form`.
+    """
     counts = source.num_elements, output.num_elements
     if form is None and (m.constraints or [v.interval.size for v in m.dims] != [*output.shape]):
         return "not every element comes from the source"
@@ -263,7 +273,10 @@ def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided |
 def _solutions(
     m: IndexingMap, source: TensorType, output: TensorType
 ) -> Iterator[tuple[Layout | None, Layout | None]]:
-    """Yield layouts of source and output with which it is a bitcast; `None` is the given layout."""
+    """Yield layouts of (source, output) that make the movement a bitcast.
+
+    `None` stands for the given layout.
+    """
     if (layout := _output_layout(m, source, output)) is not None:
         yield None, layout
     if (layout := _source_layout(m, source, output)) is not None:
@@ -276,16 +289,16 @@ def _solutions(
 
 
 def _source_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """Return the source layout with which every element keeps its address; `None` if none does."""
+    """Return the source layout with which every element keeps its address; `None` without one."""
     back = inverse_by_digits(m, source, output) or m.inverse()
     return None if back.constraints or back.ranges else _output_layout(back, output, source)
 
 
 def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """Return the output layout with which every element keeps its address; `None` if none does.
+    """Return the output layout with which every element keeps its address; `None` without one.
 
-    An element's address is then a sum of its indices times strides.  The strides are read off the
-    map if possible; otherwise they are sampled.  Either way the layout is proved.
+    An element's address is then a sum of its indices times strides. The strides are taken from the
+    map if possible; otherwise they are sampled. Either way the layout is proved.
     """
     strides, rank = strides_of(m, source, output), output.rank
     if strides is None:
@@ -306,7 +319,7 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
 
 
 def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
-    """Return the layout with these strides; `None` if there is none."""
+    """Return the layout with the given stride of each dimension; `None` if there is none."""
     real = sorted([d for d, n in enumerate(shape) if n > 1], key=steps.__getitem__)
     below_ = 1
     # Dense layouts only: each stride is the product of the sizes of the faster dimensions.
@@ -318,7 +331,11 @@ def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
 
 
 def _with_ones(real: Sequence[int], shape: Dims) -> Dims:
-    """Return the order with dimensions of size 1 next to the dimension before them, if possible."""
+    """Return a minor-to-major order with dimensions of size 1 added.
+
+    `real` are the other dimensions, minor to major. Each added one comes next to the dimension that
+    precedes it, if possible.
+    """
     order: list[int] = []
     ones = [d for d in range(len(shape)) if shape[d] == 1]
     for d in real:

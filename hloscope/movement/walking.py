@@ -1,7 +1,7 @@
 """Traversals from the last op of a chain of data movement to its sources.
 
-Layers of a program repeat.  So the surroundings of an op are described without names (`Around`),
-and one traversal is made for all ops with equal surroundings.
+Layers of a program repeat. So the surroundings of an op are described without names (`Around`), and
+all ops with equal surroundings share one traversal.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MOST_COMPUTED: Final = 8
 
 
 class Arrival(NamedTuple):
-    """A value that a chain's last op, the sink, is computed from.
+    """A value that a chain's last op, the sink, is computed from, with one map to it.
 
     Attributes:
         value: The value.
-        map: Map from an index of the sink to the index of the element of the value.
+        map: Map from an index of the sink to the index of the element that is read.
     """
 
     value: Instruction
@@ -43,7 +43,8 @@ class Leaf(Struct, frozen=True):
 
     Attributes:
         value: The value.
-        maps: From an index of the sink to the index of the element; several if parts are joined.
+        maps: Maps from an index of the sink to the index of the element; several if parts are
+            joined.
         via: The ops on one path from the value to the sink; the first one reads the value.
     """
 
@@ -59,7 +60,7 @@ class Leaf(Struct, frozen=True):
 
     @property
     def is_uniform(self) -> bool:
-        """Is it a scalar, which is broadcast?"""
+        """Is the source a scalar, which is broadcast?"""
         return self.type.rank == 0
 
 
@@ -74,25 +75,26 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
 
 
 class Role(Enum):
-    """Effect of an op on the elements of its operands."""
+    """What an op does with the elements of its operands, for a traversal."""
 
     MOVED = "moved"
-    """The op only moves them."""
+    """The op only moves elements."""
     ALONE = "computed alone"
     """The op is element-wise on one array, and on broadcast scalars."""
     SEVERAL = "computed together"
     """The op is element-wise on several arrays."""
     MADE = "made"
-    """Any other op: its value is a source."""
+    """Any other op. A traversal ends there: the value is a source."""
 
 
 class Seen(NamedTuple):
     """Facts about a value that a traversal needs.
 
     Attributes:
-        number: Equal for values that a traversal treats equally, apart from their operands.
-        role: Effect of the op.
-        sources: The values it reads; empty for `MADE`.
+        number: Number that is equal for values which a traversal treats equally, apart from their
+            operands.
+        role: What the op does with elements.
+        sources: The values that it reads; empty for `MADE`.
     """
 
     number: int
@@ -101,11 +103,11 @@ class Seen(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Facts that follow from a value's op and types.
+    """Facts that follow from a value's op and types alone.
 
     Attributes:
-        made: Facts for a traversal that ends at the value.
-        role: Effect of the op; `ALONE` for one array or several.
+        made: The facts if a traversal ends at the value.
+        role: What the op does with elements; `ALONE` for element-wise ops on one array or several.
         number: Number of these facts for this role.
         several: Number of these facts for `SEVERAL`.
     """
@@ -117,7 +119,7 @@ class _Kind(NamedTuple):
 
 
 class Around(NamedTuple):
-    """Surroundings of a sink.
+    """The values around a sink that a traversal may read, described without names.
 
     Attributes:
         key: Equal keys mean equal traversals, with values at equal positions.
@@ -131,7 +133,7 @@ class Around(NamedTuple):
 
 
 class Surroundings:
-    """Surroundings of the values of a module; the facts of each value are computed once."""
+    """Finds the surroundings of a module's values; the facts of each value are computed once."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -142,13 +144,13 @@ class Surroundings:
         self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
 
     def moves(self, value: Instruction) -> bool:
-        """Does the op only move elements, so that its value is not another value?"""
+        """Does the value's op only move elements?"""
         if not may_move(type(value.op)) or value in self._flow.opaque:
             return False
         return self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
-        """Return the facts about a value."""
+        """Return the facts about a value that a traversal needs."""
         known = self._seen.get(value)
         if known is None:
             known = self._seen[value] = self._look_at(value)
@@ -168,9 +170,9 @@ class Surroundings:
         return Seen(number, role, sources)
 
     def _kind_of(self, value: Instruction) -> _Kind:
-        """Return the facts from op and types.
+        """Return the facts that follow from a value's op and types.
 
-        The key has the `id`s of objects that the module keeps alive.
+        They are cached by the `id`s of objects that the module keeps alive.
         """
         if value.calls:
             return self._found_kind(value)
@@ -196,7 +198,7 @@ class Surroundings:
         return _Kind(seen, role, self._same(role, *facts), self._same(Role.SEVERAL, *facts))
 
     def _are_several(self, sources: tuple[Instruction, ...]) -> bool:
-        """Is more than one of the values not a broadcast scalar?"""
+        """Are at least two distinct values not broadcast scalars?"""
         first: Instruction | None = None
         for value in sources:
             if value is not first and not is_single(self._flow, value):
@@ -206,11 +208,14 @@ class Surroundings:
         return False
 
     def _same(self, *facts: object) -> int:
-        """Return the number of these facts; equal facts have equal numbers."""
+        """Return a number for these facts; equal facts get equal numbers."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
     def of(self, sink: Instruction, through_sums: bool) -> Around:
-        """Return the surroundings of a sink, as far as a traversal may go."""
+        """Return the surroundings of a sink, as far as a traversal may go.
+
+        `through_sums` continues through element-wise ops on several arrays.
+        """
         places = {sink: 0}
         values, opened = [sink], []
         key = [int(through_sums)]
@@ -243,9 +248,9 @@ class Walk:
 
     Attributes:
         leaves: The sources.
-        steps: The ops, producers first; the sink is the last.
+        steps: The ops, producers first; the last one is the sink.
         read: The arrivals that the op of each arrival reads, for the same index of the sink.
-        is_cut: Were there too many values?
+        is_cut: Did the traversal end early because there are too many values?
     """
 
     def __init__(
@@ -256,7 +261,7 @@ class Walk:
         through_sums: bool,
         through_ops: bool = True,
     ) -> None:
-        """Traverse from a sink.
+        """Traverse the values from a sink to its sources.
 
         Args:
             flow: The values of a module.
@@ -296,7 +301,7 @@ class Walk:
         )
 
     def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
-        """Return the values read at an arrival; none for a source."""
+        """Return the arrivals that the op of an arrival reads; none for a source."""
         value = at.value
         found = self._opened(at) if value is sink or self._is_inside(at) else None
         if found is None:
@@ -306,7 +311,7 @@ class Walk:
         return found
 
     def _is_inside(self, at: Arrival) -> bool:
-        """Does the chain continue through this arrival?"""
+        """Does the chain continue through the op of this arrival?"""
         if len(self._next) > MOST_VALUES:
             self.is_cut = True
             return False
@@ -321,7 +326,7 @@ class Walk:
         return self.through_sums and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return the operands of an arrival with composed maps; `None` if a map is not exact."""
+        """Return an arrival's operands with maps from the sink; `None` if a map is not exact."""
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:
@@ -336,7 +341,7 @@ class Walk:
         return tuple(found)
 
     def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
-        """Yield the ops from a source to the sink."""
+        """Yield the ops on one path from a source to the sink."""
         while value is not sink:
             value = self._next[value]
             yield value
@@ -348,7 +353,7 @@ def is_single(flow: Flow, value: Instruction) -> bool:
 
 
 def hops_to_single(flow: Flow, value: Instruction) -> int | None:
-    """Return the number of broadcasts between a value and its scalar; `None` for other values."""
+    """Return the number of broadcasts between a scalar and this value; `None` for other values."""
     for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:
             return hops
@@ -359,7 +364,7 @@ def hops_to_single(flow: Flow, value: Instruction) -> int | None:
 
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """Return the ops inside, producers first."""
+    """Return the ops in `inside`, producers first."""
 
     def read(op: Instruction) -> list[Instruction]:
         return [v for v in map(flow.source, op.operands) if v in inside]

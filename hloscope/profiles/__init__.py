@@ -1,4 +1,4 @@
-"""Recorded profiles: events of devices from every tool's files, joined with a program's text."""
+"""Profiles: events of devices from the files of several tools, joined with a program's text."""
 
 from typing import TYPE_CHECKING
 

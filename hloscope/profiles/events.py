@@ -1,4 +1,4 @@
-"""Common form of all profiles: events of devices, and XLA's annotations of launches."""
+"""Common form of all profiles: events of devices, and XLA's annotations of kernel launches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hloscope.errors import InputError
 
 
 MOST_PROFILE: Final = 1 << 30
-"""Maximum number of bytes of a decompressed profile; SQLite files are not loaded at once."""
+"""Maximum bytes of a decompressed profile; SQLite files are read piece by piece."""
 MOST_EVENTS: Final = 1 << 22
-"""Maximum number of device events in one profile."""
+"""Maximum number of device events in one profile; more are refused."""
 _WORD: Final = (1 << 64) - 1
 
 Kind: TypeAlias = Literal["kernel", "copy", "set", "graph"]
@@ -31,20 +31,22 @@ class KernelEvent(Struct, frozen=True):
 
     Attributes:
         name: Recorded name of the kernel, copy or instruction.
-        start: Picoseconds since a moment that the profile chooses.
+        start: Start in picoseconds, counted from a moment that the profile chooses.
         duration: Duration in picoseconds.
         device: The profile's name of the device.
-        stream: Stream, queue or thread; events of one stream may contain others.
+        stream: Stream, queue or thread. Events of one stream may contain others.
         kind: See `Kind`.
         hlo_op: Name of the HLO instruction, empty if not recorded.
         hlo_module: Name of the HLO module, empty if not recorded.
         program_id: Number of the compiled program, unsigned; `None` if not recorded.
         run: Number of the program's execution, unsigned; `None` if not recorded.
-        correlation: Number that the event shares with its launch on the host.
+        correlation: Number that the event shares with its launch on the host; `None` if not
+            recorded.
         grid: Thread blocks of the launch.
         block: Threads of each block.
         bytes: Bytes that a copy or a set moves.
-        is_annotated: Does a range around the launch (NVTX) name the instruction, and not the event?
+        is_annotated: Is the instruction named by an NVTX range around the launch, and not by the
+            event?
     """
 
     name: str
@@ -75,7 +77,7 @@ class ProfiledDevice(Struct, frozen=True):
     Attributes:
         name: Name of the device in events.
         model: Name of the hardware; empty if not recorded.
-        facts: Recorded facts about it, by the profile's names.
+        facts: Recorded facts about the device, by the names in the profile.
     """
 
     name: str
@@ -137,7 +139,18 @@ def made(
     programs: Iterable[ProfiledProgram] = (),
     problems: Iterable[str] = (),
 ) -> Profile:
-    """Return a profile with its events in order of start, and a device for each event."""
+    """Return a profile with its events sorted by start.
+
+    A device is added for each event whose device is missing.
+
+    Args:
+        events: The events; sorted in place.
+        source: File or files.
+        form: Form of the files; see `Profile.form`.
+        devices: Known devices.
+        programs: Compiled programs inside.
+        problems: Sentences about missing or omitted data.
+    """
     known = {device.name: device for device in devices}
     for name in dict.fromkeys([event.device for event in events]):
         known.setdefault(name, ProfiledDevice(name, "", {}))
@@ -147,10 +160,10 @@ def made(
 
 
 def refuse_many(count: int, source: str) -> None:
-    """Raise an error for more than `MOST_EVENTS` events.
+    """Raise an error if there are more than `MOST_EVENTS` events.
 
     Raises:
-        InputError: There are more.
+        InputError: `count` is too large.
     """
     if count > MOST_EVENTS:
         raise InputError(f"{source}: more than {MOST_EVENTS:,} events of devices are not read")
@@ -178,7 +191,7 @@ def unsigned(value: Any) -> int | None:
 
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", '"': '"'}
 _MOST: Final = 1 << 16
-"""Maximum number of characters of an annotation that are read."""
+"""Maximum number of characters of an annotation that are read; the rest is ignored."""
 
 
 class Annotation(NamedTuple):
@@ -241,7 +254,7 @@ def annotation(text: str) -> Annotation:
 
 
 def innermost(texts: list[str]) -> Annotation:
-    """Return the innermost op and module of nested ranges, given the outermost first."""
+    """Return the innermost op and module of nested ranges; `texts` has the outermost first."""
     op, module, program_id = "", "", None
     for text in texts:
         found = annotation(text)
@@ -258,11 +271,11 @@ def innermost(texts: list[str]) -> Annotation:
 
 
 HEAD: Final = 64
-"""Number of bytes that are inspected."""
+"""Number of bytes by which a file's format is recognised."""
 
 
 def is_xspace(data: bytes) -> bool:
-    r"""Are these the first bytes of an `XSpace`, whose first plane has a plane's name?
+    r"""Are these the first bytes of an `XSpace` message?
 
     >>> is_xspace(b"\n\x1b\x08\x01\x12\x0d/device:GPU:0")
     True
