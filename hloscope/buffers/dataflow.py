@@ -287,7 +287,10 @@ class Dataflow:
             self._root(position)
 
     def _root(self, position: int) -> int:
-        """The position that writes the value of a position; shortens the path (union-find)."""
+        """Return the position that writes the value at a position.
+
+        The path to it is shortened (union-find).
+        """
         value, root = self.value, position
         seen = 0
         while value[root] != root:

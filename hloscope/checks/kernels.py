@@ -1,4 +1,4 @@
-"""Rules about kernels and their data: moved data, loops, element types, donated buffers."""
+"""Rules about kernels and their data: data movement, loops, element types, donated buffers."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _NO_KERNEL: Final[tuple[type[Op], ...]] = (
     *ALIASES, Argument, AsyncDone, AsyncStart, Call, Case, Collective, Constant, CustomCall, Fusion,
     Iota, Return, While,
 )  # fmt: skip
-"""Ops that fusions cannot hold, that move nothing, or whose kernels are in other computations."""
+"""Ops that fusions cannot contain, that move nothing, or whose kernels are elsewhere."""
 
 
 def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
@@ -164,11 +164,14 @@ FUSED: Final = Rule(
 
 
 _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
-"""Ops that may follow the copy or transpose of a fusion that does nothing else."""
+"""Ops that may follow the copy or transpose in a fusion that does nothing else."""
 
 
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield copies and transposes that write more than `max_bytes` in one run."""
+    """Yield a finding for each copy or transpose that writes more than `max_bytes` in one run.
+
+    `opcodes` are the opcodes to report.
+    """
     for computation, ins in subject.places():
         for moved in _written(ins):
             opcode = opcode_of(moved).removesuffix("-start")
@@ -186,7 +189,7 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
 
 
 def _written(ins: Instruction) -> list[Instruction]:
-    """The instruction; for a fusion, its results before bitcasts, reshapes and converts."""
+    """Return the instruction; for a fusion, its results before bitcasts, reshapes and converts."""
     if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
         return [ins] if ins.operands else []
     root = ins.calls[0].root
@@ -244,7 +247,7 @@ def _times(count: int | None) -> str:
 
 
 def _computed(trip: TripCount) -> str:
-    """The trip count by the program of a loop with a false annotation, as text."""
+    """Return a text with a loop's trip count by the program, if its annotation is wrong."""
     if trip.count is not None:
         return f"runs {_times(trip.count)}"
     if trip.high is not None:
@@ -255,7 +258,7 @@ def _computed(trip: TripCount) -> str:
 
 
 def _distance(trip: TripCount) -> int:
-    """The distance of the annotation from the nearest possible count, at least 1."""
+    """Return how far the annotated trip count is from the nearest possible one, at least 1."""
     annotated = trip.annotated or 0
     beyond = 0 if trip.high is None else annotated - trip.high
     return max(trip.low - annotated, beyond, 1)
@@ -335,7 +338,7 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
 
 
 def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
-    """Donated buffers that no result takes: the parameter's number, and the tuple index in it."""
+    """Return the donated buffers that no result takes: parameter number and shape index in it."""
     extras = subject.module.extras
     found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
     function = subject.module.entry

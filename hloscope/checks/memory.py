@@ -84,10 +84,15 @@ def _memory(
 
 
 def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Iterator[Finding]:
-    """Findings without a schedule: parameters and outputs are always held.
+    """Yield findings about a program without a schedule; parameters and outputs are always live.
 
     If they are within the limit, HLO without a schedule is still reported, since its peak may be
-    above it. StableHLO never has a schedule, so it is not.
+    above it. StableHLO never has a schedule, so it is not reported.
+
+    Args:
+        subject: The program.
+        memory: Its memory.
+        limit: Maximum number of bytes.
     """
     entry = subject.module.entry
     sums = memory.sums
@@ -101,7 +106,14 @@ def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Ite
 
 
 def _at_peak(subject: Subject, memory: ProgramMemory, message: str, value: int) -> Finding:
-    """A finding at the instruction of the peak; at the root if the peak is the program's end."""
+    """Return a finding at the instruction of the peak; at the root if the peak is the end.
+
+    Args:
+        subject: The program.
+        memory: Its memory.
+        message: The message of the finding.
+        value: Amount of the violation.
+    """
     schedule, moment = memory.schedule, memory.peak
     if moment == schedule.end:
         return subject.finding(
@@ -119,7 +131,10 @@ def _share(
     most: float,
     what: str,
 ) -> Iterator[Finding]:
-    """Yield a finding if `count` bytes are more than a share of the peak."""
+    """Yield a finding if `count` bytes are more than the share `most` of the peak.
+
+    `rows` are the buffers at the peak; `what` is the subject of the message.
+    """
     whole = sum([row.buffer.bytes for row in rows])
     if count > most * whole:
         message = (
@@ -157,16 +172,18 @@ _SHOWS_OTHERS: Final = (
     AddDependency, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyStart, Domain, GetTupleElement,
     OptimizationBarrier, Return, Tuple, While,
 )  # fmt: skip
-"""Ops whose arrays belong to another op, which counts them: an operand, the root of a called
-computation, or the `done` of an op that they start."""
+"""Ops whose arrays are counted at another op.
+
+That is an operand, the root of a called computation, or the `done` of an op that they start.
+"""
 
 
 class PaddedArrays(NamedTuple):
     """Arrays of a program that have padding.
 
     Attributes:
-        groups: The instructions that produce them, with their computations, by type.
-        sizes: Bytes of each type of array.
+        groups: For each type, the instructions that produce such arrays, with their computations.
+        sizes: Bytes of one array of each type.
         total: Bytes of all arrays of the program, with padding.
     """
 
@@ -178,7 +195,7 @@ class PaddedArrays(NamedTuple):
 def padded_arrays(
     module: Module, places: Iterable[tuple[Computation, Instruction]]
 ) -> PaddedArrays:
-    """The arrays of a module that have padding.
+    """Return the arrays of a module that have padding.
 
     Args:
         module: The module.
@@ -233,7 +250,7 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
 
 
 def _severity(wasted: int, total: int) -> str:
-    """`error` from 10 % of the program's array bytes on, `warning` from 1 % on, else `note`."""
+    """Return `error` from 10 % of all array bytes on, `warning` from 1 % on, else `note`."""
     if 10 * wasted >= total:
         return "error"
     return "warning" if 100 * wasted >= total else "note"
@@ -263,7 +280,7 @@ class CollectiveUse(Struct, frozen=True):
     Attributes:
         kind: The opcode in HLO.
         bytes: Bytes of its operands on one device.
-        is_async: Does it run while later instructions do?
+        is_async: Do later instructions run at the same time?
         instruction: The op, or the op that starts it.
         computation: The computation of the instruction.
     """
@@ -321,7 +338,10 @@ def _collectives(
 def _counted(
     subject: Subject, kind: str, found: list[CollectiveUse], wanted: int
 ) -> Iterator[Finding]:
-    """Yield a finding for each collective beyond the wanted number, or one if there are too few."""
+    """Yield a finding for each collective beyond the wanted number, or one if there are too few.
+
+    `found` are the collectives of this kind.
+    """
     for k, use in enumerate(found[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"
         yield _at(subject, use, f"{kind} number {k}, expected {limit}", k - wanted)

@@ -18,12 +18,12 @@ from hloscope.support.source import visible
 
 
 TOP: Final = 100
-"""Default number of findings in a report for readers."""
+"""Default maximum number of findings in a report for readers."""
 _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def report_text(report: Report, top: int = TOP) -> str:
-    """A line for each group of findings, as compilers print them, then a summary."""
+    """Return a line for each of the first `top` groups of findings, then a summary."""
     lines = [*map(_line, _headlines(report)[:top]), *_rest(report, top)]
     return "\n".join([*lines, summary(report)])
 
@@ -33,7 +33,7 @@ def _headlines(report: Report) -> list[Finding]:
 
 
 def _place(finding: Finding) -> str:
-    """The file and line of a finding."""
+    """Return the file and line of a finding as text."""
     return f"{finding.file}:{finding.line}" if finding.line else finding.file
 
 
@@ -57,7 +57,7 @@ def _line(finding: Finding) -> str:
 
 
 def summary(report: Report) -> str:
-    """The number of findings by rule, as text."""
+    """Return the number of findings by rule, as text."""
     counts = {rule: 0 for rule in report.rules}
     for finding in report.findings:
         counts[finding.rule] = counts.get(finding.rule, 0) + 1
@@ -71,7 +71,7 @@ def summary(report: Report) -> str:
 
 
 def markdown_text(report: Report, top: int = TOP) -> str:
-    """A table for the summary of a CI job."""
+    """Return a Markdown table for the summary of a CI job, with at most `top` findings."""
     lines = [f"**hloscope check**: {_cell(summary(report))}"]
     if report.findings:
         lines += ["", "| rule | where | what | from |", "|---|---|---|---|"]
@@ -92,7 +92,7 @@ def _row(finding: Finding) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text with the special characters of Markdown and HTML escaped."""
+    """Return a text with the special characters of Markdown and HTML escaped."""
     plain = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace("\\", "\\\\")
     for sign in "|`*_[]":
         plain = plain.replace(sign, f"\\{sign}")
@@ -100,7 +100,10 @@ def _cell(text: str) -> str:
 
 
 def github_text(report: Report, top: int = TOP) -> str:
-    """GitHub annotations, at the source line if it is known, else at the program's line."""
+    """Return annotations for GitHub, at most `top`.
+
+    They are at the source line if it is known, else at the program's line.
+    """
     return "\n".join([*_annotations(report, top), *_rest(report, top), summary(report)])
 
 
@@ -121,7 +124,10 @@ def _annotations(report: Report, top: int) -> Iterator[str]:
 
 
 def _property(text: str) -> str:
-    """A value of a workflow command.  Source: GitHub, "Workflow commands for GitHub Actions"."""
+    """Return a value with escapes for a GitHub workflow command.
+
+    Source: GitHub, "Workflow commands for GitHub Actions".
+    """
     escaped = visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return escaped.replace(":", "%3A").replace(",", "%2C")
 
@@ -137,7 +143,7 @@ _READABLE: Final = "Every program can be read."
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
-    """The report as a SARIF log of one run; `version` is that of the tool."""
+    """Return the report as a SARIF log of one run; `version` is that of hloscope."""
     names = [*report.rules, UNREAD] if report.unread else list(report.rules)
     helps = [RULES[name].help if name in RULES else _READABLE for name in names]
     rules = [
@@ -186,7 +192,7 @@ def _fingerprint(finding: Finding) -> str:
 
 
 def _uri(path: str) -> str:
-    """A path as a relative URI reference, with colons escaped; a URL keeps its colons."""
+    """Return a path as a relative URI reference, with colons escaped; a URL keeps its colons."""
     return quote(visible(path).replace("\\", "/"), safe="/:" if "://" in path else "/")
 
 
@@ -201,7 +207,10 @@ _OF_XML: Final = {chr(code) for code in (*range(0x20, 0xD800), *range(0xE000, 0x
 
 
 def junit_text(report: Report) -> str:
-    """A suite for each program, a case for each rule, a failure for each case with findings."""
+    """Return the report as JUnit XML.
+
+    Each program is a suite, each rule a case, and each case with findings has a failure.
+    """
     by_case: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in [group.headline for group in report.groups]:
         by_case[finding.file, finding.rule].append(finding)
@@ -225,7 +234,7 @@ def junit_text(report: Report) -> str:
 
 
 def _unread(top: Xml.Element, finding: Finding) -> None:
-    """Add a suite with one case in error, for a program that could not be read."""
+    """Add a suite with one case in error to `top`, for a program that could not be read."""
     counts = {"tests": "1", "failures": "0", "errors": "1"}
     suite = Xml.SubElement(top, "testsuite", {"name": _plain(finding.file), **counts})
     case = Xml.SubElement(suite, "testcase", classname=_plain(finding.file), name=finding.rule)
@@ -239,7 +248,7 @@ def _finding_text(finding: Finding) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replace characters that XML cannot contain."""
+    """Return a text with the characters replaced that XML cannot contain."""
     return "".join(
         sign if sign in _OF_XML else "\N{REPLACEMENT CHARACTER}" for sign in visible(text)
     )

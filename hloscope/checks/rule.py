@@ -1,4 +1,4 @@
-"""Rules of checks, the program they look at, and their findings."""
+"""Rules of checks, the program that they check, and their findings."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from hloscope.support.walks import nearest_first
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")
 UNREAD: Final = "unread"
-"""The rule of a finding about a program that cannot be read, and so was not checked."""
+"""Rule name of findings about programs that cannot be read."""
 _NUMBER: Final = pattern(r"\d+")
 _SUFFIX: Final = pattern(r"(\.\d+|\.remat\d*|\.clone)+$")
 
 
 class Finding(Struct, frozen=True):
-    """A violation of a rule at one place.
+    """A violation of a rule, at one instruction or in a whole program.
 
     Attributes:
         rule: Name of the rule.
-        message: What was found and what is expected.
-        file: The program.
+        message: Text with what was found and what was expected.
+        file: Name of the program.
         instruction: Name of the instruction; empty if the finding is about the whole program.
         computation: Name of its computation.
         line: Line in the program, counted from 1; 0 if unknown.
@@ -51,7 +51,7 @@ class Finding(Struct, frozen=True):
         severity: `error`, `warning` or `note`.
         cause: Key that findings of one cause share, in addition to the source line.
         runs: How often the instruction runs.
-        share: `value` as a share of the step's bytes; `None` if it does not count bytes.
+        share: `value` over the bytes that one step moves; `None` if the value is not in bytes.
     """
 
     rule: str
@@ -70,9 +70,9 @@ class Finding(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The rule, program and origin, which are stable when the program is compiled again.
+        """Return the rule, program and origin; they stay equal when the program is compiled again.
 
-        The origin is the source line, or else the op name without numbers (which number layers), or
+        The origin is the source line, else the op name with numbers replaced (they number layers),
         else the instruction's name without its suffix.
         """
         name = self.file.replace("\\", "/").rpartition("/")[2]
@@ -82,7 +82,7 @@ class Finding(Struct, frozen=True):
         return self.rule, name, origin, ""
 
     def to_json(self) -> dict[str, Any]:
-        """One finding of schema `hloscope.check/1`."""
+        """Return the finding as JSON, as in schema `hloscope.check/1`."""
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -100,7 +100,7 @@ class Finding(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Finding:
-        """The finding that `to_json` described.
+        """Return the finding that `to_json` described.
 
         Raises:
             InputError: The object does not describe a finding.
@@ -140,18 +140,18 @@ class FindingGroup(Struct, frozen=True):
 
     @property
     def value(self) -> float:
-        """The sum over all members."""
+        """Return the sum of the members' values."""
         return sum([finding.value for finding in self.members])
 
     @property
     def share(self) -> float | None:
-        """The sum of the members' shares of the step."""
+        """Return the sum of the members' shares of the step; `None` if none has a share."""
         shares = [f.share for f in self.members if f.share is not None]
         return sum(shares) if shares else None
 
     @property
     def headline(self) -> Finding:
-        """The first member, with a message about all: their number, runs, sum and share."""
+        """Return the first member, with a message about all: their number, runs, sum and share."""
         first = self.members[0]
         message, more = first.message, len(self.members) - 1
         if more:
@@ -170,10 +170,10 @@ class FindingGroup(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The findings of a check, with the programs and rules.
+    """The findings of a check, with the programs and rules that were checked.
 
     Attributes:
-        findings: In the order of files, rules and lines.
+        findings: The findings, in the order of files, rules and lines.
         rules: Names of the rules that ran, in order.
         files: The programs.
         known: Number of findings left out because the baseline has them.
@@ -213,12 +213,12 @@ class Report(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Is there an error among the findings?"""
+        """Is at least one finding an error?"""
         return any(finding.severity == "error" for finding in self.findings)
 
     @property
     def unread(self) -> dict[str, Finding]:
-        """The programs that could not be read, with the reasons."""
+        """Return the programs that could not be read, with the finding about each."""
         return {f.file: f for f in self.findings if f.rule == UNREAD}
 
     def to_json(self) -> dict[str, Any]:
@@ -234,10 +234,11 @@ class Report(Struct, frozen=True):
         }
 
     def since(self, baseline: Iterable[Finding]) -> Report:
-        """A report of the findings that are new or worse, and of the unreadable programs.
+        """Return a report of the findings that are new or worse than in the baseline.
 
-        Findings of one rule at one source position are compared in the order of their values: one
-        more than before is new, a larger value is worse.
+        Findings about unreadable programs always remain. Findings of one rule at one source
+        position are compared in the order of their values: one more than before is new, a larger
+        value is worse.
 
         >>> old = [Finding("copies", "", "a.hlo", "copy.1", value=8)]
         >>> new = [Finding("copies", "", "a.hlo", "copy.7", value=8),
@@ -270,10 +271,10 @@ def _new_or_worse(group: Sequence[Finding], before: Sequence[float]) -> list[Fin
 
 
 def baseline_of(given: Any) -> list[Finding]:
-    """The findings of a report that was written as JSON.
+    """Return the findings of a report that was written as JSON.
 
     Raises:
-        InputError: It is not such a report.
+        InputError: The object is not such a report.
     """
     if not isinstance(given, Mapping) or given.get("schema") != SCHEMA:
         found = given.get("schema") if isinstance(given, Mapping) else type(given).__name__
@@ -301,8 +302,8 @@ class Parameter(Struct, frozen=True):
 
     Attributes:
         default: The default value; `None` if the parameter is required.
-        help: Its meaning.
-        read: Converts a value of a file or of the command line.
+        help: Description of the parameter.
+        read: Function that checks and converts a value from a file or the command line.
     """
 
     default: Any
@@ -311,14 +312,14 @@ class Parameter(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule.
+    """A rule of checks.
 
     Attributes:
         name: Name in settings and findings.
-        help: The requirement, in a line.
-        parameters: The parameters by name, as settings spell them.
-        check: Yields the violations.
-        of_bytes: Do its findings count bytes, so that their share of the step is their weight?
+        help: The requirement in one line.
+        parameters: The parameters, by the names that settings use.
+        check: Function that yields the violations of a program.
+        of_bytes: Do its findings count bytes, so that they have a share of the step?
     """
 
     name: str
@@ -328,10 +329,10 @@ class Rule(Struct, frozen=True):
     of_bytes: bool = False
 
     def with_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The function's arguments: the given parameters, and defaults for the others.
+        """Return the arguments of `check`: the given parameters, and defaults for the others.
 
         Raises:
-            InputError: There is no such parameter, a value does not fit, or one is missing.
+            InputError: A parameter does not exist, its value does not fit, or it is missing.
         """
         values = {name: parameter.default for name, parameter in self.parameters.items()}
         rest = {}
@@ -359,18 +360,21 @@ class Rule(Struct, frozen=True):
             raise InputError(f"`{name}` of rule `{self.name}`: {error}") from None
 
     def run(self, subject: Subject, values: Mapping[str, Any]) -> Iterator[Finding]:
-        """Yield the violations of the rule."""
+        """Yield the violations of the rule in a program.
+
+        `values` are the results of `with_values`.
+        """
         return self.check(subject, **values)
 
 
 def size(given: Any) -> int:
-    """Parse bytes, given as a number or with a unit.
+    """Return a number of bytes, given as an integer or as text with a unit.
 
     >>> size("1.5 KiB"), size(64)
     (1536, 64)
 
     Raises:
-        ValueError: These are no bytes.
+        ValueError: The argument is neither.
     """
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
@@ -381,10 +385,10 @@ def size(given: Any) -> int:
 
 
 def number(given: Any) -> int:
-    """Check or parse an integer of at least 0.
+    """Return an integer of at least 0, given as a number or as text.
 
     Raises:
-        ValueError: It is not such a number.
+        ValueError: The argument is not such a number.
     """
     if isinstance(given, str) and given.strip().isdecimal():
         return int(given)
@@ -394,10 +398,10 @@ def number(given: Any) -> int:
 
 
 def share(given: Any) -> float:
-    """Check or parse a number from 0 to 1.
+    """Return a number from 0 to 1, given as a number or as text.
 
     Raises:
-        ValueError: It is not such a number.
+        ValueError: The argument is not such a number.
     """
     try:
         value = -1.0 if isinstance(given, bool) else float(given)
@@ -409,10 +413,10 @@ def share(given: Any) -> float:
 
 
 def text(given: Any) -> str:
-    """Check a text that is not empty.
+    """Return the text unchanged, if it is not empty.
 
     Raises:
-        ValueError: It is not a text, or is empty.
+        ValueError: The argument is not a text, or is empty.
     """
     if not isinstance(given, str) or not given:
         raise ValueError(f"a text was expected, found {given!r}")
@@ -420,10 +424,10 @@ def text(given: Any) -> str:
 
 
 def texts(given: Any) -> tuple[str, ...]:
-    """Check a list of texts, or split a text at commas.
+    """Return a list of texts, or the parts of a text between commas.
 
     Raises:
-        ValueError: It is not a list of texts.
+        ValueError: The argument is neither.
     """
     if isinstance(given, str):
         given = [part.strip() for part in given.split(",") if part.strip()]
@@ -448,19 +452,19 @@ def one_of(*words: str) -> Callable[[Any], str]:
 
 
 _STEPS: Final = (Call, Case, While, AsyncStart)
-"""Ops that run the computations they call instruction by instruction."""
+"""Ops that run the instructions of the called computations one by one."""
 
 
 class Subject:
-    """A program under check.
+    """A program that is checked, with cached facts that the rules share.
 
     Attributes:
         module: The program graph.
-        file: Its name in findings.
+        file: Name of the program in findings.
     """
 
     def __init__(self, module: Module, file: str, known_cost: ProgramCost | None = None) -> None:
-        """Take the program, and the cost of all its kernels if the caller has it already."""
+        """Store the program, and the cost of all its kernels if the caller knows it."""
         self.module: Final = module
         self.file: Final = file
         self._known_cost: Final = known_cost
@@ -474,15 +478,16 @@ class Subject:
 
     @cached_property
     def places_run(self) -> dict[Computation, Place]:
-        """How often each computation runs, for those that are not part of a kernel."""
+        """Return how often each computation runs; computations inside kernels are missing."""
         return {place.computation: place for place in running(self.module)}
 
     def cost(self, device: str, *, transfers: bool | None = None) -> ProgramCost:
-        """The cost of every kernel on a GPU.
+        """Return the cost of every kernel on a GPU.
 
         Args:
             device: Name of the GPU.
-            transfers: Count the transfers of threads for every target of the program.
+            transfers: `True` counts the transfers of threads whatever the program's target is;
+                `None` lets the target decide.
         """
         known = self._known_cost
         if known is not None and transfers is None and known.device == gpu_of(device):
@@ -495,7 +500,7 @@ class Subject:
 
     @cached_property
     def step_bytes(self) -> int:
-        """Least bytes that all kernels read and write in one run of the program."""
+        """Return the bytes that all kernels read and write at least, in one run of the program."""
         cost = self._known_cost
         if cost is None:
             memory = Memory(self.analysis, gpu_of(DEFAULT))
@@ -538,7 +543,10 @@ class Subject:
 
     @cached_property
     def steps(self) -> tuple[Computation, ...]:
-        """The computations whose instructions run one by one: not those of fusions and reducers."""
+        """Return the computations whose instructions run one by one.
+
+        Computations of fusions and reducers are not among them.
+        """
         module = self.module
         roots = [module.entry] if not module.has_tree else list(module)
 
@@ -548,7 +556,7 @@ class Subject:
         return tuple(nearest_first(roots, onward))
 
     def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
-        """Yield the instructions that run one by one, with their computations.
+        """Yield the instructions that run one by one, each after its computation.
 
         With `everywhere`, yield all instructions.
         """
@@ -571,13 +579,13 @@ class Subject:
         cause: str = "",
         of_bytes: bool = False,
     ) -> Finding:
-        """A finding at an instruction.
+        """Return a finding at an instruction.
 
         Args:
             rule: Name of the rule.
             computation: The computation of the instruction.
             ins: The instruction.
-            message: What was found and what is expected.
+            message: Text with what was found and what was expected.
             value: Amount of the violation in one run.
             cause: Key that findings of one cause share.
             of_bytes: Is the value a number of bytes that each run costs?

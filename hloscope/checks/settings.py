@@ -48,21 +48,21 @@ from hloscope.ir import Module
 
 FILE: Final = "hloscope.toml"
 LEAST_SHARE: Final = 0.001
-"""Groups of findings below this share of the step's bytes are left out."""
+"""Default minimum share of the step's bytes; smaller groups of findings are left out."""
 ERROR_SHARE: Final = 0.01
-"""From this share of the step's bytes on, a group of findings is an error, else a warning."""
+"""Share of the step's bytes from which a group of findings is an error; below it is a warning."""
 
 
 class Setting(Struct, frozen=True):
-    """A rule to run, with its parameters.
+    """A rule to run, with the values of its parameters.
 
     Attributes:
         rule: The rule.
-        values: Its parameters.
+        values: Value of each parameter.
         severity: Severity of its findings.  `None` means `error`; for findings with a share of the
             step, the share decides.
-        files: Patterns of the names of the programs to check; empty for all.
-        min_step_share: Groups of findings with a smaller share of the step are left out.
+        files: Patterns of program names; only matching programs are checked. Empty for all.
+        min_step_share: Minimum share of the step; smaller groups of findings are left out.
     """
 
     rule: Rule
@@ -72,7 +72,7 @@ class Setting(Struct, frozen=True):
     min_step_share: float = 0.0
 
     def is_for(self, file: str) -> bool:
-        """Does the rule apply to the program?"""
+        """Does the rule apply to the program `file`?"""
         name = PurePath(file).name
         return not self.files or any(
             fnmatch(name, pattern) or fnmatch(file, pattern) for pattern in self.files
@@ -80,13 +80,13 @@ class Setting(Struct, frozen=True):
 
 
 def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
-    """The setting of a rule from the values of a file or of the command line.
+    """Return the setting of a rule from the values of a file or of the command line.
 
     >>> setting_of("copies", {"max-bytes": "1 KiB"}).values["max_bytes"]
     1024
 
     Raises:
-        InputError: There is no such rule or parameter, or a value does not fit.
+        InputError: The rule or a parameter does not exist, or a value does not fit.
     """
     rule = RULES.get(name)
     if rule is None:
@@ -108,17 +108,22 @@ def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
 
 
 def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
-    """The default of `min-step-share`: 0 without shares, or with a limit in bytes."""
+    """Return the default of `min-step-share`.
+
+    It is 0 for rules without shares, and if a limit in bytes is given.
+    """
     named = {name.replace("_", "-") for name in given}
     is_limited = bool(named & {"max-bytes", "min-wasted"})
     return LEAST_SHARE if rule.of_bytes and not is_limited else 0.0
 
 
 def settings_of(text: str, name: str = FILE) -> list[Setting]:
-    """The settings of a file.
+    """Return the settings in a TOML text.
+
+    `name` is the file's name in messages.
 
     Raises:
-        InputError: It is not valid TOML, or has an unknown rule or parameter.
+        InputError: The text is not valid TOML, or has an unknown rule or parameter.
     """
     try:
         tables = tomllib.loads(text)
@@ -141,10 +146,10 @@ def settings_of(text: str, name: str = FILE) -> list[Setting]:
 
 
 def setting_from_option(text: str) -> Setting:
-    """The setting of `copies` or `collectives:all-reduce=2,unnamed=allowed`.
+    """Return the setting in an option such as `copies` or `collectives:all-reduce=2`.
 
     Raises:
-        InputError: There is no such rule or parameter, or a value does not fit.
+        InputError: The rule or a parameter does not exist, or a value does not fit.
     """
     name, _, rest = text.partition(":")
     given: dict[str, Any] = {}
@@ -166,9 +171,9 @@ def check_program(
 
     Args:
         module: The program.
-        file: Its name in findings.
+        file: Name of the program in findings.
         settings: The rules with their parameters.
-        known_cost: The cost of all kernels of the program, if the caller has it already.
+        known_cost: The cost of all kernels of the program; `None` to compute it if needed.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }"
@@ -197,7 +202,7 @@ def check_program(
 
 
 def _severity_of(group: FindingGroup) -> str:
-    """`error`, or `warning` for a group with a small share of the step."""
+    """Return `error`, or `warning` for a group with a small share of the step."""
     return "warning" if group.share is not None and group.share < ERROR_SHARE else "error"
 
 

@@ -1,4 +1,4 @@
-"""Devices: their figures, each with its source, and constants that all NVIDIA GPUs share."""
+"""Figures of devices, each with its source, and constants of all NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from hloscope.errors import HloscopeError
 
 
 AS_OF: Final = "2026-08"
-"""Date of the device table and of the emitters' rules."""
+"""Date of the device table and of the modelled emitter rules, as year and month."""
 SECTOR: Final = 32
 """Bytes of a sector, the unit of memory transfers.  Source: CUDA C++ Programming Guide."""
 LINE: Final = 128
 """Bytes of a cache line: four sectors.  Source: CUDA C++ Programming Guide."""
 VECTORS: Final = (2, 4, 8, 16)
-"""Bytes that one vector instruction loads or stores for a lane."""
+"""Possible sizes in bytes of one lane's vector load or store."""
 LARGEST_GRID: Final = (1 << 31) - 1
-"""Blocks that fit into the x dimension of a grid."""
+"""Maximum number of blocks in the x dimension of a grid."""
 
 Peaks: TypeAlias = tuple[tuple[str, float], ...]
-"""Element type and TFLOP/s (integers: 10^12 operations a second), a multiply-add counted as 2."""
+"""Pairs of element type and TFLOP/s (integers: 10^12 operations per second).
+
+A multiply-add counts as 2 operations.
+"""
 
 
 class DeviceError(HloscopeError):
@@ -41,11 +44,12 @@ class Device(Struct, frozen=True):
         title: Name of the product.
         kind: `gpu`, `tpu` or `cpu`.
         sms: Cores: multiprocessors (NVIDIA), compute units (AMD), TensorCores of a TPU chip.
-        threads_per_sm: Threads that one core holds.  A device without threads has 0.
-        warp: Threads of a warp.  A device without threads has 0.
+        threads_per_sm: Maximum number of resident threads of one core; 0 for a device without
+            threads.
+        warp: Threads of a warp; 0 for a device without threads.
         shared_kib: Shared memory that XLA lets a block use, in KiB.
-        block_shared: Shared memory of a block that asks for the most, in bytes.
-        registers: Registers of 4 bytes that the threads of one block may use together.
+        block_shared: Maximum shared memory that a block can request, in bytes.
+        registers: Maximum number of 4-byte registers that the threads of one block use together.
         l2_bytes: Bytes of the last cache before memory that all cores share.
         bandwidth: Memory bandwidth in GB/s (10^9 bytes per second).
         memory_bytes: Size of the memory.
@@ -57,8 +61,8 @@ class Device(Struct, frozen=True):
         vector: Peaks of the vector units by element type, in TFLOP/s.
         special: Transcendental results of f32, in 10^12 per second.
         fast_f32: Element type in which matrix units may compute products of f32 by default.
-        sources: Where the figures are from.
-        doubts: Figures that are doubtful, each with the reason.
+        sources: Sources of the figures.
+        doubts: Figures that are uncertain, each with the reason.
         banks: Banks of the shared memory.
         bank_bytes: Bytes of a word of a bank.
     """
@@ -90,7 +94,7 @@ class Device(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        """Return the threads that all multiprocessors hold together."""
+        """Return the maximum number of resident threads of the whole device."""
         return self.threads_per_sm * self.sms
 
     @property
@@ -100,7 +104,7 @@ class Device(Struct, frozen=True):
 
     @property
     def is_wide(self) -> bool:
-        """Are there loads of more than 128 bits?"""
+        """Does the device have loads of more than 128 bits?"""
         return self.vector_bits > 128
 
     @property
@@ -162,7 +166,7 @@ _SPECIAL: Final = 16
 
 
 def _peaks(text: str) -> Peaks:
-    """Return the peaks of a text such as `f64 67 | f16 989.4`."""
+    """Parse peaks from a text such as `f64 67 | f16 989.4`, in TFLOP/s."""
     rows = [part.split() for part in text.split("|") if part.strip()]
     return tuple([(element, float(peak)) for element, peak in rows])
 

@@ -35,7 +35,10 @@ else:
 
 DEFAULT: Final = "h100"
 DEVICES: Final = {name: device for name, device in ALL_DEVICES.items() if device.has_warps}
-"""The devices that run threads in warps, for `coalesce`, `footprint` and similar commands."""
+"""The devices that run threads in warps, by name.
+
+`coalesce`, `footprint` and similar commands accept them.
+"""
 LIMITS: Final = {d.name: Limits(d.name, d.block_shared, d.registers) for d in DEVICES.values()}
 """Resource limits of one block, for the devices with warps."""
 _ALIASES: Final = {
@@ -51,7 +54,7 @@ _BY_PLAIN: Final = {name.translate(_PUNCTUATION): name for name in ALL_DEVICES} 
 
 
 def device_of(name: str) -> Device:
-    """Return the device of a name, or that of a TOML file.
+    """Return the device with a name, or the device that a TOML file describes.
 
     Case, spaces and dashes of a name are ignored. A text that ends in `.toml` is a path.
 
@@ -77,7 +80,7 @@ def _named(name: str) -> Device:
 
 
 def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
-    """Return the name of the GPU with these cores and lanes of a warp; `None` if there is none.
+    """Return the name of the GPU with these cores and this warp size; `None` if there is none.
 
     Of several GPUs, the one with the nearest memory bandwidth is taken.
 
@@ -152,18 +155,21 @@ MOST_TEXT: Final = 1 << 16
 """Maximum number of bytes of a file that describes a device."""
 KINDS: Final = ("gpu", "tpu", "cpu")
 ELEMENTS: Final = ("f64", "f32", "tf32", "f16", "bf16", "f8", "f4", "s32", "s8", "s4")
-"""Element types of peaks: all types of 8-bit floats are `f8`, unsigned integers are as signed."""
+"""Element types of peaks.
+
+All 8-bit floats are `f8`; unsigned integers count as signed ones.
+"""
 
 
 class Key(NamedTuple):
-    """A key of the file.
+    """A key of a device file.
 
     Attributes:
-        field: Field of `Device`.
-        type: Type of the value: `str`, `bool`, `int` or `float`, which takes integers too.
-        about: The meaning, with the unit.
-        least: The least number.
-        most: The largest number.
+        field: Name of the field of `Device`.
+        type: Type of the value: `str`, `bool`, `int` or `float`; `float` accepts integers too.
+        about: Description, with the unit.
+        least: Minimum value of a number.
+        most: Maximum value of a number.
     """
 
     field: str
@@ -209,15 +215,15 @@ _WORDS: Final = {bool: "true or false", int: "an integer", float: "a number", st
 
 
 def device_of_file(path: str, named: Callable[[str], Device]) -> Device:
-    """The device that a TOML file describes.
+    """Return the device that a TOML file describes.
 
     Args:
-        path: Of the file.
-        named: Gives the known device of a name.
+        path: Path of the file.
+        named: Function that returns a known device by its name.
 
     Raises:
-        DeviceError: The file can't be read, is not TOML, has an unknown key or a wrong value, or
-            lacks a key.  The message names the file, the key, what was found and expected.
+        DeviceError: The file cannot be read, is not TOML, has an unknown key or a wrong value, or
+            lacks a key. The message names the file, the key, and what was found and expected.
         UnknownNameError: No known device has the name of the base.
     """
     table = _read(path)

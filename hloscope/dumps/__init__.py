@@ -1,4 +1,4 @@
-"""Dump folders of XLA: the compiler's facts about launches, buffers and Triton's layouts."""
+"""XLA's dump folders: the compiler's facts about launches, buffers and Triton's layouts."""
 
 from typing import TYPE_CHECKING
 

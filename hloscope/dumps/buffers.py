@@ -1,4 +1,4 @@
-"""Buffer assignments and thunk sequences: what a program allocates, and the order it runs in."""
+"""Buffer assignments and thunk sequences: allocations of a program, and its execution order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Allocation(Struct, frozen=True):
         parameter: Number of the entry parameter that it holds; `None` for other allocations.
         parameter_index: Shape index in that parameter.
         color: Memory space, 0 if not stated.
-        is_live_out: Does it outlive the run: is it, or may it hold, an output (`maybe-live-out`)?
+        is_live_out: Is it marked `maybe-live-out`: may an output lie in it?
         is_constant: Does it hold a constant?
         is_thread_local: Is it a value inside a reducer or comparator, which takes no memory?
         is_temporary: Is it the heap of temporaries (`preallocated-temp`)?
@@ -210,7 +210,15 @@ def _value(source: Source, at: int, text: str) -> BufferValue:
 
 
 def _finish(allocations: list[Allocation], header: str, values: list[BufferValue]) -> None:
-    """Append the allocation of a header and its values, if there is a header."""
+    """Append the allocation that a header line describes, with its values.
+
+    Nothing is appended without a header.
+
+    Args:
+        allocations: The allocations so far.
+        header: Text of the header line; empty for none.
+        values: Values of the allocation.
+    """
     found = _ALLOCATION.fullmatch(header)
     if found is None:
         return
@@ -235,7 +243,10 @@ def _finish(allocations: list[Allocation], header: str, values: list[BufferValue
 
 
 def _positions(text: str) -> dict[int, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return the positions of each value in the list of used values."""
+    """Return the (instruction, shape index) pairs of each value, by XLA's number of the value.
+
+    `text` is the list of used values.
+    """
     found: dict[int, tuple[tuple[str, tuple[int, ...]], ...]] = {}
     number: int | None = None
     is_list = False
@@ -312,12 +323,12 @@ class Thunk(Struct, frozen=True):
 
     @property
     def is_kernel(self) -> bool:
-        """Does it launch a kernel?"""
+        """Does the thunk launch a kernel?"""
         return self.blocks is not None
 
 
 def parse_thunks(source: Source, names: Mapping[int, str] | None = None) -> tuple[Thunk, ...]:
-    r"""Return the thunks in a `*.thunk_sequence.txt`, nested ones after their parents.
+    r"""Return the thunks in a `*.thunk_sequence.txt`; nested ones follow their parents.
 
     Lines without a thunk are skipped. Thunks of unknown kinds have no launch.
 
@@ -353,7 +364,18 @@ def parse_thunks(source: Source, names: Mapping[int, str] | None = None) -> tupl
 
 
 def _kernel(source: Source, start: int, end: int, rest: str, thunk: Thunk) -> Thunk:
-    """Return the thunk with the launch in the rest of its line."""
+    """Return a thunk completed by the launch in the rest of its line.
+
+    Args:
+        source: The text.
+        start: Offset of the rest of the line.
+        end: End of the line.
+        rest: The rest of the line.
+        thunk: The thunk without its launch.
+
+    Raises:
+        ParseError: The line has no launch dimensions.
+    """
     launch, name = _LAUNCH.search(rest), _NAME.search(rest)
     if launch is None or name is None:
         expected = "expected `NAME grid: [x, y, z] threads: [x, y, z]`"

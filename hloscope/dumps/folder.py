@@ -34,7 +34,7 @@ _SHARED_ARRAY: Final = pattern(r"(?m)^[ \t]*\.shared \.align \d{1,9} \.b8 [\w$]+
 _FIGURE: Final = pattern(r"(core_count|threads_per_warp|memory_bandwidth): (\d{1,18})")
 _TITLE: Final = pattern(r'device_description_str: "([^"\n]*)"')
 _HEAD: Final = 1 << 16
-"""Bytes at the beginning of a PTX file that are searched for its kernels."""
+"""Number of bytes at the beginning of a PTX file that are searched for kernel names."""
 MOST_LISTED: Final = 8
 """Maximum number of modules that an error message names."""
 
@@ -72,13 +72,13 @@ class DumpFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """List the folder's files. Their texts are read on demand.
+        """List the files of a dump folder. Their texts are read when they are needed.
 
         Args:
             path: The folder.
 
         Raises:
-            InputError: It is not a readable folder, or has no optimized HLO.
+            InputError: The path is not a readable folder, or has no optimized HLO.
         """
         self.path: Final = Path(path)
         try:
@@ -131,10 +131,10 @@ class DumpFolder:
 
 
 class DumpedModule:
-    """One compiled module of a dump folder, with the facts in the files about it.
+    """One compiled module of a dump folder, with the facts in its files.
 
     Attributes:
-        label: The first part of the names of its files: `module_0001.jit_f`.
+        label: The beginning of the names of its files: `module_0001.jit_f`.
         name: The module's name: `jit_f`.
         number: The number in the file names.
         program: Path of its HLO after optimizations.
@@ -155,7 +155,7 @@ class DumpedModule:
 
         Args:
             folder: The folder.
-            label: The first part of the names of the module's files.
+            label: The beginning of the names of the module's files.
             number: The module's number.
             program: Name of the file of its HLO after optimizations.
             files: Names of all files of the folder.
@@ -228,7 +228,7 @@ class DumpedModule:
         return parse_thunks(sequence, {} if names is None else parse_thunk_names(names))
 
     def launches(self, name: str) -> tuple[Thunk, ...]:
-        """Return the kernel launches of an HLO instruction or kernel; empty if none is known.
+        """Return the kernel launches of an HLO instruction or kernel; empty if none is stated.
 
         An instruction may launch several kernels (`sort`), and equal instructions share one.
 
@@ -246,7 +246,7 @@ class DumpedModule:
     def launch(self, name: str) -> Thunk | None:
         """Return the launch of an HLO instruction or kernel.
 
-        `None` if no launch is known, or if launches of the name differ.
+        `None` if the folder states none, or if it states different ones.
 
         Raises:
             ParseError: The thunk sequence is damaged or cut.
@@ -301,7 +301,7 @@ class DumpedModule:
     # --------------------------------------------------------------------------------- Triton
 
     def triton(self, name: str) -> TritonKernel | None:
-        """Return the loads and stores of a Triton kernel; `None` if the folder does not have them.
+        """Return the loads and stores of a Triton kernel; `None` if the folder lacks them.
 
         The file is `MODULE.KERNEL.triton-to-llvm.txt`, which `--xla_dump_emitter_re=.*` writes.
 
@@ -343,7 +343,7 @@ class DumpedModule:
 
     @cached_property
     def _triton(self) -> dict[str, TritonKernel]:
-        """Return the kernels read so far. The text of one has megabytes, so each is parsed once."""
+        """Return the dictionary of kernels that were parsed already, by name."""
         return {}
 
     # --------------------------------------------------------------------------------- memory
@@ -364,7 +364,7 @@ class DumpedModule:
         return parse_buffers(assignment, self._text(f"{stem}-buffer-assignment-values.txt"))
 
     def _text(self, end: str) -> Source | None:
-        """Return the text of the module's file with this ending; `None` without one."""
+        """Return the text of the module's file `LABEL.end`; `None` if there is no such file."""
         name = f"{self.label}.{end}"
         return read_text(self.folder / name) if name in self._files else None
 
@@ -405,7 +405,7 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _listed(modules: Iterable[DumpedModule]) -> str:
-    """Return the names of the largest modules, with the sizes of their texts."""
+    """Return a text with the names of the largest modules, and the sizes of their HLO."""
     every = sorted(modules, key=lambda m: -m.size)
     some = ", ".join([f"{m.label} ({m.size:,} bytes)" for m in every[:MOST_LISTED]])
     return f"{some} and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else some

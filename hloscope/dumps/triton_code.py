@@ -1,4 +1,4 @@
-"""Loads and stores of a Triton kernel, with the compiler's final layouts, and its tiles."""
+"""Loads and stores of a Triton kernel in its final layouts, and the tiles of its program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOT_READ: Final = {
     "ttng.async_tma_copy_global_to_local": "an access of the tensor memory accelerator",
     "ttng.async_tma_copy_local_to_global": "an access of the tensor memory accelerator",
 }
-"""Memory accesses that are not analysed, with a description."""
+"""Memory operations that are not analysed, with a description."""
 _OP: Final = pattern(r'\s*(?:(%[\w#]+)(?::\d+)? = )?"([\w.]+)"\(([^()]*)\)(.*)')
 _BLOCK: Final = pattern(r"\s*\^\w+\((.*)\):")
 _ARGUMENT: Final = pattern(r"(%\w+): (!tt\.ptr)?")
@@ -48,7 +48,7 @@ _POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*
 _POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
 _SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: (\d{1,9}(?:, \d{1,9})*)>")
 _PROGRAMS: Final = Interval(0, (1 << 31) - 1)
-"""Bounds of program ids, and of the index in a tile."""
+"""Assumed bounds of program ids and of indices in a tile."""
 
 
 class TritonAccess(Struct, frozen=True):
@@ -60,10 +60,11 @@ class TritonAccess(Struct, frozen=True):
         element: Type of an element, as Triton spells it: `f32`, `i8`.
         tile: Sizes of the tile; empty for a scalar.
         layout: Layout from registers, lanes and warps to an index of the tile; `None` for a scalar.
-        address: Number of the element, counted from the parameter's first one, in the variables
-            `PROGRAM`, the tile's index and `Range(k)`; `None` if it is unknown.
-        mask: Constraints under which an element is accessed.
-        loops: Iterations of each loop around it, the outermost first.
+        address: Number of the element, counted from the parameter's first one, as an expression in
+            `PROGRAM`, the index in the tile and the loop counters `Range(k)`; `None` if it is
+            unknown.
+        mask: Constraints that all hold where an element is accessed.
+        loops: Number of iterations of each loop around the access, outermost first.
         reason: Why the access is unknown; empty if it is known.
         line: Line of the file.
     """
@@ -97,7 +98,7 @@ class TritonKernel(Struct, frozen=True):
 def parse_triton(source: Source) -> TritonKernel:
     """Return the accesses in a `*.triton-to-llvm.txt`.
 
-    An unknown operation has an unknown value. Only the accesses that depend on it are unknown, with
+    The value of an unknown operation is unknown. Only accesses that depend on it are unknown, with
     the reason.
 
     Raises:
@@ -114,7 +115,11 @@ def parse_triton(source: Source) -> TritonKernel:
 
 
 def _last_with_layouts(source: Source) -> tuple[int, int]:
-    """Return the range of the last print with tensors, layouts and structured loops."""
+    """Return the offsets of the last module print that has tensors, layouts and structured loops.
+
+    Raises:
+        ParseError: No print of the file has them.
+    """
     text = source.text
     end = len(text)
     while (start := text.rfind(_MARK, 0, end)) >= 0:
@@ -132,12 +137,13 @@ def _last_with_layouts(source: Source) -> tuple[int, int]:
 
 
 class _Region(Struct):
-    """The region of an operation, whose body the following lines are.
+    """The region of an operation whose body is being read.
 
     Attributes:
-        trips: Iterations of a loop; `None` for other operations and for loops of variable bounds.
+        trips: Number of iterations of a loop; `None` for other operations and for loops of variable
+            bounds.
         counter: The loop's counter.
-        reason: Why accesses in it are unknown.
+        reason: Why accesses in the region are unknown; empty if they are known.
     """
 
     trips: int | None = None
@@ -156,7 +162,7 @@ class _Reader(Struct):
     of_accelerator: list[str] = field(default_factory=list)
 
     def read(self, line: str, at: int) -> None:
-        """Read one line, and record the values that it defines."""
+        """Read one line at offset `at`, and record the values that it defines."""
         if alias := _ALIAS.fullmatch(line):
             self.aliases[alias[1]] = alias[2]
         elif op := _OP.fullmatch(line):
@@ -181,7 +187,7 @@ class _Reader(Struct):
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
     def _arguments(self, text: str) -> None:
-        """Set the values of a block's arguments: pointers of the kernel, or a loop's counter."""
+        """Set the values of a block's arguments: the kernel's pointers, or a loop's counter."""
         names = [(found[1], bool(found[2])) for found in _ARGUMENT.finditer(text)]
         if len(self.regions) == 2 and not self.arguments:
             self.arguments = sum([is_pointer for _, is_pointer in names])
@@ -218,7 +224,7 @@ class _Reader(Struct):
         return value.value if isinstance(value, Const) else None
 
     def _box(self, *exprs: Expr) -> Mapping[Var, Interval]:
-        """Return the bounds of the variables of expressions, as far as this print states them."""
+        """Return bounds of the variables in expressions, by the loops around the current line."""
         trips = self._loops()
         return {
             v: Interval(0, trips[v.index] - 1)
@@ -228,7 +234,14 @@ class _Reader(Struct):
         }
 
     def _access(self, name: str, operands: list[str], rest: str, at: int) -> None:
-        """Record a load or store."""
+        """Record a load or store.
+
+        Args:
+            name: Name of the operation.
+            operands: Names of its operands.
+            rest: The text after them.
+            at: Offset of the line.
+        """
         pointer = self.values.get(operands[0]) if operands else None
         element, tile, layout, reason = self._tile(rest)
         # No mask is the empty conjunction: every element is accessed.
@@ -257,7 +270,10 @@ class _Reader(Struct):
         )
 
     def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
-        """Return element type, sizes and layout of a tensor of pointers, or a reason why not."""
+        """Return element type, sizes, layout and reason for a tensor of pointers.
+
+        The reason is empty if the layout is known; the layout is `None` for a scalar.
+        """
         tensors = _POINTERS.search(rest)
         if tensors is None:
             scalar = _POINTER.search(rest)
@@ -271,7 +287,13 @@ class _Reader(Struct):
 
 
 def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
-    """Return the operand that is the mask of an access; `None` if it has none."""
+    """Return the operand that is the mask of an access; `None` without a mask.
+
+    Args:
+        name: Name of the operation.
+        operands: Names of its operands.
+        rest: The text after them, with the operand segment sizes.
+    """
     if name == "tt.store":
         return operands[2] if len(operands) > 2 else None
     place = 2 if name.startswith("ttg.async") else 1
@@ -303,7 +325,7 @@ class ProgramTile(Struct, frozen=True):
     Attributes:
         argument: Number of the kernel's parameter.
         is_store: Is the tile written?
-        sizes: Elements along each dimension of the array, padded to powers of two.
+        sizes: Elements of the tile along each dimension of the array, padded to powers of two.
         strides: Distances between consecutive elements of the tile.
     """
 

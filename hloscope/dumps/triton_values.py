@@ -1,4 +1,4 @@
-"""Values of integers, pointers and masks in Triton's code, and its layout attributes."""
+"""Values of integers, pointers and masks in Triton's code, and parsing of its layouts."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ from hloscope.support.lazy import pattern
 PROGRAM: Final = (Dim(0), Dim(1), Dim(2))
 """Program ids in x, y and z."""
 FIRST_INDEX: Final = 3
-"""The index along dimension `d` of a tile is `Dim(FIRST_INDEX + d)`; `Range(k)` counts a loop."""
+"""Number of the variable for dimension 0 of a tile.
+
+The index along dimension `d` is `Dim(FIRST_INDEX + d)`; `Range(k)` counts a loop.
+"""
 Constraint: TypeAlias = tuple[Expr, Interval]
 
 
 class Pointer(Struct, frozen=True):
-    """A pointer to elements of a kernel's parameter, counted from its first one.
+    """A pointer to an element of the array that a kernel parameter points to.
 
     Attributes:
         argument: Number of the parameter.
-        offset: Number of the element.
+        offset: Number of the element, counted from the first one.
     """
 
     argument: int
@@ -54,9 +57,9 @@ class Pointer(Struct, frozen=True):
 
 
 Mask: TypeAlias = tuple[Constraint, ...]
-"""True where all constraints hold."""
+"""Constraints of a mask; it is true where all of them hold."""
 Value: TypeAlias = Expr | Pointer | Mask | None
-"""An element of a tensor, by the tensor's index; `None` if it is unknown."""
+"""The value of a tensor's element, as a function of the index; `None` if it is unknown."""
 Box: TypeAlias = Mapping[Var, Interval]
 
 _VALUE: Final = pattern(r"value = (?:dense<)?(-?\d{1,19}|true|false)>? ?:")
@@ -70,13 +73,13 @@ _ORDER: Final = pattern(r"order = array<i32: (\d{1,3}(?:, \d{1,3})*)>")
 def result_of(
     name: str, given: Sequence[Value], rest: str, box: Callable[[Expr, Expr], Box]
 ) -> Value:
-    """Return the result of an operation; `None` if it is unknown.
+    """Return the value of an operation's result; `None` if it is unknown.
 
     Args:
         name: Name of the operation.
         given: Values of its operands.
-        rest: The text after them, with its properties.
-        box: Bounds of the variables of two expressions.
+        rest: The text after the operands, with the operation's properties.
+        box: Function that returns bounds of the variables in two expressions.
 
     >>> result_of("arith.addi", [Dim(0), Const(2)], "", lambda a, b: {})
     <d0 + 2>
@@ -110,9 +113,15 @@ def result_of(
 
 
 def _compared(a: Expr, b: Expr, predicate: int, box: Box) -> Mask | None:
-    """Return the constraint of a comparison; `None` if it is not one interval.
+    """Return a comparison as a constraint; `None` if it is not one interval.
 
     Unsigned comparisons of numbers that are not negative equal signed ones.
+
+    Args:
+        a: The first operand.
+        b: The second operand.
+        predicate: Number of the comparison in MLIR's `arith.cmpi`.
+        box: Bounds of the variables.
     """
     if predicate > 5:
         if min(bounds(a, box).lo, bounds(b, box).lo) < 0:
@@ -134,7 +143,7 @@ def _number(of: re.Pattern[str], rest: str) -> int:
 
 
 def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
-    """Return the value with `of` applied to its expressions."""
+    """Return the value with `of` applied to each of its expressions; `None` if it is unknown."""
     if isinstance(value, Pointer):
         return Pointer(value.argument, of(value.offset))
     if isinstance(value, tuple):
@@ -163,7 +172,7 @@ def _transposed(e: Expr, rest: str) -> Expr:
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
-    """Return `a / b` rounded towards 0, if it equals the floor; else `None`."""
+    """Return the integer quotient `a / b` if it equals the floor; else `None`."""
     return floordiv(a, b) if _is_division(a, b, box) else None
 
 
@@ -196,19 +205,22 @@ _ARITHMETIC: Final[dict[str, Callable[[Expr, Expr, Box], Expr | None]]] = {
     "arith.shrsi": _shifted_down,
     "arith.shrui": _shifted_down,
 }
-"""Integer arithmetic; that it does not wrap is taken for granted, as addresses would be wrong."""
+"""Functions that compute integer operations.
+
+They assume that no operation wraps around, because addresses would then be wrong.
+"""
 _AXES: Final[dict[str, Callable[[Expr, str], Expr]]] = {
     "tt.expand_dims": _expanded,
     "tt.trans": _transposed,
 }
-"""Operations that move the dimensions of a tensor."""
+"""Functions that apply a change of a tensor's dimensions to an expression in the index."""
 _SAME: Final = frozenset(
     [
         "arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci",
         "tt.splat", "tt.broadcast", "ttg.convert_layout", "tt.unsplat",
     ]
 )  # fmt: skip
-"""Operations whose elements are those of their operand, at the same index or at every index."""
+"""Operations that do not change the expression of an element."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -227,11 +239,11 @@ _MMA: Final = pattern(
     r"warpsPerCTA = \[(\d{1,4}), (\d{1,4})\], instrShape = \[16, 8\]\}>"
 )
 MOST_SLICES: Final = 8
-"""Maximum depth of nested slices."""
+"""Maximum depth of nested slice layouts; deeper ones are refused."""
 
 
 def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> LinearLayout:
-    """Return the linear layout of an attribute, over a tile of this shape.
+    """Return a layout attribute as a linear layout over a tile of the given shape.
 
     Args:
         text: An alias (`#blocked1`) or an attribute (`#ttg.slice<{dim = 1, parent = #blocked}>`).
@@ -239,7 +251,7 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
         aliases: The attribute of each alias.
 
     Raises:
-        ParseError: The text of a layout is damaged.
+        ParseError: The text of the layout is damaged.
         UnsupportedError: The layout is of another kind, or does not fit the shape.
 
     >>> blocked = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], "
@@ -294,9 +306,13 @@ def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
 def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
     """Return the layout of the accumulators of `mma.m16n8`.
 
-    A thread holds pairs along a row. 4 lanes hold a row, 8 rows follow, and the second register
-    pair is 8 rows below. Warps follow along rows first, then registers repeat the whole over the
-    tile. Parts beyond the tile wrap around, so several lanes or warps hold the same element.
+    A thread has pairs along a row. 4 lanes have a row, 8 rows follow, and the second register pair
+    is 8 rows below. Warps follow along rows first, then registers repeat the whole over the tile.
+    Parts beyond the tile wrap around, so several lanes or warps have the same element.
+
+    Args:
+        warps: Number of warps along each dimension.
+        shape: Sizes of the tile.
     """
     steps = [
         *[("register", 1, 1)],
@@ -321,7 +337,7 @@ def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
 
 
 def _without(layout: LinearLayout, dim: int) -> LinearLayout:
-    """Return the layout without one output, and without registers that then repeat elements."""
+    """Return the layout without output `dim`, and without registers that then repeat elements."""
     sides = []
     for side in layout.ins:
         bases = [tuple([n for k, n in enumerate(b) if k != dim]) for b in side.bases]

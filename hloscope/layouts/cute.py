@@ -29,7 +29,10 @@ _SWIZZLED: Final = pattern(r"\s*Sw<(\d{1,3}),(\d{1,3}),(-?\d{1,3})>\s*o\s*_?0\s*
 
 
 class Swizzle(Struct, frozen=True):
-    """The swizzle `Sw<bits,base,shift>`: bits from `base` on are xored with those `shift` above."""
+    """The swizzle `Sw<bits,base,shift>`.
+
+    The `bits` bits from bit `base` on are xored with the bits that are `shift` higher.
+    """
 
     bits: int
     base: int
@@ -54,7 +57,7 @@ class Swizzle(Struct, frozen=True):
 
 
 class CuteLayout(Struct, frozen=True):
-    """Nested sizes and strides of the same nesting, with an optional swizzle of the result.
+    """A CuTe layout: nested sizes and strides, with an optional swizzle of the result.
 
     >>> layout = CuteLayout.parse("(4,(2,3)):(2,(1,8))")
     >>> layout.size, layout.cosize, [layout(x) for x in range(6)]
@@ -72,12 +75,12 @@ class CuteLayout(Struct, frozen=True):
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Return sizes and strides without nesting, the fastest first."""
+        """Return the (size, stride) pairs without nesting, the fastest-varying first."""
         return tuple(_modes(self.shape, self.stride))
 
     @property
     def flat(self) -> Strided:
-        """Return the function without its swizzle."""
+        """Return the function from index to value without the swizzle."""
         return Strided(self.modes)
 
     @property
@@ -87,7 +90,7 @@ class CuteLayout(Struct, frozen=True):
 
     @property
     def cosize(self) -> int:
-        """Return one more than the largest value without a swizzle.
+        """Return one more than the largest value, without the swizzle.
 
         Strides must not be negative.
         """
@@ -104,7 +107,7 @@ class CuteLayout(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> CuteLayout:
-        """Return the layout of a text in CuTe's form; static integers may begin with `_`.
+        """Parse a layout in CuTe's form, `shape:stride`; static integers may begin with `_`.
 
         Raises:
             ParseError: The text is not a layout.
@@ -125,7 +128,9 @@ class CuteLayout(Struct, frozen=True):
             raise ParseError(f"`{text[:60]}` is not a layout: {error}") from None
 
     def to_map(self, *, by_mode: bool = False) -> IndexingMap:
-        """Return the function as a map of one dimension, or of one for each outermost mode.
+        """Return the layout as a map of one dimension.
+
+        With `by_mode`, the map has a dimension for each outermost mode.
 
         >>> print(CuteLayout.parse("(4,8):(8,1)").to_map(by_mode=True))
         (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
@@ -174,7 +179,7 @@ class CuteLayout(Struct, frozen=True):
         return CuteLayout(shape, stride, self.swizzle)
 
     def complement(self, size: int) -> CuteLayout:
-        """Return the layout of the values below `size` that this layout steps over.
+        """Return the layout of the values below `size` that this layout leaves out.
 
         Raises:
             UnsupportedError: Values overlap, or strides do not divide.
@@ -198,7 +203,9 @@ class CuteLayout(Struct, frozen=True):
         return _of_modes(Strided(tuple(modes)).merged().modes)
 
     def logical_divide(self, tiler: CuteLayout) -> CuteLayout:
-        """Return the elements of a tile, then the tiles: `self o (tiler, complement(tiler, size))`.
+        """Divide the layout into tiles: first the elements of a tile, then the tiles.
+
+        The result is `self o (tiler, complement(tiler, size))`.
 
         >>> print(CuteLayout.parse("16:1").logical_divide(CuteLayout.parse("4:2")))
         (4,(2,2)):(2,(1,8))
@@ -209,10 +216,10 @@ class CuteLayout(Struct, frozen=True):
 
 
 def cute_of(m: IndexingMap) -> CuteLayout:
-    """Return a map to one number as a CuTe layout, with a mode for each variable, dimensions first.
+    """Return a map to one number as a CuTe layout.
 
-    `layout.to_map(by_mode=True)` is proved to be the same relation. A map of one variable is a
-    layout without nesting.
+    The layout has a mode for each variable, dimensions first. `layout.to_map(by_mode=True)` is
+    proved to be the same relation. A map of one variable is a layout without nesting.
 
     Raises:
         UnsupportedError: The map is not a CuTe layout; the message gives the reason.
@@ -245,7 +252,11 @@ def _of_modes(modes: Sequence[Mode], swizzle: Swizzle | None = None) -> CuteLayo
 
 
 def _modes(shape: IntTuple, stride: IntTuple) -> Iterator[Mode]:
-    """Yield the modes of a shape and a stride of the same nesting."""
+    """Yield the (size, stride) pairs of a shape and a stride with the same nesting, fastest first.
+
+    Raises:
+        ValueError: The nestings differ, or are too deep.
+    """
     stack = [(shape, stride, 0)]
     while stack:
         size, step, depth = stack.pop()
@@ -262,7 +273,15 @@ def _modes(shape: IntTuple, stride: IntTuple) -> Iterator[Mode]:
 def _composed_tree(
     modes: Sequence[Mode], shape: IntTuple, stride: IntTuple
 ) -> tuple[IntTuple, IntTuple]:
-    """Return the composition after each mode of another layout, in the nesting of that layout."""
+    """Compose `modes` with each mode of another layout; return shape and stride.
+
+    They have the nesting of that layout.
+
+    Args:
+        modes: Modes of the outer layout, without nesting.
+        shape: Shape of the inner layout.
+        stride: Stride of the inner layout.
+    """
     leaves = iter([_tree(_composed(modes, mode)) for mode in _modes(shape, stride)])
     shapes: list[list[IntTuple]] = [[]]
     strides: list[list[IntTuple]] = [[]]
@@ -286,7 +305,11 @@ def _composed_tree(
 
 
 def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
-    """Return the modes of a composition after one mode `inner`.
+    """Return the modes of the composition of a layout with one inner mode.
+
+    Args:
+        modes: Modes of the outer layout.
+        inner: The inner mode.
 
     Raises:
         UnsupportedError: `inner` does not select whole digits.
@@ -318,7 +341,7 @@ def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
 
 
 def _swizzled(value: Expr, swizzle: Swizzle) -> Expr:
-    """Return the number with bits xored: each xor is the parity of two bits."""
+    """Return the swizzled value as an expression; each xor is the parity of two bits."""
     terms: list[tuple[Expr, int]] = [(value, 1)]
     for b in range(swizzle.base, swizzle.base + swizzle.bits):
         to, place = b - min(0, swizzle.shift), b + max(0, swizzle.shift)
@@ -333,7 +356,11 @@ def _text(tree: IntTuple) -> str:
 
 
 def _parsed(text: str) -> IntTuple:
-    """Return the nested tuple of integers of a text."""
+    """Parse a nested tuple of integers.
+
+    Raises:
+        ValueError: The text has another form.
+    """
     stack: list[list[IntTuple]] = [[]]
     at = 0
     while text[at:].strip():

@@ -24,23 +24,23 @@ from hloscope.ir import Dims
 
 
 _MOST_TRIED: Final = 1 << 16
-"""Bound of the trial divisors of a size; a larger rest counts as prime."""
+"""Upper bound of trial divisors of a size; a rest without a smaller factor counts as prime."""
 _MOST_DIVISORS: Final = 1 << 13
 """Maximum number of divisors that are tried as digit boundaries."""
 
 
 class Mode(NamedTuple):
-    """One digit: the number of its values, and the distance between their results."""
+    """One digit of an index: the number of its values, and the distance between their results."""
 
     size: int
     stride: int
 
 
 class Strided(Struct, frozen=True):
-    """A function `offset` plus the digits of an index times their strides, the first digit fastest.
+    """The function `offset + sum of digit * stride` of an index; the first digit varies fastest.
 
     Attributes:
-        modes: Sizes and strides, from the fastest to the slowest digit.
+        modes: Size and stride of each digit, from the fastest to the slowest.
         offset: The value at 0.
 
     >>> turn = Strided((Mode(4, 8), Mode(8, 1)))
@@ -53,7 +53,7 @@ class Strided(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Return the number of indices."""
+        """Return the number of indices: the product of the digit sizes."""
         return prod(mode.size for mode in self.modes)
 
     def __call__(self, x: int) -> int:
@@ -71,7 +71,7 @@ class Strided(Struct, frozen=True):
 
     @property
     def is_permutation(self) -> bool:
-        """Is it a permutation of `0 .. size - 1`?"""
+        """Is the function a permutation of `0 .. size - 1`?"""
         below_ = 1
         for size, stride in sorted(self.merged().modes, key=lambda mode: mode.stride):
             # In a permutation the digits, sorted by stride, are again a mixed-radix number.
@@ -81,7 +81,7 @@ class Strided(Struct, frozen=True):
         return not self.offset
 
     def merged(self) -> Strided:
-        """Return the function without digits of size 1, and with adjacent digits joined.
+        """Return the same function without digits of size 1, with adjacent digits joined.
 
         >>> Strided((Mode(4, 2), Mode(1, 7), Mode(3, 8), Mode(2, 1))).merged().modes
         (Mode(size=12, stride=2), Mode(size=2, stride=1))
@@ -117,12 +117,12 @@ class Strided(Struct, frozen=True):
 
 
 def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
-    """Return the only form that `f` can have, from its values at a few indices. It is not proved.
+    """Return the only such function that can equal `f`, from some of its values; it is not proved.
 
     Args:
         f: A function of `0 .. size - 1`.
         size: Number of indices; at least 1.
-        ends: The divisors of the size, in order: the possible digit boundaries.
+        ends: The divisors of the size in ascending order: the possible digit boundaries.
     """
     offset = f(0)
     modes: list[Mode] = []
@@ -146,7 +146,9 @@ def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
 
 
 def divisors(factors: Sequence[int]) -> Dims:
-    """Return the divisors of a product, in order; not all of them if they are very many.
+    """Return the divisors of a product in ascending order.
+
+    If there are very many, some are left out.
 
     >>> divisors((4, 3))
     (1, 2, 3, 4, 6, 12)
@@ -180,20 +182,20 @@ def _primes(number: int) -> list[int]:
 
 
 _MOST_DIGITS: Final = 1 << 10
-"""Maximum number of digits of a sum."""
+"""Maximum number of digits in a sum; longer sums are not converted."""
 _TRIED: Final = 17
 """Number of indices at which a form is tested before isl proves it."""
 
 
 class Digits(NamedTuple):
-    """An offset, and the function that each variable adds, which is 0 at 0."""
+    """A result as an offset and one function for each variable, which is 0 at 0."""
 
     offset: int
     forms: tuple[Strided, ...]
 
 
 class _Digit(NamedTuple):
-    """The digit `((variable / lower) mod (upper / lower)) * stride`."""
+    """The term `((variable / lower) mod (upper / lower)) * stride` of a sum."""
 
     variable: Var
     lower: int
@@ -202,12 +204,12 @@ class _Digit(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Return the value at the digit's greatest value."""
+        """Return the term's value at the highest value of the digit."""
         return (self.upper // self.lower - 1) * self.stride
 
 
 _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
-"""A constant and digits that do not overlap, so that their values are independent."""
+"""A constant, and digits that share no part of a variable, so that their values are independent."""
 
 
 # Data-movement chains ask for the maps of equal steps (585 of 745 in the cost of Llama 3.1 70B).
@@ -215,9 +217,9 @@ _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     """Return each result as digits of the variables; `None` if a result has another form.
 
-    The forms are those of the dimension variables, then those of the range variables, each merged
-    and of the size of its variable. Constraints that always hold are ignored. Maps that exclude an
-    index, have no index or depend on run-time values are not converted.
+    The functions are those of the dimension variables, then those of the range variables, each
+    merged and of the size of its variable. Constraints that always hold are ignored. Maps that
+    exclude an index, have no index or depend on run-time values are not converted.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 * 8 - (d0 / 4) * 31), domain: d0 in [0, 31]")
     >>> [(found.offset, *found.forms) for found in digits_of(m)]
@@ -243,7 +245,12 @@ def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
 
 
 def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided, ...]:
-    """Return the function that each variable adds. Gaps between its digits get stride 0."""
+    """Return the function that each variable contributes; gaps between its digits get stride 0.
+
+    Args:
+        digits: The digits of a sum.
+        sizes: Size of each variable.
+    """
     modes: dict[Var, list[Mode]] = {v: [] for v in sizes}
     ends = dict.fromkeys(sizes, 1)
     for v, lower, upper, stride in sorted(digits, key=lambda digit: digit.lower):
@@ -255,7 +262,10 @@ def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided,
 
 
 def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
-    """Return expressions as sums of digits; `None` if one of them has another form."""
+    """Return expressions as sums of digits; `None` if one has another form.
+
+    `sizes` has the number of values of each variable.
+    """
     known: dict[Expr, _Sum] = {}
     for x in postorder(*roots):
         found = _read_node(x, known, sizes)
@@ -285,7 +295,10 @@ def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) ->
 
 
 def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
-    """Return the digits of a sum of multiples; `None` if digit boundaries do not nest."""
+    """Return the digits of a sum of multiples; `None` if digit boundaries do not nest.
+
+    Each part is a sum of digits with its factor.
+    """
     of: dict[Var, list[_Digit]] = {}
     for (_, digits), by in parts:
         for digit in digits:
@@ -334,9 +347,15 @@ def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
 def _carried(
     offset: int, high: list[_Digit], low: list[_Digit], by: int
 ) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder if only the upper half of one digit carries over; else `None`.
+    """Return quotient and remainder if only one digit's upper half carries over; else `None`.
 
     For example, `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
+
+    Args:
+        offset: Constant of the dividend.
+        high: Digits whose strides are multiples of `by`, divided by it.
+        low: The other digits.
+        by: The divisor.
     """
     widest = max(low, key=lambda digit: abs(digit.last))
     v, lower, upper, stride = widest
@@ -359,17 +378,17 @@ def _carried(
 
 
 def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:
-    """Return the least and the greatest value; both occur."""
+    """Return the lowest and the highest value of a sum of digits; both occur."""
     offset, digits = e
     ends = [digit.last for digit in digits]
     return offset + sum([n for n in ends if n < 0]), offset + sum([n for n in ends if n > 0])
 
 
 def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
-    """Return the merged form of a map from one index to one number; `None` if it has no such form.
+    """Return a map from one index to one number as a sum of digits; `None` for other forms.
 
-    If it cannot be derived from the expression, the digits are guessed from the values at a few
-    indices, tested at others, and proved.
+    If the expression does not show the form, the digits are guessed from values at a few indices,
+    tested at others, and proved.
 
     Args:
         m: A map of one dimension that begins at 0, with one result and no other variables.
@@ -398,7 +417,7 @@ def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
 
 
 def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
-    """Return the only form that the map can have; `None` if it can have none."""
+    """Return the only form that the map can have, not proved; `None` if it can have none."""
     interval = m.dims[0].interval
     if m.is_known_empty or interval.lo > interval.hi:
         return Strided((Mode(0, 0),))

@@ -27,23 +27,26 @@ from hloscope.support.arrays import np
 MOST_BITS: Final = 62
 """Maximum number of bits of all inputs, and of all outputs."""
 MOST_POINTS: Final = 1 << 16
-"""Maximum number of points of a map that are compared one by one; above it isl proves."""
+"""Maximum number of points that are compared one by one; for more, isl proves equality."""
 
 
 class Side(Struct, frozen=True):
-    """An input: its name, and for each of its bits the value that it adds to each output."""
+    """An input of a linear layout.
+
+    `bases` has, for each of its bits, the value that the bit xors to each output.
+    """
 
     name: str
     bases: tuple[tuple[int, ...], ...]
 
 
 class LinearLayout(Struct, frozen=True):
-    """A linear layout.
+    """A linear layout: outputs are the xor of the bases of all set input bits.
 
     Attributes:
-        ins: The inputs; the size of each is two to the number of its bases.
+        ins: The inputs; an input with n bases has 2^n values.
         outs: Name and size of each output; sizes are powers of two.
-        offset: The image of 0; it shares no bit with a basis.
+        offset: Outputs for inputs of 0; it shares no bit with a basis.
 
     >>> layout = LinearLayout((Side("register", ((1,),)), Side("lane", ((2,), (4,)))), (("x", 8),))
     >>> layout(register=1, lane=3)
@@ -80,7 +83,7 @@ class LinearLayout(Struct, frozen=True):
             raise ValueError(f"offset {self.offset} has bits of a basis")
 
     def __call__(self, **inputs: int) -> tuple[int, ...]:
-        """Return the outputs; missing inputs are 0.
+        """Return the outputs for the given inputs; missing inputs are 0.
 
         Raises:
             ValueError: An input is unknown or out of bounds.
@@ -102,12 +105,15 @@ class LinearLayout(Struct, frozen=True):
 
     @property
     def columns(self) -> Columns:
-        """Return the matrix: a number for each input bit, with the first output in its low bits."""
+        """Return the matrix over bits as a number per input bit.
+
+        The first output is in its low bits.
+        """
         return tuple([self._packed(basis) for side in self.ins for basis in side.bases])
 
     @property
     def rank(self) -> int:
-        """Return the number of independent bits of the outputs."""
+        """Return the rank of the matrix over bits."""
         return rank(self.columns)
 
     @property
@@ -117,7 +123,7 @@ class LinearLayout(Struct, frozen=True):
 
     @property
     def is_surjective(self) -> bool:
-        """Is every output the image of an input?"""
+        """Is every index of the outputs reached by some input?"""
         return not any(self.offset) and self.rank == self._out_bits
 
     @property
@@ -132,7 +138,7 @@ class LinearLayout(Struct, frozen=True):
         return packed
 
     def kernel(self) -> tuple[dict[str, int], ...]:
-        """Return a basis of the inputs that change nothing when xored to any other.
+        """Return a basis of the inputs that do not change the outputs when xored to others.
 
         These are the broadcast bits.
 
@@ -143,7 +149,10 @@ class LinearLayout(Struct, frozen=True):
         return tuple([self._inputs(bits) for bits in kernel(self.columns)])
 
     def _inputs(self, bits: int) -> dict[str, int]:
-        """Return the inputs with these bits, one after another; zeros are left out."""
+        """Return the input values with these bits; zeros are left out.
+
+        The bits of the first input are the lowest.
+        """
         found = {}
         for side in self.ins:
             if value := bits & ((1 << len(side.bases)) - 1):
@@ -152,7 +161,9 @@ class LinearLayout(Struct, frozen=True):
         return found
 
     def compose(self, then: LinearLayout) -> LinearLayout:
-        """Return this layout followed by `then`. The outputs become its inputs, in order.
+        """Return the layout that applies this one, then `then`.
+
+        The outputs become the inputs of `then`, in order.
 
         Raises:
             ValueError: The sizes of outputs and inputs differ.
@@ -173,7 +184,7 @@ class LinearLayout(Struct, frozen=True):
         return LinearLayout(ins, then.outs, start)
 
     def inverse(self) -> LinearLayout:
-        """Return the map from outputs to inputs.
+        """Return the layout from outputs to inputs.
 
         Raises:
             UnsupportedError: The layout is not one to one, or not onto.
@@ -195,7 +206,7 @@ class LinearLayout(Struct, frozen=True):
         return LinearLayout(tuple(ins), outs)
 
     def to_map(self, ranges: Iterable[str] = ()) -> IndexingMap:
-        """Return the layout as a map from inputs to outputs.
+        """Return the layout as an indexing map from inputs to outputs.
 
         Args:
             ranges: Inputs that are range variables; the others are dimensions.
@@ -221,7 +232,15 @@ class LinearLayout(Struct, frozen=True):
 
 
 def _value(bits: Sequence[tuple[Var, int, int]], widths: Mapping[Var, int], size: int) -> Expr:
-    """Return one output: runs of bits of one variable are digits, other bits are parities."""
+    """Return one output as an expression of the inputs.
+
+    Runs of bits of one variable are digits; other bits are parities.
+
+    Args:
+        bits: Variable, bit number and basis value of each input bit.
+        widths: Number of bits of each variable.
+        size: Size of the output.
+    """
     terms: list[tuple[Expr, int]] = []
     at = 0
     most = size.bit_length() - 1
@@ -254,7 +273,7 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
 
     Args:
         m: The map.
-        names: Names of the outputs; `dim0`, `dim1` … without them.
+        names: Names of the outputs; by default `dim0`, `dim1` and so on.
 
     Raises:
         UnsupportedError: The map is not linear; the message gives the reason.
@@ -304,7 +323,10 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
 
 
 def _differs(m: IndexingMap, other: IndexingMap) -> str:
-    """Return a point at which two maps differ, or one has no value; empty if there is none."""
+    """Return a point at which two maps differ, as text; empty if there is none.
+
+    A point at which `m` has no value counts as a difference.
+    """
     sizes = [v.interval.size for v in (*m.dims, *m.ranges)]
     points = np.indices(sizes).reshape(len(sizes), -1)
     dims, ranges = [*points[: len(m.dims)]], [*points[len(m.dims) :]]
@@ -330,7 +352,7 @@ Columns: TypeAlias = tuple[int, ...]
 
 
 def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
-    """Eliminate column by column (Gaussian elimination).
+    """Eliminate column by column (Gaussian elimination over bits).
 
     Returns:
         By highest bit, each pivot and the set of columns that sum up to it; and for each column
@@ -355,7 +377,7 @@ def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
 
 
 def rank(columns: Columns) -> int:
-    """Return the number of independent columns.
+    """Return the number of independent columns of a matrix over bits.
 
     >>> rank((0b01, 0b11, 0b10))
     2
@@ -364,9 +386,9 @@ def rank(columns: Columns) -> int:
 
 
 def kernel(columns: Columns) -> Columns:
-    """Return a basis of the sets of columns that sum up to 0.
+    """Return a basis of the sets of columns whose xor is 0.
 
-    Bit `k` is set if column `k` is in it.
+    Bit `k` of a number is set if column `k` is in the set.
 
     >>> kernel((0b01, 0b11, 0b10))
     (7,)
@@ -375,7 +397,7 @@ def kernel(columns: Columns) -> Columns:
 
 
 def inverse(columns: Columns) -> Columns:
-    """Return the inverse of a square matrix of full rank, as columns.
+    """Return the inverse of a square matrix over bits of full rank, as columns.
 
     >>> inverse((0b01, 0b11))
     (1, 3)

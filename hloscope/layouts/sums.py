@@ -42,7 +42,7 @@ class IterSplit(Struct, frozen=True):
 
 
 class IterSum(Struct, frozen=True):
-    """A sum of a base and digits.
+    """A base plus a sum of scaled digits.
 
     >>> IterSum.parse("IterSum([IterSplit(d0, lower_factor=4, extent=2, scale=8)], 3)").base
     3
@@ -56,7 +56,7 @@ class IterSum(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> IterSum:
-        """Return the sum of a text.
+        """Parse a sum from text such as `IterSum([IterSplit(…), …], base)`.
 
         Raises:
             ParseError: The text is not a sum of this form.
@@ -79,7 +79,7 @@ _SUM: Final = pattern(rf"IterSum\(\[((?:IterSplit\([^()]*\)(?:, )?)*)\], {_NUMBE
 
 
 class Iterators(Struct, frozen=True):
-    """A map as a sum of digits for each result, with the sizes of its variables.
+    """A map with a sum of digits for each result, and the sizes of its variables.
 
     Attributes:
         dims: Name and size of each dimension variable.
@@ -121,7 +121,7 @@ def _variable(name: str, size: int) -> Variable:
 
 
 def iterators_of(m: IndexingMap) -> Iterators:
-    """Return a map as sums of digits of single variables. Equality is proved.
+    """Return a map as sums of digits of single variables; equality is proved.
 
     Raises:
         UnsupportedError: The map has another form; the message gives the reason.
@@ -150,7 +150,7 @@ IterSplit(d0, lower_factor=4, extent=8, scale=1)], 0)
 
 
 def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
-    """Return for each result its value at 0, and for each variable the digits that it adds.
+    """Return, for each result, its value at 0 and the digits that each variable adds.
 
     The digits are derived from the expressions if possible, and otherwise guessed and proved.
 
@@ -181,15 +181,16 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
 
 
 def _alone(m: IndexingMap, variables: Sequence[Var], v: Var, k: int) -> Callable[[int], int]:
-    """Return a result as a function of one variable, with the others at 0."""
+    """Return result `k` as a function of variable `v`, with all other variables at 0."""
     return lambda x: _at(m, variables, {v: x})[k]
 
 
 def refuse_unbounded(m: IndexingMap) -> list[Var]:
-    """Return the variables of a map, all of which begin at 0 and are bounded.
+    """Return the variables of a map; they all begin at 0 and are bounded.
 
     Raises:
-        UnsupportedError: A variable does not, or the map depends on run-time values.
+        UnsupportedError: A variable does not begin at 0 or is unbounded, or the map depends on
+            run-time values.
     """
     if m.is_undefined or m.is_known_empty:
         raise UnsupportedError("a map without any element")

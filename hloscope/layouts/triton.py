@@ -26,12 +26,12 @@ _OUT: Final = pattern(r"(\w+) \(size (\d{1,20})\)")
 
 
 class Blocked(Struct, frozen=True):
-    """A blocked encoding: elements of a thread, threads of a warp and warps of a block.
+    """A blocked encoding: elements of a thread, threads of a warp, warps of a block.
 
     Attributes:
         size_per_thread: Consecutive elements of one thread along each dimension.
-        threads_per_warp: Threads of a warp.
-        warps_per_block: Warps of a block.
+        threads_per_warp: Threads of a warp along each dimension.
+        warps_per_block: Warps of a block along each dimension.
         order: Dimensions from the fastest to the slowest.
     """
 
@@ -51,7 +51,7 @@ class Blocked(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Blocked:
-        """Return the encoding of a text as Triton prints it.
+        """Parse an encoding that Triton printed.
 
         Raises:
             ParseError: The text is not a blocked encoding.
@@ -76,7 +76,9 @@ class Blocked(Struct, frozen=True):
         )
 
     def to_linear(self, shape: Sequence[int]) -> LinearLayout:
-        """Return the layout of a tensor: repeated over a larger one, wrapped in a smaller one.
+        """Return the linear layout over a tensor.
+
+        The encoding is repeated over a larger tensor, and wraps around in a smaller one.
 
         Args:
             shape: Sizes of the tensor in a block, powers of two.
@@ -148,7 +150,7 @@ def layout_text(layout: LinearLayout) -> str:
 
 
 def parse_layout(text: str) -> LinearLayout:
-    r"""Return the linear layout of a text that Triton printed.
+    r"""Parse a linear layout that Triton printed.
 
     Raises:
         ParseError: The text is not a linear layout.
@@ -247,7 +249,7 @@ def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variabl
 
 
 def neighbours(layout: LinearLayout) -> int:
-    """Return how many elements of a thread, in consecutive registers, are contiguous.
+    """Return how many contiguous elements a thread has in consecutive registers.
 
     >>> neighbours(Blocked((1, 4), (8, 4), (4, 1), (1, 0)).to_linear((32, 32)))
     4
@@ -266,10 +268,10 @@ def over_tiles(
     threads: int,
     ranges: Sequence[Variable],
 ) -> IndexingMap:
-    """Return the map from threads and blocks to elements of a tensor, one tile a block.
+    """Return the map from threads and blocks to elements of a tensor; each block has one tile.
 
     Args:
-        inside: The index in a tile, by the thread `Dim(0)` and ranges.
+        inside: Index in a tile, as expressions in the thread `Dim(0)` and the ranges.
         tile: Sizes of a tile.
         shape: Sizes of the tensor; elements beyond it are masked.
         threads: Threads of a block.

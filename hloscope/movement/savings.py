@@ -164,9 +164,9 @@ class Savings:
         return False
 
     def _read_once(self) -> dict[Chain, str]:
-        """Return chains whose kernel may be merged with one that transposes the same array equally.
+        """Return chains whose kernel can merge with another that transposes the same array.
 
-        The value is the name of that kernel.
+        The value is the name of that other kernel.
         """
         groups: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         changed = {plan.chain for plan in self.plans}

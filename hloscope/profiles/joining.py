@@ -25,7 +25,7 @@ Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]
 """Method by which an event was joined, from the most to the least trusted."""
 
 _AROUND: Final = (While, Case, Call, Composite, AsyncStart)
-"""Ops whose events contain those of what they call."""
+"""Ops whose events contain the events of what they call."""
 _NO_INSTRUCTION: Final = "the program has no instruction of that name"
 _SEVERAL: Final = "several instructions have that name"
 _NO_KERNEL: Final = "no annotation, and no instruction emits a kernel of that name"
@@ -58,7 +58,7 @@ class Measured(Struct, frozen=True):
         executions: Number of executions; several events may belong to one.
         least: Shortest time of an execution.
         most: Longest time of an execution.
-        trust: The least trusted method by which its events were joined.
+        trust: The least trusted of the methods by which its events were joined.
     """
 
     total: int
@@ -100,14 +100,14 @@ class Joined(Struct, frozen=True):
     Attributes:
         profile: The profile.
         module: The program.
-        program_id: Number of the program in the profile, `None` if not recorded.
+        program_id: Number of the program in the profile; `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: Iterations of each loop's body per execution of the loop, as measured in whole runs;
-            a fraction if they vary.  The condition ran once more.
-        executions: Number of runs of each computation, as far as its events show it.
-        not_joined: The other events, longest first.
-        runs: Executions of the program, summed over devices; 0 if the profile does not show it.
-        total: Time of all events, without the time of contained events.
+        turns: Measured iterations per execution of each loop, from whole runs; a fraction if they
+            vary. The condition ran once more.
+        executions: Number of runs of each computation, where its events show it.
+        not_joined: The events without an instruction, longest first.
+        runs: Executions of the program, summed over devices; 0 if the profile does not record them.
+        total: Time of all events; the time of an event inside another one counts once.
         by_trust: Time by method of joining.
         notes: Sentences about limits of the result.
     """
@@ -141,19 +141,19 @@ def join(profile: Profile, module: Module, *, program_id: int | None = None) -> 
     Args:
         profile: The profile.
         module: The program as compiled for the device.
-        program_id: Number of the program in the profile; needed only if several have its name and
-            the same instructions.
+        program_id: Number of the program in the profile. It is needed only if several programs have
+            the module's name and instructions.
 
     Raises:
-        InputError: No event belongs to the program; the message says which programs have events.
-        UnknownNameError: Several programs of the profile may be this one, or none has the id.
+        InputError: No event belongs to the program; the message names the programs with events.
+        UnknownNameError: Several programs of the profile may be this one, or none has the number.
     """
     number = _program(profile, module, program_id)
     return _Joining(profile, module, number).joined()
 
 
 def _labels(events: Iterable[KernelEvent]) -> str:
-    """Return the programs that events name, with the number of events."""
+    """Return a text with the programs that events name, and their numbers of events."""
     found = Counter((e.hlo_module, e.program_id) for e in events if e.hlo_module)
     shown = [
         f"`{name}`{'' if number is None else f' (program_id {number})'} with {count:,} events"
@@ -164,7 +164,14 @@ def _labels(events: Iterable[KernelEvent]) -> str:
 
 
 def _program(profile: Profile, module: Module, program_id: int | None) -> int | None:
-    """Return the program_id of a module in a profile, `None` if the profile records no ids."""
+    """Return the number of a module's program in a profile.
+
+    `None` if the profile records no numbers.
+
+    Raises:
+        InputError: The profile has no events of the program.
+        UnknownNameError: The number is unknown, or several programs may be the module.
+    """
     events = profile.events
     if not events:
         raise InputError(f"{profile.source}: the profile has no events of devices")
@@ -191,9 +198,16 @@ def _program(profile: Profile, module: Module, program_id: int | None) -> int | 
 
 
 def _likely(profile: Profile, module: Module, own: list[KernelEvent], ids: list[int]) -> list[int]:
-    """Return the ids of the programs whose text in the profile has the module's instructions.
+    """Return the numbers of the programs that may be the module.
 
-    Without texts: the ids of those whose events name only instructions of the module.
+    These are the programs whose text in the profile has the same instructions. Without texts they
+    are those whose events name only instructions of the module.
+
+    Args:
+        profile: The profile.
+        module: The module.
+        own: Events with the module's name.
+        ids: Numbers of the programs that these events name.
     """
     try:
         inside = programs_in(profile)
@@ -209,7 +223,7 @@ def _likely(profile: Profile, module: Module, own: list[KernelEvent], ids: list[
 
 
 def _signature(module: Module) -> set[tuple[str, str]]:
-    """Return names and types of the instructions that run outside of kernels."""
+    """Return the (name, type) pairs of the instructions that run outside of kernels."""
     return {
         (ins.name, str(ins.type))
         for place in running(module)
@@ -229,13 +243,13 @@ class _Joining:
         self._kernels = [ins for place in self._places for ins in place.kernels]
         self._by_name = self._names()
         self._of: dict[int, Instruction] = {}
-        """The instruction of each event, by the event's position."""
+        """For each joined event, by its position in the profile, the instruction."""
         self._trust: dict[int, Trust] = {}
         self._reason: dict[int, str] = {}
         self._notes: list[str] = []
 
     def _names(self) -> dict[str, Instruction | None]:
-        """Return the instructions by name, `None` for several of one name."""
+        """Return the instructions by name; `None` for a name that several have."""
         found: dict[str, Instruction | None] = {}
         for ins in self._home:
             found[ins.name] = None if ins.name in found else ins
@@ -305,14 +319,17 @@ class _Joining:
             self._trust[at] = "annotation" if event.is_annotated else "hlo_op"
 
     def _by_kernel(self, unnamed: Mapping[str, list[int]]) -> None:
-        """Join events by the names of kernels, then those of shared kernels by order."""
+        """Join events by kernel names, then the events of shared kernels by their order.
+
+        `unnamed` has the positions of the events without an instruction, by kernel name.
+        """
         owners: dict[str, list[Instruction]] = defaultdict(list)
         for ins in self._kernels:
             owners[kernel_name(ins.name)].append(ins)
         joined = set(self._of.values())
         structures = Structures()
         silent: dict[object, list[Instruction]] = defaultdict(list)
-        """Instructions without a kernel of their own name, by structure."""
+        """Instructions for whose own kernel name there is no event, by structure."""
         for ins in self._kernels:
             if ins.calls and kernel_name(ins.name) not in unnamed and ins not in joined:
                 silent[structures.key(ins)].append(ins)
@@ -347,7 +364,13 @@ class _Joining:
 
         A run launches the instructions in the order of the schedule, each loop as often as other
         kernels of its body show. If runs times that order has as many launches as there are events,
-        the events are those instructions. Otherwise the profile is cut or the order differs.
+        the events are those instructions. Otherwise the profile is cut or the order differs, and
+        nothing is joined.
+
+        Args:
+            group: The instructions that share the kernel.
+            places: Positions of the events.
+            counts: Number of joined events of other instructions on this device.
         """
         for last in _CONDITIONS:
             runs, order = self._order(group, counts, len(places), last)
@@ -362,13 +385,16 @@ class _Joining:
     def _order(
         self, group: list[Instruction], counts: Counter[Instruction], most: int, last: int | None
     ) -> tuple[int, list[Instruction]]:
-        """Return the number of runs and the launches of a group in one run; 0 if not known.
+        """Return the number of runs, and the launches of a group in one run, in order.
+
+        The number is 0 if it is unknown.
 
         Args:
             group: The instructions that share a kernel.
-            counts: Events of the other instructions.
-            most: Launches above which the order is not needed.
-            last: Runs of a condition after the last iteration; `None` if conditions do not run.
+            counts: Number of events of the other instructions.
+            most: Number of launches above which the order is not computed.
+            last: Runs of a loop's condition after the last iteration; `None` if conditions do not
+                run.
         """
         times = self._executions(counts, 0)
         wanted = set(group)
@@ -407,14 +433,14 @@ class _Joining:
     def _ratio(
         times: Mapping[Computation, int], callee: Computation, caller: Computation
     ) -> int | None:
-        """Return how often a callee ran for each execution of its caller, if it is whole."""
+        """Return how often a callee ran per execution of its caller; `None` if not whole."""
         outer, inner = times.get(caller, 0), times.get(callee)
         if not outer or inner is None or inner % outer:
             return None
         return inner // outer
 
     def _own_times(self) -> list[int]:
-        """Return the duration of each event without the events of what its instruction calls."""
+        """Return the duration of each event, without the events inside it on the same stream."""
         events = self._profile.events
         own = [event.duration for event in events]
         open_now: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -432,9 +458,9 @@ class _Joining:
         return [max(time, 0) for time in own]
 
     def _runs(self) -> tuple[int, list[int]]:
-        """Return the number of runs, 0 if not recorded, and the joined events of whole runs.
+        """Return the number of runs (0 if not recorded), and the joined events of whole runs.
 
-        A run is whole if every instruction of ENTRY that has events in another run has one in it.
+        A run is whole if every instruction of ENTRY that has an event in some run has one in it.
         """
         events, entry = self._profile.events, self._module.entry
         seen: dict[tuple[str, int], set[Instruction]] = defaultdict(set)
@@ -464,10 +490,14 @@ class _Joining:
         return len(seen), kept
 
     def _executions(self, counts: Mapping[Instruction, int], runs: int) -> dict[Computation, int]:
-        """Return the runs of each computation: the most common number of events of a kernel.
+        """Return the runs of each computation: the most common number of events of its kernels.
 
-        An instruction may have several events an execution (a sort), but most have one. A loop
+        An instruction may have several events per execution (a sort), but most have one. A loop
         without events has the backend's trip count.
+
+        Args:
+            counts: Number of events of each instruction.
+            runs: Number of runs of the program; 0 if unknown.
         """
         found: dict[Computation, int] = {}
         for place in self._places:
@@ -490,7 +520,12 @@ class _Joining:
     def _turns(
         self, whole: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
-        """Return the turns of each loop, from the events of whole runs."""
+        """Return the iterations of each loop per execution, from the events of whole runs.
+
+        Args:
+            whole: Positions of the events of whole runs.
+            executions: Runs of each computation.
+        """
         events = self._profile.events
         counts = Counter([self._of[at] for at in whole])
         runs = {(events[at].device, events[at].run) for at in whole}
@@ -568,8 +603,11 @@ _TRUSTED: Final[tuple[Trust, ...]] = ("hlo_op", "annotation", "name", "order")
 
 
 _CONDITIONS: Final = (1, 0, None)
-"""Runs of a condition after the last iteration.  A loop of known count may not run it at all, or
-not after the last iteration; at most one of these fits the number of launches."""
+"""Possible numbers of runs of a loop's condition after the last iteration.
+
+A loop of known count may not run its condition at all, or not after the last iteration. At most one
+of these fits the number of launches.
+"""
 
 
 def _body_of(loop: Instruction) -> Computation:

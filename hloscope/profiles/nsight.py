@@ -62,8 +62,8 @@ def read_sqlite(file: Path | bytes, source: str) -> Profile:
         source: Name in messages.
 
     Raises:
-        ParseError: It is not such an export, or it is damaged.
-        InputError: There are more than `MOST_EVENTS` events.
+        ParseError: The file is not such an export, or is damaged.
+        InputError: The file has more than `MOST_EVENTS` events.
     """
     try:
         if isinstance(file, bytes):
@@ -99,7 +99,10 @@ class _Export:
         self._strings: dict[int, str] = {}
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table, with those of the columns that the table has."""
+        """Yield the rows of a table, with those of `columns` that the table has.
+
+        Nothing is yielded if the table does not exist.
+        """
         if table not in self._tables:
             return
         info = self._connection.execute(f'PRAGMA table_info("{table}")')
@@ -195,11 +198,10 @@ class _Export:
             yield ProfiledDevice(f"GPU {row.get('id', '?')}", str(row.get("name", "")), facts)
 
     def _annotations_by_launch(self) -> dict[Any, tuple[Annotation, int | None]]:
-        """Return annotation and run of each launch, by process and correlation number.
+        """Return the annotation and the run of each launch, by process and correlation number.
 
-        A launch is a call of the CUDA runtime or driver. A sweep finds the ranges of its thread
-        that contain it: ranges of a thread are nested, so a stack holds the open ones. The run is
-        the number of the innermost range of a module.
+        A launch is a call of the CUDA runtime or driver. Its annotation comes from the NVTX ranges
+        of its thread that contain it. The run is the number of the innermost range of a module.
         """
         ranges: dict[Any, list[tuple[int, int, str]]] = {}
         count = 0
@@ -248,7 +250,10 @@ class _Ranges:
             open_now.append(at)
 
     def at(self, start: int, end: Any) -> tuple[Annotation, int | None]:
-        """Return the annotations around a call, and the number of the module's range."""
+        """Return the annotations around a call from `start` to `end`, and the run.
+
+        The run is the number of the innermost range of a module; `None` without one.
+        """
         at = bisect_right(self._starts, start) - 1
         last = end if isinstance(end, int) else start
         texts: list[str] = []
@@ -263,7 +268,7 @@ class _Ranges:
 
 
 def _process(number: Any) -> int | None:
-    """Return the process of a `globalTid` or `globalPid`: all bits except the 24 of the thread."""
+    """Return the process in a `globalTid` or `globalPid`; the lowest 24 bits are the thread."""
     return number & ~0xFFFFFF if isinstance(number, int) else None
 
 
@@ -288,7 +293,7 @@ _MOST_NESTED: Final = 256
 
 
 def kind_of(name: str) -> Kind:
-    """Return the kind of an operation of Nsight Systems by its name.
+    """Return the kind of event of an operation name of Nsight Systems.
 
     >>> kind_of("[CUDA memcpy Device-to-Device]"), kind_of("dot_3")
     ('copy', 'kernel')
@@ -302,11 +307,11 @@ def kind_of(name: str) -> Kind:
 def read_gpu_trace(text: str, source: str) -> Profile:
     """Return the profile of a `cuda_gpu_trace`, which has a row for each kernel, copy and set.
 
-    Instructions are known by kernel names only.
+    Instructions are recognised by kernel names only.
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.
-        InputError: There are more than `MOST_EVENTS` events.
+        InputError: The table has more than `MOST_EVENTS` events.
     """
     table = Table(text, source, (TRACE,))
     events = []
@@ -341,7 +346,7 @@ def read_ranges(text: str, source: str) -> Profile:
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.
-        InputError: There are more than `MOST_EVENTS` events.
+        InputError: The table has more than `MOST_EVENTS` events.
     """
     table = Table(text, source, RANGES)
     spans: dict[str, tuple[int, int]] = {}
@@ -391,7 +396,12 @@ def read_ranges(text: str, source: str) -> Profile:
 
 
 def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set[str]:
-    """Return the ranges of an instruction that contain a range of another instruction."""
+    """Return the ranges of an instruction that contain a range of another instruction.
+
+    Args:
+        found: Annotation of each range.
+        parents: The range around each range.
+    """
     outer: set[str] = set()
     for key, said in found.items():
         if not said.hlo_op:
@@ -409,9 +419,9 @@ def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set
 def _stack(
     key: str, texts: dict[str, str], parents: dict[str, str]
 ) -> tuple[list[str], int | None]:
-    """Return the texts of the ranges around one, outermost first, and the run.
+    """Return the texts of a range and those around it, outermost first, and the run.
 
-    The run is the number of the innermost range with a module.
+    The run is the number of the innermost range with a module; `None` without one.
     """
     stack: list[str] = []
     run: int | None = None

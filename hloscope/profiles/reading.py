@@ -51,13 +51,14 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
     """Return a recorded profile.
 
     Args:
-        source: A path, the bytes of a file, or a directory of `jax.profiler`: the one that was
-            given to `start_trace`, or `plugins/profile/TIME` in it.
-        name: Name of the profile in messages; the path by default.
+        source: Path of a file, its bytes, or a directory of `jax.profiler`: the one that was given
+            to `start_trace`, or `plugins/profile/TIME` in it.
+        name: Name of the profile in messages; by default the path.
 
     Raises:
         InputError: The file is missing, empty or too large, or a directory without profiles.
-        ParseError: It is not a profile, or is cut or damaged; the message names file and location.
+        ParseError: The file is not a profile, or is cut or damaged; the message names file and
+            location.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         called = name or "<bytes>"
@@ -85,7 +86,10 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
 
 
 def _of_folder(folder: Path, called: str) -> Profile:
-    """Return the profile of all hosts' files that one recording of `jax.profiler` wrote."""
+    """Return the merged profile of all hosts' files of the newest recording in a directory.
+
+    `called` is its name in messages.
+    """
     at = folder
     for part in _WITHIN:
         at = at / part if (at / part).is_dir() else at
@@ -112,7 +116,13 @@ def _of_folder(folder: Path, called: str) -> Profile:
 
 
 def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
-    """Return one profile of several hosts, with devices named by host and name."""
+    """Merge the profiles of several hosts; device names begin with the host.
+
+    Args:
+        found: The profiles.
+        called: Name of the result in messages.
+        problems: Sentences about omitted data.
+    """
     events: list[KernelEvent] = []
     devices: list[ProfiledDevice] = []
     programs: dict[int, ProfiledProgram] = {}
@@ -137,7 +147,7 @@ def _unpacked(stream: BinaryIO, called: str) -> bytes:
     """Return the bytes of a stream, decompressed if they are gzip data.
 
     Raises:
-        InputError: They are too many, or damaged.
+        InputError: There are too many bytes, or they are damaged.
     """
     first = stream.read(len(_GZIP))
     stream.seek(0)
@@ -182,7 +192,10 @@ def _of_bytes(data: bytes, called: str) -> Profile:
 
 
 def _table_form(head: str) -> str:
-    """Return the kind of a CSV table: `ranges`, `rocm`, `trace`, or empty if it is unknown."""
+    """Return the kind of a CSV table by its header: `ranges`, `rocm` or `trace`.
+
+    Empty if it is unknown. `head` is the beginning of the text.
+    """
     for line in head.splitlines():
         names = {column(cell.strip().strip('"'))[0] for cell in line.split(",")}
         if _has(names, RANGES):
@@ -227,7 +240,9 @@ def _called(profile: Profile, program: ProfiledProgram) -> str:
 
 
 def chosen_program(profile: Profile, choice: str) -> ProfiledProgram:
-    """Return the program named `NAME`, `ID` or `NAME(ID)`; the only one if the name is empty.
+    """Return the program of a profile named `NAME`, `ID` or `NAME(ID)`.
+
+    Without a name it is the only program.
 
     Raises:
         UnknownNameError: No program has that name, or several have it; the message lists them.
@@ -273,7 +288,7 @@ def kernel_name(instruction: str) -> str:
 
 
 class Structures:
-    """Keys that are equal for instructions of equal structure, as in XLA's kernel cache.
+    """Computes keys that are equal for instructions of equal structure, as in XLA's kernel cache.
 
     The structure is op, types with layouts, called computations and constants. Names and metadata
     do not count. Aliasing of arguments, which XLA also compares, cannot be known from the text.

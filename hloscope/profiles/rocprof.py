@@ -25,11 +25,13 @@ TOOL: Final = "rocprofiler-sdk-tool"
 
 
 def read_kernel_trace(text: str, source: str) -> Profile:
-    """Return the profile of a `*_kernel_trace.csv`; columns are found by name in any case.
+    """Return the profile of a `*_kernel_trace.csv`.
+
+    Column names may be in any case.
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.
-        InputError: There are more than `MOST_EVENTS` events.
+        InputError: The table has more than `MOST_EVENTS` events.
     """
     table = Table(text, source, (TRACE,))
     events = []
@@ -61,7 +63,7 @@ def read_results(data: bytes, source: str) -> Profile:
 
     Raises:
         ParseError: The text is cut or not JSON, or has no kernels of rocprofv3.
-        InputError: There are more than `MOST_EVENTS` events.
+        InputError: The file has more than `MOST_EVENTS` events.
     """
     json = Json(data, source)
     reader = _Results(json)
@@ -72,7 +74,7 @@ def read_results(data: bytes, source: str) -> Profile:
 
 
 class _Results:
-    """Collector of the needed parts of the results, in any order of the keys."""
+    """Collects the needed parts of the results; their order does not matter."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
@@ -81,7 +83,10 @@ class _Results:
         self._events: list[tuple[int | None, KernelEvent]] = []
 
     def take(self, path: str) -> bool:
-        """Read the value of a key if it is needed. Return `False` otherwise."""
+        """Read the value of a key if it is needed; return whether it was read.
+
+        `path` has the keys around it, joined by dots.
+        """
         json = self._json
         keys = path.removeprefix(f"{TOOL}.")
         if path == TOOL:
@@ -151,7 +156,7 @@ class _Results:
         refuse_many(len(self._events), json.source)
 
     def profile(self) -> Profile:
-        """Return the profile, with the names of kernels."""
+        """Return the profile, after all parts are read."""
         events = []
         for number, event in self._events:
             name = self._names.get(number) or f"kernel {number}"
@@ -186,7 +191,10 @@ def _size(value: Mapping[str, Any]) -> Size | None:
 
 
 def _blocks(threads: Size | None, block: Size | None) -> Size | None:
-    """Return the thread blocks of a grid that is counted in threads."""
+    """Return the numbers of blocks of a grid whose sizes are counted in threads.
+
+    `None` if a size is unknown.
+    """
     if threads is None or block is None or 0 in block:
         return None
     x, y, z = [-(-whole // part) for whole, part in zip(threads, block, strict=True)]

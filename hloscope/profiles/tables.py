@@ -24,11 +24,11 @@ _PICOSECONDS: Final = {
 }  # fmt: skip
 _BYTES: Final = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _HEAD: Final = 200
-"""Number of lines that are searched for a header."""
+"""Maximum number of lines that are searched for a header."""
 
 
 def column(text: str) -> tuple[str, str]:
-    """Return the name of a column in lower case without spaces and `_`, and its unit.
+    """Return a column's name in lower case without spaces and `_`, and its unit in brackets.
 
     >>> column("Start (ns)"), column("Kernel_Name"), column("Reg/Trd")
     (('start', 'ns'), ('kernelname', ''), ('reg/trd', ''))
@@ -43,15 +43,15 @@ class Table:
     """Rows of a CSV text, with cells by column name.
 
     Attributes:
-        source: File.
-        columns: Position of each column.
+        source: Name of the file in messages.
+        columns: Position of each column, by name.
     """
 
     def __init__(self, text: str, source: str, needed: tuple[frozenset[str], ...]) -> None:
-        """Find the header: the first line with one of the sets of needed columns.
+        """Find the header: the first line that has all columns of one of the sets in `needed`.
 
         Raises:
-            ParseError: There is none.
+            ParseError: No line is such a header.
         """
         self.source = source
         self.columns: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Table:
             yield row
 
     def text(self, row: list[str], *names: str) -> str:
-        """Return the cell of the first column that exists; empty if none does."""
+        """Return the cell of the first of these columns that exists; empty if none does."""
         for name in names:
             at = self.columns.get(name)
             if at is not None and at < len(row):
@@ -109,7 +109,9 @@ class Table:
         return ""
 
     def picoseconds(self, row: list[str], *names: str) -> int:
-        """Return a time in picoseconds, by the unit of its column or nanoseconds without one.
+        """Return the cell of the first existing column as a time in picoseconds.
+
+        The unit is that of the column's title, or nanoseconds.
 
         Raises:
             ParseError: The cell is not a number, or the unit is unknown.
@@ -126,12 +128,15 @@ class Table:
         return round(value * factor)
 
     def whole(self, row: list[str], *names: str) -> int | None:
-        """Return a whole number; `None` if the cell is empty or not one."""
+        """Return the cell of the first existing column as an integer; `None` if it is not one."""
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
 
     def bytes(self, row: list[str], *names: str) -> int | None:
-        """Return a number of bytes, by the unit of its column; `None` if the cell is empty."""
+        """Return the cell of the first existing column as bytes, by the unit of its title.
+
+        `None` if no cell has a number.
+        """
         for name in names:
             value, unit = number(self.text(row, name)), self._units.get(name, "")
             if value is not None:
@@ -139,13 +144,15 @@ class Table:
         return None
 
     def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
-        """Return three whole numbers; `None` if one is missing."""
+        """Return the integers of three columns; `None` if one is missing."""
         a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
         return None if a is None or b is None or c is None else (a, b, c)
 
 
 def number(text: str) -> Decimal | None:
-    """Return a decimal number; `None` for other texts, such as with thousands separators.
+    """Return the decimal number in a text; `None` for other texts.
+
+    Numbers with thousands separators are not accepted.
 
     >>> number("1.5"), number("-"), number("1e999999999")
     (Decimal('1.5'), None, None)
@@ -185,13 +192,17 @@ class Json:
         raise ParseError(f"{self.source}:{line}:{column}: {what}")
 
     def peek(self) -> str:
-        """Return the next character that is not a space; empty at the end."""
+        """Return the next character that is not white space; empty at the end."""
         found = _SPACE.match(self._text, self._at)
         self._at = found.end() if found else self._at
         return self._text[self._at : self._at + 1]
 
     def take(self, expected: str) -> None:
-        """Advance past a character."""
+        """Advance past the given character.
+
+        Raises:
+            ParseError: Another character comes next.
+        """
         if self.peek() != expected:
             self.fail(f"found {self._shown()}, expected `{expected}`")
         self._at += 1
@@ -226,11 +237,12 @@ class Json:
             self.take(",")
 
     def walk(self, key_path: tuple[str, ...], take: Callable[[str], bool]) -> None:
-        """Read the object at the current position. `take` reads a key's value or returns `False`.
+        """Read the object at the current position, calling `take` for each key.
 
         Args:
-            key_path: Keys of the objects around, for the paths given to `take`.
-            take: Called with the path of keys joined by dots.
+            key_path: Keys of the objects around this one, for the paths that `take` gets.
+            take: Called with the path of a key, joined by dots. It reads the value, or returns
+                `False` to skip it.
         """
         self.take("{")
         if self.peek() == "}":

@@ -33,7 +33,7 @@ from hloscope.support.lazy import pattern
 _PICOSECONDS: Final = 1_000_000
 _KINETO: Final[Mapping[str, Kind]] = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}
 CAPPED: Final = 1_000_000
-"""Events at which XLA cuts a trace.json file.  Source: XLA `kMaxEvents`."""
+"""Number of events at which XLA cuts a trace.json file.  Source: XLA `kMaxEvents`."""
 
 
 def picoseconds(value: Any) -> int | None:
@@ -58,8 +58,9 @@ def read_trace(data: bytes, source: str) -> Profile:
     """Return the profile of a trace.json text.
 
     Raises:
-        ParseError: The text is cut or not JSON, or has no `traceEvents`; with line and column.
-        InputError: There are more than `MOST_EVENTS` events.
+        ParseError: The text is cut or not JSON, or has no `traceEvents`; the message has line and
+            column.
+        InputError: The text has more than `MOST_EVENTS` events.
     """
     reader = _Trace(Json(data, source))
     return reader.read()
@@ -73,7 +74,7 @@ class _Trace:
         self._timeline = Timeline()
         self._kineto: list[KernelEvent] = []
         self._early: list[dict[str, Any]] = []
-        """Events before the name of their process or thread."""
+        """Events that come before the name of their process or thread."""
         self._spans = self._wrong = 0
         self._found = False
 
@@ -184,7 +185,7 @@ def _size(value: Any) -> Size | None:
 
 
 def _key(value: Any) -> Any:
-    """Return an id as a dictionary key: a number or a text."""
+    """Return an id as a dictionary key: an integer or a text."""
     return value if isinstance(value, int | str) else str(value)
 
 
@@ -206,7 +207,7 @@ _DERIVED: Final = frozenset(
         "SparseCore Modules", "Host Offload Ops", "TensorFlow Ops", "TensorFlow Name Scope",
     )
 )  # fmt: skip
-"""Lines whose events are derived from others, or overlap those of `XLA Ops`."""
+"""Names of lines whose events are derived from others, or overlap those of `XLA Ops`."""
 _PROGRAM: Final = pattern(r"(?P<name>.*)\((?P<id>-?\d{1,20})\)\s*")
 _OF_LAUNCH: Final = pattern(r"\b(grid|block):(\d{1,10}),(\d{1,10}),(\d{1,10})")
 _BYTES: Final = pattern(r"\b(?:size|num_bytes):(\d{1,19})\b")
@@ -217,7 +218,7 @@ WANTED: Final = frozenset(
         "nvtx_range",
     )
 )  # fmt: skip
-"""Stats of an event that are read."""
+"""Names of the stats of an event that are read."""
 
 
 class Line(NamedTuple):
@@ -226,7 +227,7 @@ class Line(NamedTuple):
     Attributes:
         plane: Name of the device or host.
         name: Name of the line, which determines its meaning.
-        stream: Name that distinguishes it from other lines of the plane.
+        stream: Name that distinguishes the line from other lines of the plane.
     """
 
     plane: str
@@ -235,7 +236,7 @@ class Line(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A run of a program in the line `XLA Modules`."""
+    """One run of a program, from the line `XLA Modules`; times are in picoseconds."""
 
     start: int
     end: int
@@ -254,23 +255,23 @@ def name_and_id(text: str) -> tuple[str, int | None]:
 
 
 class Timeline:
-    """Collector of the events of lines, which keeps those of devices."""
+    """Collects events of all lines, and keeps the events of devices."""
 
     def __init__(self) -> None:
         self.events: list[KernelEvent] = []
         self._derived: list[KernelEvent] = []
-        """Events of `XLA Ops`, which count only if the plane has no streams."""
+        """Events of `XLA Ops`. They count only if the plane has no streams."""
         self._marks: dict[str, list[Mark]] = {}
         self._with_streams: set[str] = set()
         self._sizes: dict[str, dict[str, Size]] = {}
-        """Grid and block by the text that has them: a program has few kinds of launches."""
+        """Grid and block, cached by the text that states them."""
 
     def __len__(self) -> int:
         return len(self.events) + len(self._derived)
 
     @staticmethod
     def wants(line: Line) -> bool:
-        """May events of the line belong to a device, or show which program runs?"""
+        """Can events of the line belong to a device, or show which program runs?"""
         on_device = line.plane.startswith("/device:")
         if on_device:
             return line.name == _MODULES or line.name not in _DERIVED
@@ -286,10 +287,10 @@ class Timeline:
         *,
         shown: str = "",
     ) -> None:
-        """Add an event of a line.
+        """Add an event of a line, if it is an event of a device.
 
         Args:
-            line: A line that is wanted.
+            line: A line for which `wants` is true.
             name: Name of the event.
             start: Start in picoseconds.
             duration: Duration in picoseconds.
@@ -373,7 +374,7 @@ class Timeline:
     def finish(self) -> list[KernelEvent]:
         """Return the events of devices.
 
-        Events of `XLA Ops` get the module that runs at their start.
+        Events of `XLA Ops` get the module that runs when they start.
         """
         events = self.events
         for marks in self._marks.values():

@@ -26,7 +26,10 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MODEL: Final = ("gpu_device_name", "device_type_string", "device_type", "Device Name")
 
 Field: TypeAlias = tuple[int, int, int, int]
-"""Field number, wire type, value of a varint or first byte of another value, end."""
+"""Field number, wire type, start and end of a field.
+
+For a varint the third entry is its value.
+"""
 
 
 class _Bytes:
@@ -40,7 +43,13 @@ class _Bytes:
         raise ParseError(f"{self.name}: XPlane, byte {at}: {what}")
 
     def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
-        """Return the number at a byte and the byte after it."""
+        """Return the varint at a byte, and the position after it.
+
+        Args:
+            at: Position of the first byte.
+            end: End of the message.
+            what: Name of the message, for errors.
+        """
         data, value, shift = self.data, 0, 0
         while at < end:
             byte = data[at]
@@ -54,7 +63,10 @@ class _Bytes:
         self.fail(at, f"the file or message ends within a number of {what}")
 
     def fields(self, at: int, end: int, what: str) -> Iterator[Field]:
-        """Yield the fields of the message between two bytes."""
+        """Yield the fields of the message from byte `at` to before byte `end`.
+
+        `what` is the name of the message, for errors.
+        """
         data, varint = self.data, self.varint
         while at < end:
             start, tag = at, data[at]
@@ -90,7 +102,7 @@ class _Bytes:
             at += size
 
     def text(self, at: int, end: int) -> str:
-        """Return a text, with replacement characters where it is not UTF-8."""
+        """Return the bytes as text, with replacement characters for what is not UTF-8."""
         return self.data[at:end].decode("utf-8", "replace")
 
 
@@ -99,7 +111,7 @@ def read_xplane(data: bytes, source: str) -> Profile:
 
     Raises:
         ParseError: The bytes are cut or not an `XSpace`; the message names the byte.
-        InputError: There are more than `MOST_EVENTS` events.
+        InputError: The file has more than `MOST_EVENTS` events.
     """
     file, timeline = _Bytes(data, source), Timeline()
     devices: list[ProfiledDevice] = []
@@ -157,7 +169,7 @@ class _Plane:
                 self._own.append((start, stop))
 
     def _entry(self, at: int, end: int) -> tuple[int, tuple[int, int]]:
-        """Return the key of a map entry, and the byte range of its value."""
+        """Return the key of a map entry, and the (start, end) of its value."""
         key, place = 0, (at, at)
         for number, wire, start, stop in self._file.fields(at, end, "a map entry of XPlane"):
             if number == 1 and wire == _VARINT:
@@ -178,7 +190,7 @@ class _Plane:
         devices: list[ProfiledDevice],
         programs: dict[int, ProfiledProgram],
     ) -> None:
-        """Add the plane's events, device facts and programs."""
+        """Add the plane's events to `timeline`, and its facts to `devices` and `programs`."""
         self._wanted = {k: name for k, name in self._stat_names.items() if name in WANTED}
         if self._name == "/host:metadata":
             self._read_programs(programs)
@@ -218,7 +230,7 @@ class _Plane:
                 programs[number] = ProfiledProgram(module, number, proto)
 
     def _stat(self, at: int, end: int) -> tuple[str, Any]:
-        """Return the name and the value of an `XStat`."""
+        """Return the name and the value of the `XStat` in a byte range."""
         name, value = "", None
         for number, wire, start, stop in self._file.fields(at, end, "XStat"):
             if number == 1 and wire == _VARINT:
@@ -238,7 +250,7 @@ class _Plane:
         return self._file.text(start, stop) if number == 5 else self._file.data[start:stop]
 
     def _metadata(self, key: int) -> tuple[str, str, dict[str, Any]]:
-        """Return the name, display name and stats that all events with a key share."""
+        """Return the name, display name and stats that all events with one metadata key share."""
         # Thousands of events share the metadata of one kernel.
         found = self._events.get(key)
         if found is None:
@@ -304,7 +316,7 @@ class _Plane:
         timeline.add(line, name, begin + offset, max(duration, 0), stats, shown=shown)
 
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
-        """Return an `XStat` whose name is needed; an empty name for any other."""
+        """Return the name and value of an `XStat`; the name is empty if it is not needed."""
         data = self._file.data
         # Most stats have the number of their name in one byte, and a number: reading those here
         # takes a fifth of the time that `fields` does.

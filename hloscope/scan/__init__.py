@@ -1,4 +1,4 @@
-"""Scans: the facts of many programs in tables, by processes on one machine or many."""
+"""Scans: facts about many programs in tables, by processes on one machine or several."""
 
 from typing import TYPE_CHECKING
 

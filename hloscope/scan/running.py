@@ -1,4 +1,4 @@
-"""Tasks run by an engine, with results in order, each in a process with limits."""
+"""Executes tasks by an engine, with results in order; each in a process with limits."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from hloscope.support.system import (
 T = TypeVar("T")
 R = TypeVar("R")
 WAITING: Final = 64
-"""Most submitted tasks for each worker."""
+"""Maximum number of submitted tasks for each worker."""
 PATIENCE: Final = 10
-"""Seconds to wait for a scheduler, or for a pool to close."""
+"""Seconds to wait for a scheduler to answer, or for a pool to close."""
 TRIALS: Final = 3
-"""Deaths of workers after which a task runs in this process."""
+"""Number of workers that may die with a task; then the task runs in this process."""
 
 
 class Done(NamedTuple, Generic[T, R]):
@@ -50,8 +50,8 @@ class Done(NamedTuple, Generic[T, R]):
 
     Attributes:
         task: The task.
-        result: What the function returned; `None` if it failed.
-        error: Why it failed.
+        result: The value that the function returned; `None` if it failed.
+        error: Why it failed; empty if it did not.
     """
 
     task: T
@@ -60,7 +60,7 @@ class Done(NamedTuple, Generic[T, R]):
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """An executor of tasks that is replaced when it breaks.
+    """An executor of tasks, which is replaced when it breaks.
 
     Attributes:
         jobs: Number of workers.
@@ -73,7 +73,7 @@ class Engine(AbstractContextManager["Engine"]):
         self._children: set[BaseProcess] = set()
 
     def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
-        """Submit a task to the executor."""
+        """Submit a task to the executor; return its future."""
         try:
             if len(self._children) == self.jobs:
                 return self._current().submit(function, task)
@@ -94,7 +94,7 @@ class Engine(AbstractContextManager["Engine"]):
         return self._executor
 
     def renew(self) -> None:
-        """Drop an executor that broke; the next task creates another."""
+        """Drop a broken executor; the next task creates a new one."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
@@ -111,7 +111,10 @@ class Engine(AbstractContextManager["Engine"]):
             self._end(executor, wait=error is None)
 
     def _end(self, executor: Executor, *, wait: bool) -> None:
-        """Shut down after the running tasks, or kill the workers at once."""
+        """Shut down an executor.
+
+        With `wait` the running tasks finish; otherwise the workers of a process pool are killed.
+        """
         if wait or not isinstance(executor, ProcessPoolExecutor):
             executor.shutdown(wait=wait, cancel_futures=True)
             return
@@ -126,7 +129,7 @@ class Here(Executor):
     """An executor that runs each task at once in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the function; return a future that is done."""
+        """Call the function at once; return a future with its result."""
         future = Future[Any]()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -136,7 +139,7 @@ class Here(Executor):
 
 
 class _CallersEngine(Engine):
-    """The engine of a caller's executor, which it never shuts down."""
+    """Engine for an executor of the caller, which it never shuts down."""
 
     def renew(self) -> None:
         """Do nothing: a broken executor stays broken, and its tasks run in this process."""
@@ -146,16 +149,19 @@ class _CallersEngine(Engine):
 
 
 def given_engine(executor: Executor, jobs: int) -> Engine:
-    """The engine of an existing executor."""
+    """Return an engine that uses an existing executor.
+
+    `jobs` is the number of its workers.
+    """
     return _CallersEngine(lambda: executor, jobs)
 
 
 def engine_of(jobs: int, dask: str | None) -> Engine:
-    """The engine for a number of worker processes, or for a Dask cluster.
+    """Return an engine with worker processes, or with the workers of a Dask cluster.
 
     Args:
         jobs: Number of processes; with 1, tasks run in this process.
-        dask: `local`, or the address of a scheduler.
+        dask: `local` or the address of a scheduler; `None` for processes.
 
     Raises:
         InputError: Dask is not installed, or cannot be reached.
@@ -171,7 +177,7 @@ NO_GUARD: Final = (
     "the file that calls scan_files is read by each worker: call it below"
     ' `if __name__ == "__main__":`'
 )
-"""The message for a caller without that line: the processes of a pool import its file."""
+"""Error message for a script without that line: pool processes import the script."""
 
 
 def _pool(jobs: int) -> Executor:
@@ -231,8 +237,9 @@ def in_order(
         engine: The engine that runs them.
         function: The function to call with each task.
         tasks: The tasks.
-        waiting: Most submitted tasks for each worker.
-        last: Called in this process, instead of `function`, with a task whose workers died.
+        waiting: Maximum number of submitted tasks for each worker.
+        last: Called in this process, instead of `function`, with a task whose workers died; by
+            default `function`.
     """
     coming = iter(tasks)
     given: deque[tuple[T, Future[R], int]] = deque()
@@ -260,7 +267,7 @@ def in_order(
 
 
 def _run_here(function: Callable[[T], R], task: T) -> Done[T, R]:
-    """Run a task in this process."""
+    """Execute a task in this process; return its result or its error."""
     try:
         return Done(task, function(task))
     except Exception as error:
@@ -270,7 +277,10 @@ def _run_here(function: Callable[[T], R], task: T) -> Done[T, R]:
 def _resubmit(
     engine: Engine, function: Callable[[T], R], given: deque[tuple[T, Future[R], int]]
 ) -> None:
-    """Submit every unfinished task again."""
+    """Submit every unfinished task again, and count the trial.
+
+    `given` has task, future and number of trials of each; it is changed in place.
+    """
     for number, (task, future, trial) in enumerate(given):
         if not _is_done(future):
             given[number] = task, engine.submit(function, task), trial + 1
@@ -288,11 +298,11 @@ _BLOCK: Final = 1 << 16
 
 
 class Limits(NamedTuple):
-    """Limits of the processing of one file.
+    """Limits for processing one file.
 
     Attributes:
         seconds: Wall-clock seconds; `None` for no limit.
-        bytes: Memory in addition to that of the process at its start; `None` for no limit.
+        bytes: Bytes of memory beyond what the process has at its start; `None` for no limit.
     """
 
     seconds: float | None = None
@@ -315,9 +325,9 @@ class Why(NamedTuple):
 
 
 class Apart:
-    """A function that runs in a child process while this process goes on.
+    """Runs a function in a child process while this process continues.
 
-    It is a context: at its end a process that still runs is killed. Where processes cannot be
+    It is a context manager: at its end a child that still runs is killed. Where processes cannot be
     forked, `result` runs the function in this process, without limits.
 
     >>> with Apart(lambda: [6 * 7]) as work:
@@ -342,7 +352,10 @@ class Apart:
             os.close(read)
 
     def result(self) -> tuple[Any, Why]:
-        """Wait for the function; return its result, or `None` with the reason. Call it once."""
+        """Wait for the function; return its result, or `None` and the reason.
+
+        Call it at most once.
+        """
         if self._child is None:
             return self._function(), Why()
         pid, read = self._child
@@ -356,7 +369,7 @@ class Apart:
 
 
 def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
-    """Run a function in a child process; return its result, or `None` with the reason.
+    """Run a function in a child process; return its result, or `None` and the reason.
 
     The result must be a JSON value. Where processes cannot be forked the function runs in this
     process, without limits.
@@ -371,7 +384,7 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
 
 
 def _start(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
-    """Start a child process that runs the function; return its id and the pipe to read from."""
+    """Start a child process for the function; return its process id, and the pipe to read from."""
     read, write = os.pipe()
     pid = forked(lambda: _serve(function, write), limits.bytes)
     os.close(write)
@@ -389,7 +402,10 @@ def _found(text: bytes, status: int) -> tuple[Any, Why]:
 
 
 def _read_all(read: int, seconds: float | None) -> bytes | None:
-    """Everything that the child writes; `None` if that takes longer than `seconds`."""
+    """Return all bytes that the child writes to the pipe.
+
+    `None` if that takes longer than `seconds`.
+    """
     parts: list[bytes] = []
     end = None if seconds is None else time.monotonic() + seconds
     while True:
@@ -404,7 +420,10 @@ def _read_all(read: int, seconds: float | None) -> bytes | None:
 
 
 def _kill(pid: int) -> None:
-    """Kill a child and its descendants, whose process group it leads."""
+    """Kill a child process and its descendants.
+
+    The child leads their process group.
+    """
     # The group may not exist yet, if the child has not reached `setpgid`.
     for kill in (os.killpg, os.kill):
         try:

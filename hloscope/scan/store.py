@@ -35,22 +35,22 @@ from hloscope.support.lazy import pattern
 _PACKAGE: Final = Path(__file__).parents[1]
 _SUFFIX: Final = ".json"
 _LARGEST: Final = 1 << 28
-"""Most bytes of a file; a larger one is not from this cache."""
+"""Maximum bytes of a file of the cache; larger files are ignored."""
 _SHARE: Final = 16
-"""A writer checks the total size after writing this fraction (one sixteenth) of the limit."""
+"""A writer checks the total size each time it wrote 1 / 16 of the limit."""
 _KEPT: Final = 0.75
-"""Share of the limit that remains when results are deleted."""
+"""Share of the limit that results may take after the oldest are deleted."""
 FORGOTTEN: Final = 3600.0
-"""Seconds after which the writer of a temporary file is assumed dead."""
+"""Age in seconds of a temporary file after which its writer is assumed dead."""
 _FRESH: Final = 60.0
-"""Least seconds between updates of the time of last use."""
+"""Minimum number of seconds between two updates of a file's time of last use."""
 _OURS: Final = pattern(r"[0-9a-f]{40}\.json(\.[0-9a-f]+\.tmp)?")
 _FOLDER: Final = pattern(r"[0-9a-f]{2}")
 
 
 @cache  # it reads every file of the package
 def code_digest() -> str:
-    """The digest of this package's source code: other code may have other results."""
+    """Return a digest of this package's source code, since other code may have other results."""
     digest = blake2b(digest_size=16)
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())
@@ -59,7 +59,7 @@ def code_digest() -> str:
 
 
 def _digest(text: bytes) -> bytes:
-    """The checksum before a record, which detects truncation and damage."""
+    """Return the checksum that precedes a record, to detect truncation and damage."""
     return blake2b(text, digest_size=8).hexdigest().encode()
 
 
@@ -68,10 +68,10 @@ class Store:
 
     Attributes:
         folder: The folder; `None` to store nothing.
-        code: Digest of the code, a part of every key: other code may have other results.
+        code: Digest of the code, which is part of every key.
         most: Limit of the bytes of all results, which each writer may exceed by a sixteenth; the
-            least recently used ones are deleted.  `None` for no limit.
-        trouble: Why the last result could not be stored; empty if it was.
+            least recently used results are deleted. `None` for no limit.
+        trouble: Why the last result could not be stored; empty if it was stored.
     """
 
     def __init__(self, folder: Path | None, code: str = "", most: int | None = None) -> None:
@@ -82,12 +82,12 @@ class Store:
         self._written = 0 if most is None else most  # so that the first write checks the size
 
     def key(self, *parts: str) -> str:
-        """The key of a result that is determined by these parts."""
+        """Return the key of a result that the given texts determine, together with `code`."""
         text = "\0".join([self.code, *parts]).encode("utf-8", "surrogatepass")
         return blake2b(text, digest_size=20).hexdigest()
 
     def get(self, key: str) -> Any:
-        """The stored value of a key; `None` if there is none, or it is damaged."""
+        """Return the stored value of a key; `None` if there is none, or if it is damaged."""
         text = self.get_bytes(key)
         try:
             return None if text is None else json.loads(text)
@@ -95,7 +95,7 @@ class Store:
             return None
 
     def get_bytes(self, key: str) -> bytes | None:
-        """The stored bytes of a key; `None` if there are none, or they are damaged."""
+        """Return the stored bytes of a key; `None` if there are none, or if they are damaged."""
         if self.folder is None:
             return None
         try:
@@ -105,12 +105,18 @@ class Store:
         return text if digest == _digest(text) else None
 
     def put(self, key: str, value: Any) -> None:
-        """Store a value; a failure is not an error, but sets `trouble`."""
+        """Store a JSON value under a key.
+
+        A failure raises no error, but sets `trouble`.
+        """
         if self.folder is not None:
             self.put_bytes(key, json.dumps(value).encode("ascii"))
 
     def put_bytes(self, key: str, text: bytes) -> None:
-        """Store bytes; a failure is not an error, but sets `trouble`."""
+        """Store bytes under a key.
+
+        A failure raises no error, but sets `trouble`.
+        """
         if self.folder is None or not self.has_room(len(text)):
             return
         path = self._path(key)
@@ -139,10 +145,11 @@ class Store:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file, which counts as used now; special files such as pipes are refused.
+    """Return the bytes of a regular file, and set its time of last use to now.
 
     Raises:
-        OSError: It is not a regular file, is too large, or cannot be read.
+        OSError: The path is not a regular file (a pipe, say), or the file is too large or
+            unreadable.
     """
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(number, "rb") as file:
@@ -156,7 +163,7 @@ def _content(path: Path) -> bytes:
 
 
 class _CachedFile(NamedTuple):
-    """A file of the cache: time of last use, bytes on the disk, and path."""
+    """A file of the cache: time of last use in seconds, bytes on the disk, and path."""
 
     used: float
     size: int
@@ -164,7 +171,7 @@ class _CachedFile(NamedTuple):
 
 
 def _evict(folder: Path, most: int) -> None:
-    """Delete the least recently used results if all take more than `most` bytes.
+    """Delete the least recently used results if all together take more than `most` bytes.
 
     Abandoned temporary files are deleted too; files of other programs are not.
     """
@@ -220,7 +227,7 @@ def _remove(path: str) -> None:
 
 _PLAIN: Final = frozenset({int, str, type(None)})
 _OF_LABEL: Final = 4
-"""Parts of the key of a label; the last part has the attributes that are kept as text."""
+"""Number of entries in the key of a label; the last entry has attributes as text."""
 
 
 def encoded(value: object) -> bytes:
@@ -229,7 +236,7 @@ def encoded(value: object) -> bytes:
     `repr` does not suffice: it abbreviates types of many elements, for example.
 
     Raises:
-        TypeError: It has a part of an unknown class.
+        TypeError: A part of the value has an unknown class.
 
     >>> encoded((1, "a")) == encoded((1, "a")), encoded((1, ("a",))) == encoded(((1,), "a"))
     (True, False)
@@ -249,7 +256,7 @@ def encoded(value: object) -> bytes:
 
 
 def _split(one: object) -> tuple[list[object], bytes]:
-    """Split a value into the values that it contains, and the text of the rest."""
+    """Return the values that a value contains, and the bytes of its other content."""
     if isinstance(one, Enum):
         return [], one.name.encode()
     if one is None or isinstance(one, bool | int | float | complex):
@@ -274,7 +281,7 @@ def _split(one: object) -> tuple[list[object], bytes]:
 
 
 def _values(one: Struct) -> list[object]:
-    """The values of the fields; for an op, also its name."""
+    """Return the values of a struct's fields; for an op, its name comes first."""
     if isinstance(one, TupleType):
         return [one.elements]  # its other fields follow from them
     values = [getattr(one, name) for name in one.__struct_fields__]
@@ -282,7 +289,7 @@ def _values(one: Struct) -> list[object]:
 
 
 class Digests(Structure):
-    """Digests of instructions and computations: equal digests mean equal structure.
+    """Computes digests of instructions and computations; equal digests mean equal structure.
 
     As in comparisons of programs, names, the order of instructions, metadata and source positions
     do not count; types with their layouts, attributes, configurations and constants do.
@@ -294,7 +301,7 @@ class Digests(Structure):
         self._known: dict[object, int] = {}
 
     def number(self, key: object) -> int:
-        """The 128-bit digest of a key, as an integer."""
+        """Return the 128-bit digest of a key, as an integer."""
         if not _is_plain(key):
             return int.from_bytes(blake2b(encoded(key), digest_size=16).digest())
         known = self._known.get(key)
@@ -304,17 +311,17 @@ class Digests(Structure):
         return known
 
     def of_kernel(self, ins: Instruction, computation: Computation | None = None) -> str:
-        """The digest of an instruction, of what it calls, and of the types and constants it reads.
+        """Return a digest of an instruction, its callees, and what it reads.
 
-        If maps may depend on values, as those of a slice on its start, the digest covers everything
-        that the values are computed from.
+        It covers the types and constants that are read. If maps may depend on values, as those of a
+        slice on its start indices, it also covers everything that these values are computed from.
 
         Args:
             ins: The instruction.
-            computation: The computation of the instruction.
+            computation: The computation of the instruction; needed if maps may depend on values.
 
         Raises:
-            TypeError: A part of it has no digest, or its computation is needed and not given.
+            TypeError: A part has no digest, or the computation is needed and not given.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> texts = ["ENTRY e { a = f32[4] parameter(0) ROOT b = f32[4] negate(a) }",
@@ -337,9 +344,17 @@ class Digests(Structure):
         return f"{self.number(key):032x}"
 
     def _value(self, value: Instruction, computation: Computation | None, is_read: bool) -> int:
-        """The digest of an operand's value: of its literal, or of what an index comes from.
+        """Return the digest of an operand's literal, or of what an index is computed from.
 
-        It is 0 if maps cannot depend on the value.
+        It is 0 if maps cannot depend on the operand's value.
+
+        Args:
+            value: The operand.
+            computation: The computation of the instruction.
+            is_read: May maps depend on the operand's value?
+
+        Raises:
+            TypeError: The digest of an index is needed and unknown.
         """
         if isinstance(value.op, Constant):
             return self.label(value)
@@ -351,7 +366,7 @@ class Digests(Structure):
         return found[value]
 
     def _values_of(self, computation: Computation) -> Mapping[Instruction, int]:
-        """Digests of a computation's values with everything they are computed from.
+        """Return the digest of each value of a computation, with everything it is computed from.
 
         Empty if the computation reads values from outside.
         """
@@ -366,9 +381,10 @@ class Digests(Structure):
 
 
 def _is_plain(key: object) -> bool:
-    """Does the key have only strings, integers and `None`, so that equal keys have equal encodings?
+    """Does the key consist of strings, integers and `None` only?
 
-    `True == 1` and `0.0 == -0.0`, but they have different encodings.
+    Only then do equal keys have equal encodings: `True == 1` and `0.0 == -0.0`, but they are
+    encoded differently.
     """
     if type(key) is not tuple:
         return False
@@ -381,7 +397,7 @@ def _is_plain(key: object) -> bool:
 
 
 def _reads_values(ins: Instruction) -> bool:
-    """May maps of the instruction depend on more than its op, types and called computations?"""
+    """May the instruction's maps depend on more than its op, types and called computations?"""
     if isinstance(ins.op, Fusion):
         return False  # its runtime variables are values inside, in terms of its parameters
     entries = [lookup(direction, type(ins.op)) for direction in Direction]
@@ -390,7 +406,7 @@ def _reads_values(ins: Instruction) -> bool:
 
 
 def _is_index(value: Instruction) -> bool:
-    """Can the value, or a part of it, be an index, or have a dynamic size?"""
+    """Can the value, or a part of it, be an index? Or does it have a dynamic size?"""
     kinds = [leaf.element.kind for leaf in leaf_types(value.type) if isinstance(leaf, TensorType)]
     return _is_dynamic(value) or any(kind in ("pred", "signed", "unsigned") for kind in kinds)
 

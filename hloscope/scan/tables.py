@@ -1,4 +1,4 @@
-"""The tables of a scan as Parquet, and queries of them in SQL or by name."""
+"""The tables of a scan as Parquet files, and queries of them in SQL or by name."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ KERNELS: Final = {
 }  # fmt: skip
 """Columns of `kernels.parquet` and their types."""
 _ROWS: Final = 1 << 14
-"""Rows of a row group."""
+"""Number of rows of a Parquet row group."""
 _LARGEST: Final = (1 << 63) - 1
 
 
 class Tables:
-    """The two tables, written row by row into a folder; the files appear on `close`."""
+    """The two tables of a scan, written row by row into a folder; the files appear on `close`."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the tables.
+        """Open both tables in a folder.
 
         Raises:
             InputError: pyarrow is not installed, or the folder cannot be written.
@@ -64,7 +64,7 @@ class Tables:
         ]
 
     def add(self, module: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> None:
-        """Add the rows of a file."""
+        """Add the row of a program, and the rows of its kernels."""
         for table, rows in zip(self._tables, ([module], kernels), strict=True):
             table.add(rows)
 
@@ -76,7 +76,7 @@ class Tables:
             table.name()
 
     def drop(self) -> None:
-        """Delete unfinished files."""
+        """Delete the unfinished files."""
         for table in self._tables:
             table.drop()
 
@@ -101,7 +101,7 @@ class _Table:
             raise _unwritten(path, error) from None
 
     def _forget_drafts(self) -> None:
-        """Delete temporary files of scans that were killed."""
+        """Delete old temporary files of scans that were killed."""
         for draft in self._path.parent.glob(f"{self._path.stem}.*.tmp"):
             with suppress(OSError):
                 if time.time() - draft.stat().st_mtime > FORGOTTEN:
@@ -153,7 +153,7 @@ def _unwritten(path: Path, error: OSError) -> InputError:
 
 
 def _cell(value: Any) -> Any:
-    """Convert a value for a column: text that is valid UTF-8, integers clamped to 64 bits."""
+    """Convert a value for a table: text becomes valid UTF-8, integers are clamped to 64 bits."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -174,11 +174,11 @@ _DIRECTORIES: Final = {1: "one directory", 2: "two directories, that of the olde
 
 
 class Question(NamedTuple):
-    """A named query.
+    """A named query of scans.
 
     Attributes:
-        about: The contents of its result, in a line.
-        scans: Number of scans that it reads.
+        about: Description of the result, in one line.
+        scans: Number of scans that it reads: 1 or 2.
         sql: The query; with two scans, tables of the older one have the prefix `old_`.
     """
 
@@ -188,7 +188,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A table.
+    """The result of a query.
 
     Attributes:
         columns: Names of the columns.
@@ -257,13 +257,13 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
     """Run a query on scans, and return its result.
 
     Args:
-        question: A name of `QUESTIONS`, or SQL over `modules` and `kernels` (`old_modules` and
-            `old_kernels` too, where two scans are given, the older first).
-        scans: Folders that scans were written to.
-        top: Rows of a named question.
+        question: A name of `QUESTIONS`, or SQL over the tables `modules` and `kernels`; with two
+            scans also over `old_modules` and `old_kernels`.
+        scans: Folders of scans; of two, the older one comes first.
+        top: Maximum number of rows of a named query.
 
     Raises:
-        InputError: There is no such scan, the query is invalid, or duckdb is not installed.
+        InputError: A scan does not exist, the query is invalid, or duckdb is not installed.
     """
     named = QUESTIONS.get(question)
     if not question.strip():

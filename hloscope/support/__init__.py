@@ -1,1 +1,1 @@
-"""What every room uses: late loading, traversals, limits, source positions, the system."""
+"""Code that every package uses: late imports, traversals, limits, source positions, the system."""

@@ -1,6 +1,6 @@
-"""Numpy and ml_dtypes, loaded at their first use, and types of arrays.
+"""Numpy and ml_dtypes, imported at their first use, and types of arrays.
 
-A query about shapes and maps needs no arrays, and to load numpy takes longer than the result.  A
+A query about shapes and maps needs no arrays, and importing numpy takes longer than the result. A
 module that may need it imports `np` from `hloscope.support.arrays` at its top.
 """
 
@@ -27,10 +27,10 @@ Ints: TypeAlias = "NDArray[np.int64]"
 
 
 def sorted_unique(values: Ints) -> Ints:
-    """The distinct numbers of an array in ascending order: `numpy.unique`, by sorting.
+    """Return the distinct numbers of an array in ascending order, like `numpy.unique`.
 
-    Numpy 2.3 and later uses a hash table, which takes eighty times as long for millions of distinct
-    numbers.
+    It sorts. Numpy 2.3 and later uses a hash table, which takes eighty times as long for millions
+    of distinct numbers.
 
     >>> sorted_unique(np.array([[3, 1], [3, 2]])).tolist()
     [1, 2, 3]
@@ -45,7 +45,7 @@ def sorted_unique(values: Ints) -> Ints:
 
 
 def is_among(values: Ints, others: Ints) -> Bools:
-    """For each number: is it one of `others`? It is `numpy.isin`, by sorting.
+    """Return, for each number, whether it is one of `others`, like `numpy.isin`.
 
     >>> is_among(np.array([3, 1, 7]), np.array([7, 2, 3])).tolist()
     [True, False, True]

@@ -15,20 +15,15 @@ if TYPE_CHECKING:
 
 
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package that loads names at their first use.
+    """Return `__getattr__` and `__dir__` for a package whose names are imported at their first use.
 
     The names are those that the package's own file imports for type checkers, so each is stated
     once:
-
-        if TYPE_CHECKING:
-            from hloscope.mlir.ir import Operation as Operation
-        else:
-            __getattr__, __dir__ = door(__name__)
     """
     homes: dict[str, str] = {}
 
     def names() -> dict[str, str]:
-        """Return the module of each name."""
+        """Return the module from which each name is imported."""
         if not homes:
             homes.update(_imported_for_types(package))  # in one step: threads see all names or none
         return homes

@@ -36,8 +36,8 @@ R = TypeVar("R")
 class LazyModule:
     """A module that is imported when one of its names is first used.
 
-    Names are stored here at their first use, because numpy's are used in every step of loops.
-    Threads that use a name at once both import the module, which Python does only once.
+    Names are stored here at their first use, because loops use numpy's names in every step. Threads
+    that use a name at once both import the module, which Python does only once.
     """
 
     def __init__(self, path: str) -> None:
@@ -50,7 +50,7 @@ class LazyModule:
 
 
 def lazy(path: str) -> Any:
-    """Return a stand-in for a module, which is imported at its first use.
+    """Return an object that stands for a module, which is imported at its first use.
 
     >>> decimal = lazy("decimal")
     >>> decimal.Decimal("0.1")
@@ -83,7 +83,9 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 def once_for_each(function: Callable[[T], R]) -> Callable[[T], R]:
-    """Return the function with a cache by identity; the cache keeps its arguments alive.
+    """Return a function that caches the results of `function` by the identity of its argument.
+
+    The cache keeps the arguments alive.
 
     >>> asked = []
     >>> say = once_for_each(lambda value: asked.append(value) or len(asked))

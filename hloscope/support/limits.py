@@ -1,4 +1,4 @@
-"""Limits of inputs, equal for every language."""
+"""Limits of inputs, equal for every language; larger inputs are refused."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ else:
     json = lazy("json")
 
 MOST_DIGITS: Final = 4000
-"""Digits of a number in a text: Python's own limit, since longer ones take quadratic time."""
+"""Maximum digits of a number in a text: Python's own limit, since more take quadratic time."""
 MOST_NESTING: Final = 64
-"""Largest depth of nested types and attributes."""
+"""Maximum depth of nested types and attributes."""
 MOST_RANK: Final = 1 << 10
-"""Dimensions of an array whose sizes are not listed in its type."""
+"""Maximum number of dimensions of an array whose sizes are not listed in its type."""
 MOST_LEAVES: Final = 1 << 20
-"""Tensors of a tuple, nested ones included: nested tuples grow exponentially."""
+"""Maximum number of tensors in a tuple, nested ones included."""
 MOST_POSITIONS: Final = 1 << 23
-"""Tuple parts of all values in an analysis of memory; each takes some 100 bytes."""
+"""Maximum number of tuple parts of all values in an analysis of memory; each takes 100 bytes."""
 MOST_ALIASED: Final = 1 << 20
-"""Characters of an MLIR alias whose aliases are expanded."""
+"""Maximum number of characters of an MLIR alias after its aliases are expanded."""
 MOST_INPUT: Final = 1 << 28
-"""Bytes of a program's text, decompressed."""
+"""Maximum bytes of a program's text, decompressed."""
 MOST_ARTIFACT: Final = 1 << 32
-"""Bytes of an artifact that is not printed: its large constants are views of the file."""
+"""Maximum bytes of an artifact that is not printed; its large constants are views of the file."""
 MAX_BYTES: Final = 1 << 30
-"""Bytes of one value in a program that runs."""
+"""Maximum bytes of one value in a program that is executed."""
 MOST_FLOPS: Final = 10**12
-"""Multiplications and additions of products and windows in a run, which take some minutes."""
+"""Maximum multiplications and additions of products and windows in a run; some minutes."""
 MOST_STEPS: Final = 2 * 10**6
-"""Executed instructions of a run, with repetitions: two seconds, fifty times a model's number."""
+"""Maximum number of instructions that a run executes, with repetitions; two seconds."""
 MOST_THREADS: Final = 1 << 26
-"""Threads of a GPU kernel that is executed."""
+"""Maximum number of threads of a GPU kernel that is executed."""
 MOST_MEMORY: Final = 1 << 31
-"""Bytes for the execution of a GPU kernel: its arrays, and marks of accessed bytes."""
+"""Maximum bytes for the execution of a GPU kernel: its arrays, and marks of accessed bytes."""
 MOST_DIMENSIONS: Final = 64
-"""Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
+"""Maximum number of dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_ARRAY: Final = (1 << 63) - 1
-"""Bytes of numpy's arrays; sizes of 0 count as 1.  Source: numpy, `npy_intp`."""
+"""Maximum bytes of numpy's arrays; sizes of 0 count as 1.  Source: numpy, `npy_intp`."""
 WIDEST: Final = 16
-"""Bytes of the widest element, of complex128."""
+"""Bytes of the widest element type, complex128."""
 MOST_JSON: Final = 200
-"""Largest depth of nested lists and objects in JSON."""
+"""Maximum depth of nested lists and objects in JSON."""
 _JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _DIGITS: Final = pattern(r"[0-9]+")
 
 
 class Nested:
-    """Base class, before `Struct`, of value classes whose fields may hold values of their kind.
+    """Base class, before `Struct`, of value classes whose fields may hold such values.
 
     The hash of a `Struct` recurses in C without a limit: for types nested 60,000 deep it would
     crash the process. This hash is in Python, which raises `RecursionError` before that.
@@ -90,10 +90,10 @@ def read_json(text: str) -> Any:
 
 
 def refuse_many_dimensions(rank: int) -> None:
-    """Refuse an array with more dimensions than numpy supports.
+    """Raise an error for an array with more dimensions than numpy supports.
 
     Raises:
-        UnsupportedError: They are too many.
+        UnsupportedError: `rank` is larger than `MOST_DIMENSIONS`.
     """
     if rank > MOST_DIMENSIONS:
         many = f"{rank} dimensions, at most {MOST_DIMENSIONS} are evaluated"
@@ -101,17 +101,17 @@ def refuse_many_dimensions(rank: int) -> None:
 
 
 def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
-    """Refuse an array that numpy does not support, because of its dimensions or bytes.
+    """Raise an error for an array that numpy does not support.
 
-    An array without elements is refused if its other sizes are too large. Unknown sizes do not
-    count.
+    It has too many dimensions or bytes. An array without elements is refused if its other sizes are
+    too large. Unknown sizes do not count.
 
     Args:
         sizes: Sizes of the array.
         width: Bytes of an element.
 
     Raises:
-        UnsupportedError: There is no such array.
+        UnsupportedError: Numpy does not support the array.
 
     >>> refuse_no_array((2**32, 2**32, 0))
     Traceback (most recent call last):
@@ -123,12 +123,12 @@ def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
 
 
 def refuse_long_numbers(source: Source) -> None:
-    """Refuse a text with a decimal number of more than `MOST_DIGITS` digits.
+    """Raise an error for a text with a decimal number of more than `MOST_DIGITS` digits.
 
     Names and the hexadecimal digits of literals may have any length.
 
     Raises:
-        ParseError: There is such a number.
+        ParseError: The text has such a number.
 
     >>> refuse_long_numbers(Source("m.hlo", "f32[" + "9" * 4001 + "]"))
     Traceback (most recent call last):

@@ -23,12 +23,12 @@ else:
 
 
 class Source(Struct, frozen=True, dict=True):
-    """One input text and the name shown for it in messages (`<stdin>`, a path).
+    """An input text, and its name in messages (`<stdin>`, a path).
 
     Attributes:
         name: The name.
         text: The text that is parsed.
-        given: The original text, if `text` has other line ends.
+        given: The original text, if `text` has other line ends; else `None`.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Source(Struct, frozen=True, dict=True):
 
     @property
     def shown(self) -> str:
-        """The text whose lines are counted and printed."""
+        """Return the text whose lines are counted and printed: the original one."""
         return self.text if self.given is None else self.given
 
     def line_start(self, line: int) -> int:
-        r"""The offset of a line; lines and characters are counted from 0.
+        r"""Return the offset of the first character of a line; both count from 0.
 
         >>> Source("a", "x\ny\n").line_start(1)
         2
@@ -53,15 +53,15 @@ class Source(Struct, frozen=True, dict=True):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The offset of each line.
+        """Return the offset of the first character of each line.
 
-        It is cached: every span of a text asks for its line.
+        It is cached, because every span of a text asks for its line.
         """
         *lines, _ = self.shown.split("\n")
         return list(accumulate([len(line) + 1 for line in lines], initial=0))
 
     def line_col(self, at: int) -> tuple[int, int]:
-        r"""Line and column of an offset, both counted from 1.
+        r"""Return line and column of an offset, both counted from 1.
 
         >>> Source("a", "x\ny\n").line_col(2)
         (2, 1)
@@ -71,7 +71,7 @@ class Source(Struct, frozen=True, dict=True):
         return line, at - starts[line - 1] + 1
 
     def line(self, at: int) -> int:
-        """Line of an offset, counted from 1."""
+        """Return the line of an offset, counted from 1."""
         return bisect_right(self._starts, at)
 
 
@@ -84,19 +84,19 @@ class Span(Struct, frozen=True):
 
     @property
     def line_col(self) -> tuple[int, int]:
-        """Line and column of the first character, both counted from 1."""
+        """Return line and column of the first character, both counted from 1."""
         return self.source.line_col(self.start)
 
     @property
     def line(self) -> int:
-        """Line of the first character, counted from 1."""
+        """Return the line of the first character, counted from 1."""
         return self.source.line(self.start)
 
     def render(self, context: int = 160) -> str:
-        """Return the source line, every character visible, and a caret line; tabs stay aligned.
+        """Return the source line and a line with carets below the span.
 
-        A line longer than `context` characters is cut around the caret, so that a 90 kB line of
-        a dump does not fill the screen.
+        Every character is made visible, and tabs stay aligned. A line longer than `context`
+        characters is cut around the caret, so that a 90 kB line of a dump does not fill the screen.
         """
         text = self.source.shown
         line_start = text.rfind("\n", 0, self.start) + 1

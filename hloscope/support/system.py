@@ -1,4 +1,4 @@
-"""What the system provides: child processes, locks, optional libraries."""
+"""Facilities of the system: child processes, locks, optional libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
     The child's changes of memory do not affect this process. An interrupt ends the child at once.
 
     Args:
-        serve: Runs in the child; it sends results through a pipe.
+        serve: Function that runs in the child; it may send results through a pipe.
         memory: Bytes that the child may take in addition to its memory at the start; `None` for no
             limit.
     """
@@ -61,7 +61,7 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block interrupts in this thread; processes started meanwhile inherit that."""
+    """Block interrupts in this thread; processes that start meanwhile inherit that."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -79,7 +79,7 @@ def begin_worker() -> None:
 
 
 def _limit_memory(most: int | None) -> None:
-    """Limit this process to `most` bytes more than it has, if the system can."""
+    """Limit this process to `most` bytes more than it has now, if the system supports it."""
     if most is None:
         return
     try:
@@ -94,7 +94,7 @@ def _limit_memory(most: int | None) -> None:
 
 
 def end_with_parent() -> None:
-    """Let the system kill this process when its parent ends, if it can."""
+    """Ask the system to kill this process when its parent ends, if it supports that."""
     try:
         ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
     except (OSError, AttributeError):
@@ -126,15 +126,15 @@ def shared_lock() -> Any:
 
 
 def library_of(extra: str, name: str, needed_by: str) -> Any:
-    """Return an imported library of an extra.
+    """Import a library of an extra, and return it.
 
     Args:
         extra: Name of the extra, as `pip install 'hloscope[extra]'` takes it.
         name: The module to import.
-        needed_by: What needs the library, in the plural: the subject of the message.
+        needed_by: Feature that needs the library, in the plural: the subject of the message.
 
     Raises:
-        InputError: The library is not installed; the message says how to install it.
+        InputError: The library is not installed; the message states how to install it.
 
     >>> library_of("scan", "no_such_library", "scans")
     Traceback (most recent call last):

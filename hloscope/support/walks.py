@@ -1,7 +1,7 @@
 """Traversals of graphs and trees of any depth, without recursion.
 
-The edges are a function from a node to others.  Nodes are compared by equality and hash, which is
-identity for the nodes of programs.
+The edges are a function from a node to other nodes. Nodes are compared by equality and hash, which
+is identity for the nodes of programs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Ite
 
 
 def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
-    """Yield the roots and all nodes below them in preorder; shared nodes are repeated.
+    """Yield the roots and all nodes below them in preorder; a shared node is repeated.
 
     >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]
@@ -66,14 +66,14 @@ def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]
 def needed_first(
     roots: Iterable[N], needs: Callable[[N], Sequence[N]], known: Container[N] = ()
 ) -> Iterator[N]:
-    """Yield the roots and all nodes that they need, each once, in postorder.
+    """Yield the roots and all nodes that they need, each once and after what it needs.
 
-    In a cycle, the node that is met first comes last.
+    In a cycle, the node that is reached first comes last.
 
     Args:
         roots: The first nodes, in order.
         needs: Returns the nodes that a node needs, in order.
-        known: Nodes to leave out, with the nodes that only they need.
+        known: Nodes to leave out, together with nodes that only they need.
 
     >>> list(needed_first([12], lambda n: [n // 2, n // 3] if n else []))
     [0, 1, 3, 2, 6, 4, 12]

@@ -1,4 +1,4 @@
-"""Writing of files as a whole: a reader sees the old content or the new, never a part."""
+"""Writing of whole files: a reader gets the old content or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _mode_of_new() -> int:
-    """Return the permissions that `open` gives a new file: the process's mask is only read."""
+    """Return the permissions that `open` gives a new file, without changing the process's umask."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             for line in status:
@@ -70,7 +70,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write bytes to a file, all or none.
 
     Raises:
-        OSError: The file cannot be written; what was there is unchanged.
+        OSError: The file cannot be written; its old content is unchanged.
     """
     with whole_file(path) as file:
         file.write(data)
