@@ -19,6 +19,11 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 
     The names are those that the package's own file imports for type checkers, so each is stated
     once:
+
+        if TYPE_CHECKING:
+            from hloscope.mlir.ir import Operation as Operation
+        else:
+            __getattr__, __dir__ = door(__name__)
     """
     homes: dict[str, str] = {}
 
