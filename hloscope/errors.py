@@ -1,4 +1,4 @@
-"""Every exception the package raises on purpose."""
+"""The exceptions that this package raises."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ else:
 
 
 _LONG_NAME: Final = 300
-"""Longest name for which similar names are searched; a longer one is not a typing error."""
+"""Maximum length of a name for which similar names are searched."""
 _LONG_MESSAGE: Final = 4000
-"""Most characters of a message that are printed; a name may be as long as a file."""
+"""Maximum number of characters of a message that are printed; a name may be very long."""
 
 
 def _shown(message: str) -> str:
-    """The message, or its start and end if it is long.
+    """Return the message; of a long one, its start and end.
 
     >>> len(_shown("x" * 10_000_000))
     4000
@@ -34,23 +34,29 @@ def _shown(message: str) -> str:
 
 
 class Name(str):
-    """The name of an op in a message; each language spells it in its own way."""
+    """The name of an op in a message; a language may spell it in another way."""
 
     __slots__ = ()
 
 
 class Label(str):
-    """A program's name for an instruction or computation: equal programs may have other names."""
+    """A program's own name for an instruction or computation.
+
+    Equal programs may have different names.
+    """
 
     __slots__ = ()
 
 
 Spell: TypeAlias = Callable[[object, str], str]
-"""Formats a type or a `Name` in a language; the second argument is `bare` for no quotes."""
+"""Function that formats a type or a `Name` in a language.
+
+The second argument is `bare` for no quotes.
+"""
 
 
 def plain(value: object, form: str = "") -> str:
-    """Format a value without any language."""
+    """Format a value without regard to a language."""
     return str(value)
 
 
@@ -58,7 +64,7 @@ class Said(Struct, frozen=True):
     """A message with placeholders for types and names, which each language spells in its own way.
 
     Attributes:
-        template: The text, with `{}` for a value that is quoted and `{:bare}` for one that is not.
+        template: The text, with `{}` for a quoted value and `{:bare}` for one without quotes.
         values: Types, names, or other messages.
     """
 
@@ -66,7 +72,7 @@ class Said(Struct, frozen=True):
     values: tuple[object, ...]
 
     def text(self, spell: Spell = plain) -> str:
-        """The message in a language."""
+        """Return the message with its values formatted by `spell`."""
         return self.template.format(*[_Place(value, spell) for value in self.values])
 
     def __format__(self, form: str) -> str:
@@ -74,7 +80,7 @@ class Said(Struct, frozen=True):
 
 
 def said(template: str, *values: object) -> Said:
-    """A message with placeholders for types and names.
+    """Return a message with placeholders for types and names.
 
     >>> said("needs {}, found {:bare}", "f32", "s32").text(lambda value, form: form or f"<{value}>")
     'needs <f32>, found bare'
@@ -113,11 +119,14 @@ class HloscopeError(Exception):
 
     @property
     def message(self) -> str:
-        """The error's text; types and names are spelled by `spell`, which a front end sets."""
+        """Return the error's text.
+
+        `spell`, which a front end sets, formats types and names.
+        """
         return self.worded(self.spell)
 
     def worded(self, spell: Spell) -> str:
-        """The error's text with types and names spelled by the given function."""
+        """Return the error's text, with types and names formatted by the given function."""
         return self.said if isinstance(self.said, str) else self.said.text(spell)
 
     def __str__(self) -> str:
@@ -132,7 +141,13 @@ class HloscopeError(Exception):
 def _unpickled(
     kind: type[HloscopeError], args: tuple[object, ...], fields: dict[str, object]
 ) -> HloscopeError:
-    """Return another process's error with its fields, without calling `__init__`."""
+    """Return an error that another process raised, without calling `__init__`.
+
+    Args:
+        kind: Class of the error.
+        args: Arguments of the exception.
+        fields: Attributes of the error.
+    """
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error
@@ -142,7 +157,7 @@ class Diagnostic(Struct, frozen=True):
     """One finding about a program.
 
     Attributes:
-        message: The value found and the value needed.
+        message: What was found and what is needed.
         span: Source position; `None` if unknown.
         rule: Label of the broken constraint, `slice_c3`, or empty.
         severity: `error`, `warning` or `remark`.
@@ -167,7 +182,7 @@ class Diagnostic(Struct, frozen=True):
 
 
 class ParseError(HloscopeError):
-    """The text is not in the grammar, or names something that does not exist."""
+    """The text cannot be parsed, or it refers to a name that does not exist."""
 
 
 class VerifyError(HloscopeError):
@@ -175,7 +190,7 @@ class VerifyError(HloscopeError):
 
 
 class NoFunctionError(VerifyError):
-    """A valid module has no function, where one is needed."""
+    """A valid module has no function where one is needed."""
 
 
 class InputError(HloscopeError):
@@ -183,7 +198,7 @@ class InputError(HloscopeError):
 
 
 class UnknownNameError(HloscopeError):
-    """There is no instruction, computation or operand with that name or number."""
+    """No object has that name or number: an instruction, computation, operand or option."""
 
     exit_code = 2
 

@@ -50,7 +50,7 @@ def program_of(subject: Any, *arguments: Any) -> Program:
 
 
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Compile a function with JAX."""
+    """Compile a function with JAX for these arguments; return the compiled object."""
     if not hasattr(function, "lower"):
         function = lazy("jax").jit(function)
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
@@ -81,7 +81,10 @@ def _require(program: Program, rule: str, **values: Any) -> None:
 
 
 def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any) -> str:
-    """The worst finding as text: its kernel's transfers, or its instruction with neighbours."""
+    """Return the worst finding as text: transfers of its kernel, or its instruction's neighbours.
+
+    Empty if no finding has an instruction.
+    """
     placed = [one for one in checked.report.findings if one.instruction]
     worst = max(placed, key=lambda one: one.value, default=None)
     if worst is None:
@@ -99,7 +102,9 @@ def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any)
 
 
 def picture_of(failed: CheckFailedError) -> tuple[str, str]:
-    """A file about a failure: the explorer's page, or the findings and the program as text.
+    """Return the contents of a file about a failed check, and its suffix.
+
+    The file is the explorer's page, or the findings and the program as text.
 
     Returns:
         The contents, and the suffix of the file: `.html` or `.txt`.
@@ -113,10 +118,13 @@ def picture_of(failed: CheckFailedError) -> tuple[str, str]:
 def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) -> None:
     """Assert that no copy or transpose writes more than `max_bytes`.
 
+    `subject` is a program, or a function with its `arguments`.
+
     >>> assert_no_copies("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
 
     Raises:
-        AssertionError: One does; the message names each with its line of the source.
+        AssertionError: A copy or transpose writes more; the message names each with its source
+            line.
     """
     __tracebackhide__ = True
     _require(program_of(subject, *arguments), "copies", max_bytes=max_bytes)
@@ -126,14 +134,14 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
     """Assert the exact number of collectives of each kind; kinds without a number have none.
 
     Args:
-        subject: The program.
-        arguments: Of a function.
-        counts: `all_reduce=2`, and the parameters of the rule, such as `max_bytes`.
+        subject: A program, or a function.
+        arguments: Arguments of the function.
+        counts: Numbers such as `all_reduce=2`, and parameters of the rule such as `max_bytes`.
 
     >>> assert_collectives("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
 
     Raises:
-        AssertionError: There are more or fewer.
+        AssertionError: A kind has more or fewer collectives.
     """
     __tracebackhide__ = True
     _require(program_of(subject, *arguments), "collectives", **counts)
@@ -142,10 +150,10 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
 def assert_coalesced(
     subject: Any, *arguments: Any, min_share: float = 0.5, device: str = "h100"
 ) -> None:
-    """Assert that every access of a fusion has at least the given share of the ideal.
+    """Assert that every access of a fusion has at least the given share of the ideal efficiency.
 
     Raises:
-        AssertionError: One has less; the message names the term of the index that causes it.
+        AssertionError: An access has less; the message names the term of the index that causes it.
     """
     __tracebackhide__ = True
     program = program_of(subject, *arguments)
@@ -153,13 +161,13 @@ def assert_coalesced(
 
 
 def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*") -> None:
-    """Assert that instructions of an op name are in fusions.
+    """Assert that all instructions with an op name are inside fusions.
 
     Args:
-        subject: The program.
-        arguments: Of a function.
+        subject: A program, or a function.
+        arguments: Arguments of the function.
         op_name: A part of the framework's op name, or a pattern with `*`.
-        opcode: Only these opcodes.
+        opcode: Pattern of the opcodes that are checked.
 
     Raises:
         AssertionError: An instruction is outside of fusions.
@@ -172,11 +180,13 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
 def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> None:
     """Assert that a rule of `hloscope check` has no findings.
 
+    `values` are the parameters of the rule.
+
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }"
     >>> assert_checked(text, rule="types", absent=["f64"])
 
     Raises:
-        AssertionError: It finds something.
+        AssertionError: The rule has a finding.
     """
     __tracebackhide__ = True
     _require(program_of(subject, *arguments), rule, **values)

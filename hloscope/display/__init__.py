@@ -1,6 +1,6 @@
-"""Answers as text, JSON, HTML and SVG.
+"""Results as text, JSON, HTML and SVG.
 
-Users meet them as methods of `hloscope.Indexing`.
+Users call these functions as methods of `hloscope.Indexing` and other results.
 """
 
 from typing import TYPE_CHECKING

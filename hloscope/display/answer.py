@@ -30,25 +30,28 @@ else:
 
 INDEX_SCHEMA: Final = "hloscope.index/3"
 MOST_TOLD: Final = 1024
-"""Most elements of a tuple type that are printed; of more there is the number."""
+"""Maximum number of elements of a tuple type that are printed; of more, only the number is."""
 _NAMED: Final = 6
-"""Most operands that the `repr` of an output names."""
+"""Maximum number of operands that the `repr` of an output names."""
 MOST_TOLD_IN_ALL: Final = 1 << 16
-"""Most elements of tuple types that are printed for all outputs, but `FEW_TOLD` for each."""
+"""Maximum number of tuple elements that are printed for all outputs together.
+
+Each output prints at least `FEW_TOLD`.
+"""
 FEW_TOLD: Final = 8
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
 class OperandAnswer(Struct, frozen=True):
-    """Accesses of one operand, or of one operand element to the outputs.
+    """Accesses of one operand; for `indexing_from`, accesses from one of its elements to an output.
 
     Attributes:
         number: Number of the operand.
         name: Its name.
         type: Its type.
         accesses: The maps, each with its precision.
-        leaf: For maps from an operand: the number of the tensor in it.
+        leaf: For `indexing_from`: number of the tensor in the operand.
         check: The proof of the maps; `None` if none was requested.
     """
 
@@ -68,12 +71,12 @@ class OperandAnswer(Struct, frozen=True):
         return iter(self.accesses)
 
     def proved(self, check: Check) -> OperandAnswer:
-        """Return this result with a proof."""
+        """Return this result with the given proof."""
         return replace(self, check=check)
 
 
 class OperandAnswers(Sequence[OperandAnswer]):
-    """Results for operands; results without accesses are created on demand.
+    """Results for operands; those without accesses are created on demand.
 
     The root of a training step has thousands of outputs and operands, and each output reads one
     operand: only results with accesses or proofs are stored.
@@ -86,13 +89,13 @@ class OperandAnswers(Sequence[OperandAnswer]):
         told: Mapping[int, OperandAnswer],
         rest: Check | None = None,
     ) -> None:
-        """Take all operands and the numbers of the requested ones.
+        """Store all operands, and the numbers of those that were requested.
 
         Args:
             values: All operands.
             numbers: The numbers of the requested ones.
-            told: The results that have accesses or their own proof.
-            rest: The common proof that no other operand is read.
+            told: The results with accesses or a proof of their own, by operand number.
+            rest: The common proof that no other operand is read; `None` without one.
         """
         self._values = values
         self._numbers = numbers
@@ -101,18 +104,18 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self.rest: Final = rest
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
-        """Return these results with their proofs, and one proof for all omitted operands."""
+        """Return these results with proofs for some operands, and one proof for all others."""
         numbers = {operand.number: operand for operand in told}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
 
     @property
     def checked_untouched(self) -> list[OperandAnswer]:
-        """The operands without accesses that have their own proof."""
+        """Return the operands without accesses that have a proof of their own."""
         return [o for o in self._told.values() if o.check is not None and not o.accesses]
 
     @property
     def left(self) -> int:
-        """Number of operands that the proof `rest` covers."""
+        """Return the number of operands that the common proof `rest` covers."""
         return len(self._numbers) - len(self._told)
 
     def __len__(self) -> int:
@@ -128,7 +131,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         return self._of(self._numbers[at])
 
     def of_number(self, number: int) -> list[OperandAnswer]:
-        """Return a list with the result for an operand; empty if it was not requested."""
+        """Return a list with the result for operand `number`; empty if it was not requested."""
         return [self._of(number)] if number in self._numbers else []
 
     def _of(self, number: int) -> OperandAnswer:
@@ -138,7 +141,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
 
 
 class TensorAnswers(OperandAnswers):
-    """Results for the tensors of a tuple operand, by input-to-output maps."""
+    """Results for the tensors of a tuple operand, in an `indexing_from` query."""
 
     def __init__(
         self,
@@ -147,12 +150,19 @@ class TensorAnswers(OperandAnswers):
         told: Mapping[int, OperandAnswer],
         rest: Check | None = None,
     ) -> None:
-        """Take the operand, the requested tensors, and their accesses."""
+        """Store the operand, the numbers of the requested tensors, and their results.
+
+        Args:
+            operand: The operand.
+            numbers: Numbers of the requested tensors.
+            told: The results with accesses or a proof of their own, by tensor number.
+            rest: The common proof that no other tensor is read; `None` without one.
+        """
         super().__init__((), numbers, told, rest)
         self.operand: Final = operand
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
-        """Return these results with their proofs, and one proof for all omitted tensors."""
+        """Return these results with proofs for some tensors, and one proof for all others."""
         return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
 
     def _of(self, number: int) -> OperandAnswer:
@@ -161,9 +171,9 @@ class TensorAnswers(OperandAnswers):
 
 
 class OutputAnswer(Struct, frozen=True):
-    """Results for the operands, for one output of the instruction.
+    """The results for one output of the instruction: one for each operand.
 
-    For maps from an operand, they are results for the tensors of that operand.
+    For `indexing_from`, there is one for each tensor of the operand.
     """
 
     number: int
@@ -184,14 +194,17 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
-        """The operands without accesses that have their own proof."""
+        """Return the operands without accesses that have a proof of their own."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.checked_untouched
         return [o for o in self.operands if o.check is not None and not o.accesses]
 
     @property
     def proved_together(self) -> tuple[Check, int] | None:
-        """The common proof that operands are not read, with their number; `None` without one."""
+        """Return the common proof that operands are not read, and their number.
+
+        `None` without one.
+        """
         operands = self.operands
         if not isinstance(operands, OperandAnswers) or operands.rest is None or not operands.left:
             return None
@@ -199,21 +212,22 @@ class OutputAnswer(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """The maps of one instruction.
+    """The result of an indexing query about one instruction.
 
     Attributes:
         instruction: The instruction.
         opcode: Its opcode as HLO spells it.
-        direction: From output elements to operand elements, or the reverse.
+        direction: `output_to_input`: maps from output elements to operand elements;
+            `input_to_output`: the reverse.
         outputs: The results of each requested output.
-        order: What the indices are: logical indices; indices in memory order, slowest-varying
-            dimension first; or positions in memory, counted in elements.
-        what: `operand` if the tensors are operands, `parameter` if they are parameters of the
+        order: Kind of the indices: `logical`; `physical` (in memory order, slowest-varying
+            dimension first); or `linear` (positions in memory, counted in elements).
+        what: `operand` if maps lead to operands, `parameter` if they lead to parameters of the
             instruction's computation.
-        computation: That computation; `None` for operands.
+        computation: The computation of the parameters; `None` for operands.
         inside: The computation of the instruction; `None` if unknown.
-        origin: Where the instruction comes from in the program's source.
-        convention: Definition of what the outputs of reductions read.
+        origin: Origin of the instruction in the source of the program.
+        convention: Which input elements a reduction's output reads; see `Program.by_convention`.
     """
 
     instruction: Instruction
@@ -232,10 +246,10 @@ class Answer(Struct, frozen=True):
         return f"<Answer {self.instruction.name}, {way}: {len(self.outputs)} outputs>"
 
     def sizes(self, type: Type) -> Dims:
-        """The ranges of the dimension variables for an element of `type`.
+        """Return the sizes of the dimension variables for an element of `type`.
 
-        It is empty if positions in memory are unknown; a size without a bound counts as the
-        greatest integer.
+        Empty if positions in memory are unknown; a size without a bound counts as the largest
+        integer.
         """
         if not isinstance(type, TensorType):
             return ()
@@ -251,7 +265,7 @@ class Answer(Struct, frozen=True):
 
 
 def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
-    """Return the tensors of the operand that an output depends on, by flat tuple index.
+    """Return the tensors of the queried operand on which an output depends, by flat tuple index.
 
     An operand that is a tensor has its own name; tensors of a tuple are `p{0}`, `p{1}`, …. If no
     output depends on any tensor, the first requested one is returned.
@@ -273,12 +287,12 @@ def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
 
 
 def shape_text(type: Type) -> str:
-    """A type without layouts, `f32[8,128]`."""
+    """Return a type as text without layouts: `f32[8,128]`."""
     return print_type(type, layout=False)
 
 
 def opcode_of(ins: Instruction) -> str:
-    """The opcode as HLO spells it, `dynamic-slice`; the StableHLO name if HLO lacks the op."""
+    """Return the opcode as HLO spells it; the StableHLO name if HLO lacks the op."""
     try:
         return hlo_opcode(ins.op)
     except UnsupportedError:
@@ -286,7 +300,7 @@ def opcode_of(ins: Instruction) -> str:
 
 
 def opcodes() -> Callable[[Instruction], str]:
-    """Return `opcode_of` with a cache by op: many instructions share op objects."""
+    """Return the function `opcode_of` with a cache by op; many instructions share op objects."""
     known: dict[int, tuple[Op, str]] = {}
 
     def opcode(ins: Instruction) -> str:
@@ -300,7 +314,7 @@ def opcodes() -> Callable[[Instruction], str]:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """The result as an object of schema `hloscope.index/3`.
+    """Return the result as an object of schema `hloscope.index/3`.
 
     Operands without accesses are counted, not listed. Equal maps and equal results are stored once,
     because many outputs of a training step read equal elements of the same parameters.
@@ -362,7 +376,7 @@ def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> di
 
 
 class _Shared:
-    """The distinct results about operands, and the distinct maps, each with a number."""
+    """Collects distinct results for operands, and distinct maps, and numbers both."""
 
     def __init__(self) -> None:
         self.operands: list[dict[str, Any]] = []
@@ -373,14 +387,17 @@ class _Shared:
         self._shapes: dict[int, str] = {}
 
     def shape(self, type_: Type, most: int) -> str:
-        """The text of a type; the cache by identity is safe while the result holds the type."""
+        """Return the text of a type, with at most `most` tuple elements.
+
+        It is cached by identity, while the result keeps the type alive.
+        """
         known = self._shapes.get(id(type_))
         if known is None:
             known = self._shapes[id(type_)] = brief_type(type_, most)
         return known
 
     def operand(self, operand: OperandAnswer, most: int) -> int:
-        """The position of a result about an operand in `operands`."""
+        """Return the number of an operand's result in `operands`; add it if it is new."""
         known = self._known.get(id(operand))
         if known is None:
             known = self._known[id(operand)] = operand, self._number(operand, most)
@@ -397,7 +414,7 @@ class _Shared:
         return number
 
     def number(self, access: Access) -> int:
-        """The position of an access in `maps`."""
+        """Return the number of an access in `maps`; add it if it is new."""
         known = self._numbers_of_maps.get(access)
         if known is None:
             known = self._numbers_of_maps[access] = len(self.maps)
@@ -406,7 +423,7 @@ class _Shared:
 
 
 def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:
-    """Return one access as JSON; empty keys are omitted.
+    """Return one access as JSON; keys without a value are omitted.
 
     `leaf` is the flat tuple index, omitted if it is 0. With `plain`, parts of the map have no
     names, as in XLA's texts.
@@ -444,7 +461,10 @@ def _origin(variable: RuntimeVariable) -> str | None:
 
 
 def _device_json(m: IndexingMap, variable: RuntimeVariable) -> dict[str, Any]:
-    """Return the device from which a runtime variable is read, if it is another one."""
+    """Return, as JSON, the device from which a runtime variable is read.
+
+    Empty if it is the own device.
+    """
     if not variable.via:
         return {}
     return {

@@ -33,11 +33,11 @@ from hloscope.ir import Bytes, Module, TensorType, array_bytes, size_text
 
 
 MOST_ROWS: Final = 3
-"""Rows of each answer."""
+"""Maximum number of rows of each answer."""
 LEAST_SHARE: Final = 0.001
-"""The least share of the peak that is worth a row."""
+"""Minimum share of the peak that an entry must have to get a row."""
 COURSE: Final = 48
-"""Characters of the line that shows the live bytes over the schedule."""
+"""Number of characters of the line that shows the live bytes over the schedule."""
 _KINDS: Final = (
     ("parameter", "parameters"), ("output", "outputs"), ("temporary", "temporaries"),
     ("constant", "constants"),
@@ -68,7 +68,7 @@ def _at(place: str) -> str:
 
 
 def peak_lines(memory: ProgramMemory) -> list[str]:
-    """The bounds, and the peak with its instruction, source line and live bytes."""
+    """Return lines with the bounds, and the peak with instruction, source line and live bytes."""
     lines = [
         f"at least {size_text(memory.lower)} live at once; XLA holds about "
         f"{size_text(memory.estimate)}"
@@ -86,7 +86,7 @@ def peak_lines(memory: ProgramMemory) -> list[str]:
 
 
 def assigned_text(memory: ProgramMemory, assigned: int) -> str:
-    """Compare the bytes that XLA assigned, by its dump, with both figures."""
+    """Return a sentence that compares the bytes that XLA assigned with both computed figures."""
     says = f"XLA assigned {size_text(assigned)}"
     if memory.lower > assigned:
         return (
@@ -99,7 +99,7 @@ def assigned_text(memory: ProgramMemory, assigned: int) -> str:
 
 
 def moment_text(memory: ProgramMemory, moment: int) -> str:
-    """A moment, its instruction with its source line, and the live bytes of each kind."""
+    """Return a text with a moment, its instruction and source line, and live bytes by kind."""
     schedule = memory.schedule
     if moment < schedule.end:
         ins = schedule.instructions[moment]
@@ -116,13 +116,13 @@ def moment_text(memory: ProgramMemory, moment: int) -> str:
 
 
 def remat_text(rows: Sequence[LiveBuffer]) -> str:
-    """The number of buffers with values that XLA recomputes; empty if there are none."""
+    """Return a text with the number of buffers whose values XLA recomputes; empty for none."""
     count = sum([".remat" in row.value.instruction.name for row in rows])
     return f"{count:,} of {len(rows):,} buffers are rematerialised by XLA" if count else ""
 
 
 def fit_text(memory: ProgramMemory, device: Device) -> str:
-    """Compare the memory of a device with the live bytes and with XLA's estimate."""
+    """Return a sentence that compares a device's memory with live bytes and estimate."""
     if not device.memory_bytes:
         return f"{device.name}: the size of its memory is not known"
     room = f"{device.name} has {size_text(device.memory_bytes)}"
@@ -139,7 +139,10 @@ def fit_text(memory: ProgramMemory, device: Device) -> str:
 
 
 def compiler_lines(memory: ProgramMemory) -> list[str]:
-    """Why XLA holds more than is live: outputs held before they start, separate allocations."""
+    """Return lines on why XLA allocates more than is live.
+
+    Reasons are outputs that are allocated before they are written, and separate allocations.
+    """
     if memory.estimate <= memory.lower:
         return []
     gap = size_text(memory.estimate - memory.lower)
@@ -179,7 +182,7 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
 def donation_lines(
     memory: ProgramMemory, donations: Sequence[Donation], offers: Sequence[DonationOffer]
 ) -> list[str]:
-    """Return lines about donated parameters: used, copied, unused, and possible ones."""
+    """Return lines about donated parameters: used, copied and unused ones, and possible ones."""
     lines = []
     taken = [one for one in donations if one.status == "taken" and one.copied_by is None]
     if taken:
@@ -215,7 +218,10 @@ def donation_lines(
 
 
 def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> MemoryStep | None:
-    """Return the step that donates all parameters whose memory a result can use."""
+    """Return the change that donates all parameters whose memory a result can use.
+
+    `None` if there are none.
+    """
     if not offers:
         return None
     saved = sum([one.bytes for one in offers])
@@ -235,15 +241,16 @@ def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> Mem
 
 
 class PaddedType(NamedTuple):
-    """Arrays of one type with padding, at a moment.
+    """The arrays of one padded type that are live at a moment.
 
     Attributes:
         type: The type.
-        number: How many there are.
-        size: Bytes of one.
-        best: The type with the order of dimensions that takes fewest bytes; `None` if it is this.
-        saved: Bytes that this order saves, of all.
-        place: The source line of the first.
+        number: Number of arrays.
+        size: Bytes of one array.
+        best: The type with the order of dimensions that takes the fewest bytes; `None` if this type
+            is the best.
+        saved: Bytes that this order saves for all arrays.
+        place: Source line of the first array.
     """
 
     type: TensorType
@@ -255,7 +262,7 @@ class PaddedType(NamedTuple):
 
 
 def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[PaddedType]:
-    """Types of buffers with padding, largest waste first."""
+    """Return the types of padded buffers, the one with the most padding first."""
     groups: dict[TensorType, list[LiveBuffer]] = {}
     for row in rows:
         if isinstance(row.value.type, TensorType) and row.buffer.size.wasted:
@@ -271,7 +278,7 @@ def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[Padd
 
 
 def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[str]:
-    """Bytes of padding at the peak; for the worst types the dimension and the best order."""
+    """Return lines about padding at the peak, with the best dimension order of the worst types."""
     total = sum([one.size.wasted * one.number for one in padded])
     if not total:
         return []
@@ -293,7 +300,10 @@ def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[s
 
 
 def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
-    """Return the step that reorders the dimensions of the type with the most padding."""
+    """Return the change that reorders the dimensions of one type, saving the most padding.
+
+    `None` if no order is better.
+    """
     best = max(padded, key=lambda one: one.saved, default=None)
     if best is None or best.best is None:
         return None
@@ -308,7 +318,7 @@ def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
 
 
 def copy_lines(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> list[str]:
-    """Copies that a loop or an update forces, and the readers of the original."""
+    """Return lines about copies that a loop or update forces, with the readers of the original."""
     return [f"copy: {_copy_text(one, memory.module)}" for one in copies[:MOST_ROWS]]
 
 
@@ -326,7 +336,10 @@ def _copy_text(one: ForcedCopy, module: Module) -> str:
 
 
 def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep | None:
-    """Return the step that donates the parameter of the largest copy forced only by the caller."""
+    """Return the change that donates the parameter of the largest copy.
+
+    Only copies that keep a parameter for the caller count; `None` without one.
+    """
     forced = [one for one in copies if one.keeps_parameter]
     if not forced:
         return None
@@ -337,13 +350,13 @@ def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep
 
 
 class RecomputedLine(NamedTuple):
-    """Values of one source line that are live but unused around the peak.
+    """Values of one source line that are live but not used around the peak.
 
     Attributes:
-        place: The line, or the name of the value where no line is known.
+        place: The source line, or the name of the value if the line is unknown.
         rows: The values.
-        bytes: Bytes of all.
-        lower: Bytes that are live at once, at least, if all are computed anew.
+        bytes: Bytes of all values.
+        lower: The bound L, in bytes, if all these values are recomputed.
     """
 
     place: str
@@ -353,7 +366,10 @@ class RecomputedLine(NamedTuple):
 
 
 def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> list[RecomputedLine]:
-    """Values that are live but unused around the peak, by source line, largest worth first."""
+    """Return values that are live but not used around the peak, by source line.
+
+    The line with the largest bytes × moments comes first.
+    """
     groups: dict[str, list[Recomputation]] = {}
     for row in rows:
         place = buffer_origin(row.buffer, row.value, memory.module).place or row.value.name
@@ -371,7 +387,10 @@ def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> li
 
 
 def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> list[str]:
-    """Return lines about values that are live but unused at the peak, and the peak without them."""
+    """Return lines about values that are live but not used at the peak.
+
+    The last line states the next highest moment.
+    """
     least = LEAST_SHARE * memory.lower
     worth = [one for one in found if memory.lower - one.lower > least]
     lines = [_recompute_text(one, memory) for one in worth[:MOST_ROWS]]
@@ -401,7 +420,10 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
 
 
 def _pass_text(one: RecomputedLine, module: Module) -> str:
-    """The words about values that JAX keeps from the forward to the backward pass."""
+    """Return words about values that JAX keeps from the forward to the backward pass.
+
+    Empty if not all values of the line are such.
+    """
 
     def is_kept(row: Recomputation) -> bool:
         last = provenance_of(row.last.instruction, module).op_name
@@ -414,7 +436,10 @@ def _pass_text(one: RecomputedLine, module: Module) -> str:
 
 
 def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> MemoryStep | None:
-    """Return the step that recomputes the values of the line that lowers the peak most."""
+    """Return the change that recomputes the values of the line that lowers the peak most.
+
+    `None` if none lowers it.
+    """
     best = min(found, key=lambda one: one.lower, default=None)
     if best is None or best.lower >= memory.lower:
         return None
@@ -425,7 +450,7 @@ def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> Me
 
 
 def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[str]:
-    """Copies, converted arrays and scratch at the peak that live for one or two instructions."""
+    """Return lines about copies, converted arrays and scratch at the peak that live briefly."""
     groups: dict[tuple[str, str], list[Transient]] = {}
     for one in found:
         if one.buffer.bytes >= LEAST_SHARE * memory.lower:
@@ -447,7 +472,7 @@ def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[s
 
 
 def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
-    """Sums of a program without a schedule: parameters, outputs, the largest arrays."""
+    """Yield lines about a program without a schedule: parameters, outputs, the largest arrays."""
     sums = memory.sums
     yield f"no moments: {memory.reason}"
     yield f"parameters {size_text(sums.parameters)}, outputs {size_text(sums.outputs)}"
@@ -458,7 +483,7 @@ def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
 
 
 def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str:
-    """The change that saves most, or a sentence that none was found."""
+    """Return a sentence about the change that saves most, or that none was found."""
     known = [one for one in steps if one is not None and one.saved >= LEAST_SHARE * memory.lower]
     if not known:
         return "to do: nothing was found that lowers the peak without a change of the algorithm"
@@ -470,15 +495,16 @@ def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str
 
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-"""Eighths of the highest number, rounded up: a number above 0 is visible."""
+"""Characters for 0 to 8 eighths of the largest number; any number above 0 is visible."""
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """Non-negative numbers as blocks of eight heights; each block shows the highest of its part.
+    """Return non-negative numbers as a line of blocks of eight heights.
 
     Args:
         values: The numbers.
-        width: Most blocks; if there are more numbers, neighbours share one.
+        width: Maximum number of blocks. If there are more numbers, neighbours share a block, which
+            shows the largest of them.
 
     >>> sparkline([0, 1, 50, 100, 60, 10, 0, 0], 4)
     '▁█▅ '
@@ -491,7 +517,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 
 def part_starts(count: int, width: int) -> list[int]:
-    """Return the starts of almost equally long parts of a sequence, and the end of the last.
+    """Return the starts of almost equally long parts of a sequence, and the end of the last one.
 
     >>> part_starts(10, 4)
     [0, 2, 5, 7, 10]

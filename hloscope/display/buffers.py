@@ -1,4 +1,4 @@
-"""Buffers of a program, or of two that are compared, as tables and JSON."""
+"""Buffers of a program, or of two programs that are compared, as tables and JSON."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ MEMORY_DIFF_SCHEMA: Final = "hloscope.memory_diff/1"
 MEMORY_GROUPINGS: Final = (
     "group", "buffer", "source", "scope", "opcode", "computation", "kind",
 )  # fmt: skip
-"""Groupings of buffers; a `group` has one kind, type and source line."""
+"""Names of the groupings of buffers.
+
+A `group` has one kind, type and source line.
+"""
 LEAST_CHANGE: Final = 0.001
-"""Least difference of two points of a timeline, as a share of the peak."""
+"""Minimum change between two points of a timeline, as a share of the peak."""
 MOST_POINTS: Final = 2000
-"""Most points of a timeline."""
+"""Maximum number of points of a timeline."""
 
 
 class BufferGrouping(Grouping):
@@ -40,7 +43,7 @@ class BufferGrouping(Grouping):
     names: ClassVar[Sequence[str]] = MEMORY_GROUPINGS
 
     def of(self, rows: Sequence[LiveBuffer]) -> list[Group[LiveBuffer]]:
-        """The buffers in groups, most bytes first."""
+        """Return the buffers in groups, most bytes first."""
         return grouped(rows, self.key_of, lambda row: row.buffer.bytes)
 
     def key_of(self, row: LiveBuffer) -> Hashable:
@@ -54,12 +57,12 @@ class BufferGrouping(Grouping):
                 return self.key(row, lambda: (row.buffer.kind, print_type(row.value.type)))
 
     def origin_of(self, row: CostRow) -> Provenance:
-        """The origin of the buffer's value, or of another value of the buffer."""
+        """Return the origin of a buffer's value; if it has none, of another value of the buffer."""
         assert isinstance(row, LiveBuffer)
         return buffer_origin(row.buffer, row.value, self.module)
 
     def name_of(self, group: Group[LiveBuffer]) -> str:
-        """The text that names a group."""
+        """Return the text that names a group."""
         match self.name:
             case "kind":
                 return group.first.buffer.kind
@@ -72,7 +75,7 @@ class BufferGrouping(Grouping):
 
 
 def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
-    """Origin of a value; if it has none, that of another value of its buffer.
+    """Return the origin of a value; if it has none, that of another value of its buffer.
 
     Loops, copies that XLA inserts and parameters of computations have no origin: then the value
     written last before counts, else the first one after. A parameter of the entry keeps its own
@@ -80,7 +83,7 @@ def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
 
     Args:
         buffer: The buffer.
-        value: The value that it holds.
+        value: The value in the buffer.
         module: The program.
     """
     origin = provenance_of(value.instruction, module)
@@ -96,12 +99,12 @@ def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
 def buffers_table(
     rows: Sequence[LiveBuffer], grouping: BufferGrouping, top: int | None = None
 ) -> Table:
-    """Table of the buffers at a moment: bytes, kind, type, live range and origin.
+    """Return a table of the buffers at a moment: bytes, kind, type, live range and origin.
 
     Args:
         rows: The buffers.
         grouping: The grouping.
-        top: Number of groups that have their own row.
+        top: Maximum number of groups with a row of their own; the others share one.
     """
     each = grouping.name in ("group", "buffer")
     figures: list[Column[LiveBuffer]] = [
@@ -131,7 +134,10 @@ def _count(groups: Sequence[Group[LiveBuffer]]) -> str:
 def _same(
     text: Callable[[LiveBuffer], str],
 ) -> Callable[[Sequence[Group[LiveBuffer]]], str]:
-    """Return a cell function: the common text of all members; empty if they differ."""
+    """Return a cell function that returns the common text of all members.
+
+    The cell is empty if the members differ.
+    """
 
     def cell(groups: Sequence[Group[LiveBuffer]]) -> str:
         found = {text(row) for group in groups for row in group.members}
@@ -141,7 +147,7 @@ def _same(
 
 
 def _lives(groups: Sequence[Group[LiveBuffer]]) -> str:
-    """The first and last live moment of a group's buffers."""
+    """Return the first and last live moment of one group's buffers, as text."""
     if len(groups) != 1:
         return ""
     buffers = [row.buffer for row in groups[0].members]
@@ -152,7 +158,7 @@ def _lives(groups: Sequence[Group[LiveBuffer]]) -> str:
 
 
 def memory_json(memory: ProgramMemory) -> dict[str, Any]:
-    """Bounds, kinds, spaces, moments and buffers of a program with a schedule."""
+    """Return bounds, kinds, spaces, moments and buffers of a scheduled program, as JSON."""
     return {
         "moments": memory.schedule.end,
         "lower_bytes": memory.lower,
@@ -164,7 +170,7 @@ def memory_json(memory: ProgramMemory) -> dict[str, Any]:
 
 
 def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
-    """A moment, its instruction, and the live bytes."""
+    """Return a moment, its instruction and the live bytes, as JSON."""
     schedule = memory.schedule
     found: dict[str, Any] = {"moment": moment, "name": None}
     if moment < schedule.end:
@@ -176,7 +182,7 @@ def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
 
 
 def memory_space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
-    """Bounds, bytes by kind and the timeline of one memory space."""
+    """Return bounds, bytes by kind and the timeline of one memory space, as JSON."""
     return {
         "space": line.space,
         "lower_bytes": line.lower,
@@ -191,9 +197,10 @@ def memory_space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
 
 
 def timeline_points(least: Sequence[int]) -> list[int]:
-    """Moments of a timeline: first, last, peak, and changes of at least 0.1 % of the peak.
+    """Return the moments that a timeline shows: first, last, peak, and changes of 0.1 % or more.
 
-    At most `MOST_POINTS` are returned, with the largest changes.
+    At most `MOST_POINTS` are returned, those with the largest changes. `least` has L(t) at each
+    moment.
 
     >>> timeline_points([0, 10_000, 10_001, 10_000, 0])
     [0, 1, 2, 4]
@@ -216,7 +223,7 @@ def timeline_points(least: Sequence[int]) -> list[int]:
 def buffer_json(
     buffer: Buffer, memory: ProgramMemory, value: Value | None = None
 ) -> dict[str, Any]:
-    """A buffer, named after `value`, or after its first value."""
+    """Return a buffer as JSON, named after `value`, or after its first value."""
     value = value or buffer.values[0]
     return {
         "name": value.name,
@@ -232,7 +239,7 @@ def buffer_json(
 
 
 def live_groups_json(rows: Sequence[LiveBuffer], grouping: BufferGrouping) -> list[dict[str, Any]]:
-    """Groups of the buffers at a moment."""
+    """Return the groups of the buffers at a moment, as JSON."""
     return [
         {
             "what": grouping.name_of(group),
@@ -259,16 +266,16 @@ _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
 
 class SameOrigin(NamedTuple):
-    """Buffers of one program with a common key.
+    """Buffers of one program that share a matching key.
 
     Attributes:
         number: Number of buffers.
         bytes: Bytes of all of them.
         first: The earliest live moment.
         last: The latest live moment.
-        held: Number of buffers that XLA holds.
-        held_bytes: Bytes of these.
-        kinds: Their kinds.
+        held: Number of buffers that are among `ProgramMemory.held`.
+        held_bytes: Bytes of these buffers.
+        kinds: Kinds of the buffers.
     """
 
     number: int
@@ -298,12 +305,12 @@ class MemoryChange(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes held for the second program minus bytes held for the first."""
+        """Return the bytes allocated for the second program minus those for the first."""
         return self.after.held_bytes - self.before.held_bytes
 
     @property
     def text(self) -> str:
-        """The change as text: `+352 MiB progs.py:167 jvp()/mul, 6 buffers → 29`."""
+        """Return the change as text: `+352 MiB progs.py:167 jvp()/mul, 6 buffers → 29`."""
         sign = "+" if self.bytes > 0 else ""
         return f"{sign}{size_text(self.bytes)} {self.label}, {self._how}"
 
@@ -331,13 +338,13 @@ def _buffers(count: int) -> str:
 
 
 class MemoryDifference(Struct, frozen=True):
-    """Two programs with schedules, and the buffers that XLA holds in only one of them.
+    """Two programs with schedules, and the buffers that XLA allocates in only one of them.
 
     Attributes:
         before: The first program.
         after: The second program.
-        changes: The changes, first those in the direction of the total difference.  Their bytes
-            add up to it.
+        changes: The changes; first those in the direction of the total difference. Their bytes add
+            up to it.
     """
 
     before: ProgramMemory
@@ -346,7 +353,7 @@ class MemoryDifference(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Estimated bytes of the second program minus those of the first."""
+        """Return the estimated bytes of the second program minus those of the first."""
         return self.after.estimate - self.before.estimate
 
 
@@ -354,7 +361,7 @@ _Row: TypeAlias = LiveBuffer
 
 
 class _Side:
-    """The buffers of one program that are not matched yet."""
+    """The buffers of one program that are not matched with the other program yet."""
 
     def __init__(self, memory: ProgramMemory) -> None:
         self.memory: Final = memory
@@ -366,7 +373,7 @@ class _Side:
         ]
 
     def groups(self, key: Callable[[_Side, _Row], Hashable]) -> dict[Hashable, list[_Row]]:
-        """The remaining rows by key; rows with the key `None` are left out."""
+        """Return the remaining rows by key; rows with the key `None` are left out."""
         found: dict[Hashable, list[_Row]] = {}
         for row in self.rows:
             if (name := key(self, row)) is not None:
@@ -374,7 +381,7 @@ class _Side:
         return found
 
     def summed(self, rows: Sequence[_Row]) -> SameOrigin:
-        """Number, bytes and live range of some rows."""
+        """Return number, bytes and live range of the rows."""
         if not rows:
             return _NONE
         buffers = [row.buffer for row in rows]
@@ -391,29 +398,32 @@ class _Side:
 
 
 def _by_origin(side: _Side, row: _Row) -> Hashable:
-    """The source line and op name; `None` if neither is known."""
+    """Return the source line and op name as a key; `None` if neither is known."""
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     key = place_text(origin), origin.op_name
     return key if any(key) else None
 
 
 def _by_op_name(side: _Side, row: _Row) -> Hashable:
-    """The op name without the function's name and rematerialisation scopes; `None` if unknown."""
+    """Return the op name as a key, without function name and rematerialisation scopes.
+
+    `None` if it is unknown.
+    """
     origin = buffer_origin(row.buffer, row.value, side.memory.module)
     return plain_op_name(origin.op_name) or None
 
 
 def _by_type(_: _Side, row: _Row) -> Hashable:
-    """Return the kind and the type of the buffer."""
+    """Return the kind and the type of the buffer as a key."""
     return row.buffer.kind, print_type(row.value.type)
 
 
 _STAGES: Final = (_by_origin, _by_op_name, _by_type)
-"""Keys by which buffers of two programs are matched, in this order."""
+"""Functions that compute the keys by which buffers are matched, from precise to coarse."""
 
 
 def plain_op_name(op_name: str) -> str:
-    """An op name without the head `jit(name)` and without rematerialisation scopes.
+    """Return an op name without the head `jit(name)` and without rematerialisation scopes.
 
     >>> plain_op_name("jit(step)/transpose(jvp(checkpoint))/rematted_computation/mul")
     'transpose(jvp())/mul'
@@ -428,12 +438,12 @@ def plain_op_name(op_name: str) -> str:
 def compared_memory(before: ProgramMemory, after: ProgramMemory) -> MemoryDifference:
     """Return the buffers for which XLA allocates more or less in the second program.
 
-    Buffers are matched by source line and op name, those left by the op name without the
-    function's name and scopes of rematerialisation, and the rest by kind and type.
+    Buffers are matched by source line and op name, those left by the op name without the function's
+    name and scopes of rematerialisation, and the rest by kind and type.
 
     Args:
-        before: A program with a schedule.
-        after: Another one.
+        before: The first program, with a schedule.
+        after: The second program, with a schedule.
     """
     a, b = _Side(before), _Side(after)
     changes: list[MemoryChange] = []
@@ -464,9 +474,14 @@ def _last_key(side: _Side, row: _Row) -> Hashable:
 
 
 def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
-    """The source line and short op name of the largest row, or its type.
+    """Return the source line and short op name of the largest row, or its type.
 
-    Rows that XLA holds come first. A copy without an origin is named.
+    Rows that XLA allocates come first. A copy without an origin is named.
+
+    Args:
+        key: The key that the rows share.
+        side: The program of the rows.
+        rows: The rows.
     """
     row = max(rows, key=lambda row: (row.buffer in side.held, row.buffer.bytes))
     if key == _by_type(side, rows[0]):
@@ -478,7 +493,7 @@ def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
 
 
 def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
-    """Return lines with both figures of the two programs, then the largest changes."""
+    """Return lines with both bounds of the two programs, then the `top` largest changes."""
     before, after = found.before, found.after
     sign = "+" if found.bytes > 0 else ""
     lines = [
@@ -505,7 +520,7 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
 
 
 def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
-    """Return both figures of the two programs and all changes, as JSON."""
+    """Return both bounds of the two programs and all changes, as JSON."""
     before, after = found.before, found.after
     return {
         "lower_bytes": [before.lower, after.lower],

@@ -1,4 +1,4 @@
-"""The picture of a program's memory: bytes over the schedule, by kind and source line.
+"""Picture of a program's memory: bytes over the schedule, by kind and source line.
 
 The x axis is the position in the schedule, the y axis bytes. Each area is painted from its upper
 edge down to the bottom, the highest area first, so that only its part above the next area is
@@ -37,13 +37,13 @@ _WIDTH, _LEFT, _RIGHT, _PAD = 900, 86, 18, 16
 _PLOT: Final = _WIDTH - _LEFT - _RIGHT
 _HIGH, _STEP, _BAND, _CHARACTER = 280, 17, 15, 7.3
 _PLOT_WIDTH, _PLOT_HEIGHT = 440, 150
-"""Size of a plot that is shown next to a table on a page."""
+"""Width and height of a plot that is shown next to a table on a page."""
 _COLUMNS: Final = int((_WIDTH - 2 * _PAD) / _CHARACTER)
-"""Characters of a line of text."""
+"""Maximum number of characters of a line of text."""
 _MOST_DEPTH: Final = 3
-"""Rows of nested loops and branches; deeper ones are left out."""
+"""Maximum number of rows of nested loops and branches; deeper ones are left out."""
 _MOST_ABOVE: Final = 1.6
-"""A device's size is drawn if it is at most this multiple of the peak."""
+"""A line at a device's size is drawn if the size is at most this multiple of the peak."""
 STYLE: Final = (
     ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}"
     ".hm .scale{stroke:#e3e8ee}.hm .others{fill:#cfd6de}.hm .block{stroke:#ffffff;stroke-width:.6}"
@@ -57,14 +57,14 @@ STYLE: Final = (
 
 
 def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None) -> str:
-    """The memory of programs as SVG, one below the other, on one scale.
+    """Return the memory of programs as SVG, one below the other, on one scale.
 
     Args:
         programs: Each program's name and its memory.
-        device: A device whose size is a line.
+        device: A device; a line is drawn at its memory size.
 
     Raises:
-        NoMomentsError: No moments are known of one of them.
+        NoMomentsError: One of the programs has no schedule.
     """
     return svg_of(memory_picture(programs, device), "hm", STYLE)
 
@@ -72,10 +72,10 @@ def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | N
 def memory_picture(
     programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None
 ) -> Picture:
-    """The shapes of `memory_svg`.
+    """Return the shapes of `memory_svg`.
 
     Raises:
-        NoMomentsError: No moments are known of one of them.
+        NoMomentsError: One of the programs has no schedule.
     """
     drawn, lines = stacks([memory for _, memory in programs])
     colours = _colours(lines)
@@ -98,15 +98,15 @@ def memory_picture(
 
 
 def memory_plot(name: str, memory: ProgramMemory, device: Device | None = None) -> Picture:
-    """The areas of one program: without caption, and with the legend as data.
+    """Return the areas of one program, without caption, and with the legend as data.
 
     Args:
         name: The program's name.
         memory: Its memory.
-        device: A device whose size is a line, if it is on the scale.
+        device: A device; a line is drawn at its memory size, if that is on the scale.
 
     Raises:
-        NoMomentsError: No moments are known.
+        NoMomentsError: The program has no schedule.
     """
     (stack,), lines = stacks([memory])
     colours = _colours(lines)
@@ -126,18 +126,18 @@ def memory_plot(name: str, memory: ProgramMemory, device: Device | None = None) 
 
 
 def _colours(lines: Sequence[str]) -> dict[str, str]:
-    """The colour of each kind of buffer and of each source line that has one."""
+    """Return the colour of each kind of buffer, and of each source line that has one."""
     return {**_KIND_COLOURS, **dict(zip(lines, COLOURS, strict=False))}
 
 
 def _highest(drawn: Sequence[Stack], limit: int) -> int:
-    """Bytes at the top of the scale: the highest peak, or the device's size if it is close."""
+    """Return the bytes at the top of the scale: the highest peak, or `limit` if it is close."""
     highest = max([stack.memory.lower for stack in drawn]) or 1
     return max(highest, limit) if limit <= _MOST_ABOVE * highest else highest
 
 
 def _parts(drawn: Sequence[Stack], colours: Mapping[str, str]) -> list[str]:
-    """The parts of the stacks in the order of their colours; parts without a colour are last."""
+    """Return the parts of the stacks in the order of their colours; uncoloured parts are last."""
     held = {area.part for stack in drawn for area in stack.areas}
     return [part for part in (*colours, OTHERS) if part in held]
 
@@ -145,7 +145,17 @@ def _parts(drawn: Sequence[Stack], colours: Mapping[str, str]) -> list[str]:
 def _add_caption(
     shapes: list[Shape], y: float, name: str, memory: ProgramMemory, device: Device | None
 ) -> float:
-    """Add the name, the bounds, the peak and whether a device holds the program."""
+    """Add the name, the bounds, the peak and whether the program fits into a device.
+
+    Return the y coordinate below.
+
+    Args:
+        shapes: The shapes so far.
+        y: The y coordinate at which the text begins.
+        name: Name of the program.
+        memory: Its memory.
+        device: The device; `None` for no line about it.
+    """
     bounds, *_ = peak_lines(memory)
     texts = [name, bounds, f"peak: {moment_text(memory, memory.peak)}"]
     if device is not None:
@@ -158,7 +168,14 @@ def _add_caption(
 
 
 def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> float:
-    """Add the rows of passes, loops and branches."""
+    """Add the rows of passes, loops and branches; return the y coordinate below.
+
+    Args:
+        shapes: The shapes so far.
+        y: The y coordinate at which the rows begin.
+        stack: The areas of the program.
+        wide: Width of the rows.
+    """
     rows = [[*stack.passes]]
     for depth in range(_MOST_DEPTH):
         rows.append([band for band in stack.bodies if band.depth == depth])
@@ -170,7 +187,14 @@ def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> floa
 
 
 def _band(band: Band, y: float, stack: Stack, whole: float) -> Iterator[Shape]:
-    """A band with its name if that fits; a narrow band has a minimum width."""
+    """Yield a band, and its name if that fits; a narrow band has a minimum width.
+
+    Args:
+        band: The band.
+        y: Its upper y coordinate.
+        stack: The areas of the program.
+        whole: Width of the row.
+    """
     count = stack.starts[-1]
     x = _LEFT + whole * band.first / count
     wide = max(whole * (band.last - band.first) / count, 0.6)
@@ -194,15 +218,15 @@ class _Plot:
         self._stack, self._count = stack, stack.starts[-1]
 
     def x(self, moment: float) -> float:
-        """The x coordinate of the start of a moment."""
+        """Return the x coordinate of the start of a moment."""
         return round(_LEFT + self._wide * moment / self._count, 1)
 
     def y(self, count: int) -> float:
-        """The y coordinate of a number of bytes, rounded to half a unit."""
+        """Return the y coordinate of a number of bytes, rounded to half a unit."""
         return round(2 * (self.bottom - self._high * count / self.highest)) / 2
 
     def shapes(self, colours: Mapping[str, str]) -> Iterator[Shape]:
-        """Yield the grid, the areas from the top down, names that fit, and the peak."""
+        """Yield the grid, the areas from the highest down, the names that fit, and the peak."""
         yield from self._grid()
         stack = self._stack
         below = [0] * len(stack.moments)
@@ -229,7 +253,7 @@ class _Plot:
         return self._with_tip(Shape("path", attributes), area)
 
     def _with_tip(self, shape: Shape, area: Area) -> Shape:
-        """The shape with its tooltip and the instruction that it links to."""
+        """Return the shape with its tooltip, and the instruction that it links to."""
         memory = self._stack.memory
         if area.buffer is None:
             at_peak = size_text(area.heights[self._stack.peak_column])
@@ -250,7 +274,10 @@ class _Plot:
         return shape._replace(tip=tip, instruction=value.instruction)
 
     def _outline(self, area: Area, edges: Sequence[int]) -> str:
-        """The path around the columns in which an area has bytes, down to the bottom."""
+        """Return the path around the columns in which an area has bytes, down to the bottom.
+
+        `edges` has the upper edge of the area, in bytes, in each column.
+        """
         starts, path = self._stack.starts, list[str]()
         for has_bytes, run in groupby(enumerate(area.heights), lambda item: item[1] > 0):
             if not has_bytes:
@@ -266,7 +293,15 @@ class _Plot:
         return "".join(path)
 
     def _name(self, area: Area, below: Sequence[int], edges: Sequence[int]) -> Iterator[Shape]:
-        """The name of a block if it fits: at the peak, or else in its middle."""
+        """Yield the name of an area of one buffer, if it fits.
+
+        It is at the peak, or else in the middle of the area.
+
+        Args:
+            area: The area.
+            below: Its lower edge in each column, in bytes.
+            edges: Its upper edge in each column, in bytes.
+        """
         if area.buffer is None:
             return
         stack, heights = self._stack, area.heights
@@ -323,7 +358,7 @@ class _Plot:
         yield label(x + (5 if anchor == "start" else -5), self.top - 5, text, "", anchor)
 
     def limit(self, name: str, count: int) -> Iterator[Shape]:
-        """The line of a device's size, if it is on the scale."""
+        """Yield the line at a device's memory size, if it is on the scale."""
         if count > self.highest:
             return
         y = self.y(count)
@@ -332,7 +367,7 @@ class _Plot:
 
 
 def _round_step(least: float) -> int:
-    """The smallest of 1, 2, 5, 10, 20, 50 … that is at least `least`."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50 … that is at least `least`."""
     step = 1
     for factor in _factors():
         if step >= least:
@@ -349,7 +384,14 @@ def _factors() -> Iterator[tuple[int, int]]:
 def _add_legend(
     shapes: list[Shape], y: float, drawn: Sequence[Stack], colours: Mapping[str, str]
 ) -> float:
-    """Add the meaning of each colour with its bytes at each peak, which add up to L."""
+    """Add each colour's meaning and bytes at each peak, which add up to L; return the y below.
+
+    Args:
+        shapes: The shapes so far.
+        y: The y coordinate at which the legend begins.
+        drawn: The areas of the programs.
+        colours: Colour of each part.
+    """
     y += 10
     columns = [_LEFT + 20 + 160 * k for k in range(len(drawn) + 1)]
     heads = ["at the peak"] if len(drawn) == 1 else ["at the first peak", "at the second peak"]
@@ -383,6 +425,6 @@ def _amount(stack: Stack, part: str) -> str:
 
 
 def _cut(text: str, x: float) -> str:
-    """The text, cut to the width between `x` and the right margin."""
+    """Return the text, cut to the width between `x` and the right margin."""
     most = int((_WIDTH - _PAD - x) / _CHARACTER)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -2,7 +2,7 @@
 
 Parameters, outputs and constants are at the bottom; above them temporaries by source line, the
 largest temporaries as separate areas; on top the temporaries of all other lines. The areas of a
-moment add up to `L(t)`, its least live bytes.
+moment add up to L(t), its least live bytes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from hloscope.ir import Computation
 from hloscope.ops import Case, While
 
 MOST_COLUMNS: Final = 600
-"""Columns of the picture; in a longer program each shows its moment with the most live bytes."""
+"""Maximum number of columns of the picture.
+
+In a longer program each column shows its moment with the most live bytes.
+"""
 MOST_BLOCKS: Final = 20
-"""Number of temporaries that have their own area."""
+"""Maximum number of temporaries with an area of their own."""
 MOST_BANDS: Final = 100
-"""Most loop bodies and branches that are shown."""
+"""Maximum number of loop bodies and branches that are shown."""
 LEAST_SHARE: Final = 0.005
-"""Least share of the peak for which a source line has a colour."""
+"""Minimum share of the peak for a source line to have a colour."""
 KIND_PARTS: Final = {"parameter": "parameters", "output": "outputs", "constant": "constants"}
 OTHERS: Final = "temporaries of other lines"
 
@@ -42,7 +45,7 @@ class Area(NamedTuple):
     Attributes:
         part: The meaning of its colour: a kind, a source line, or `OTHERS`.
         heights: Bytes at the moment of each column.
-        buffer: The buffer, if the area shows only one; `None` for the rest of a part.
+        buffer: The buffer, if the area shows only one; `None` for the other buffers of a part.
     """
 
     part: str
@@ -57,7 +60,7 @@ class Band(NamedTuple):
         name: Its name.
         first: The first moment.
         last: The moment after the last one.
-        depth: Number of bands around it.
+        depth: Number of bands that contain it.
     """
 
     name: str
@@ -73,9 +76,9 @@ class Stack(NamedTuple):
         memory: The memory of the program.
         starts: The first moment of each column, and the moment after the last one.
         moments: The moment that each column shows.
-        areas: From the bottom to the top; areas of one part are adjacent.
+        areas: The areas from the bottom to the top; areas of one part are adjacent.
         passes: Forward and backward passes of training, by the names of JAX's ops.
-        bodies: Bodies of loops, and branches, the outer ones first.
+        bodies: Bodies of loops, and branches; outer ones come first.
     """
 
     memory: ProgramMemory
@@ -87,25 +90,25 @@ class Stack(NamedTuple):
 
     @property
     def peak_column(self) -> int:
-        """The column of the peak."""
+        """Return the column that shows the peak."""
         return self.moments.index(self.memory.peak)
 
     def bytes_at_peak(self, part: str) -> int:
-        """Bytes of a part at the peak."""
+        """Return the bytes of a part at the peak."""
         column = self.peak_column
         return sum([area.heights[column] for area in self.areas if area.part == part])
 
 
 def stacks(memories: Sequence[ProgramMemory]) -> tuple[list[Stack], list[str]]:
-    """The stacks of programs, and the source lines that have a colour, in order.
+    """Return the stacks of programs, and the source lines that have a colour, in order.
 
     A line has the same position in all stacks.
 
     Args:
-        memories: The programs.
+        memories: The memory of each program.
 
     Raises:
-        NoMomentsError: No moments are known of one of them.
+        NoMomentsError: One of the programs has no schedule.
     """
     origins = [temporary_lines(memory) for memory in memories]
     lines = coloured_lines(memories, origins)
@@ -114,7 +117,7 @@ def stacks(memories: Sequence[ProgramMemory]) -> tuple[list[Stack], list[str]]:
 
 
 def temporary_lines(memory: ProgramMemory) -> dict[Buffer, str]:
-    """The source line of each temporary of the device; the type if no line is known."""
+    """Return the source line of each temporary in default memory; the type if it is unknown."""
     found = {}
     for buffer in memory.buffers.buffers:
         if buffer.kind == "temporary" and not buffer.space and buffer.bytes:
@@ -131,6 +134,10 @@ def coloured_lines(
 
     Lines without a temporary at a peak follow, by their bytes at the peak of temporaries, or by
     their largest temporary if that is more. Lines with few bytes have no colour.
+
+    Args:
+        memories: The memory of each program.
+        origins: Source line of each temporary, for each program.
     """
     at_peak, elsewhere, largest = Counter[str](), Counter[str](), Counter[str]()
     for memory, of in zip(memories, origins, strict=True):
@@ -182,9 +189,15 @@ def _add_bytes(
     moments: Sequence[int],
     changes_of: Callable[[Buffer], list[int]],
 ) -> None:
-    """Add the bytes of buffers to the differences between columns.
+    """Add the bytes of buffers to differences between consecutive columns.
 
     A result that takes an operand's memory adds only the bytes that the operand lacks.
+
+    Args:
+        buffers: The buffers.
+        device: The timeline of the memory space.
+        moments: The moment that each column shows.
+        changes_of: Returns the list of differences to which a buffer adds.
     """
     for buffer in buffers:
         changes = changes_of(buffer)
@@ -199,7 +212,10 @@ def _add_bytes(
 
 
 def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) -> frozenset[Buffer]:
-    """The largest temporaries that are live in a column; of equal ones those at the peak."""
+    """Return the largest temporaries that are live in some column, at most `MOST_BLOCKS`.
+
+    Of equal ones those at the peak come first.
+    """
     seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
     return frozenset(
         nsmallest(MOST_BLOCKS, seen, key=lambda b: (-b.bytes, not b.lives_at(peak), b.first))
@@ -207,15 +223,16 @@ def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) ->
 
 
 def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
-    """Yield the columns of each live interval of a buffer; a range may be empty."""
+    """Yield the range of columns of each live range of a buffer; it may be empty."""
     for first, last in buffer.intervals:
         yield range(bisect_left(moments, first), bisect_right(moments, last))
 
 
 def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
-    """Runs of columns in which most instructions with an op name belong to one training pass.
+    """Return the runs of columns that belong to one pass of training.
 
-    Columns without op names are included if the same pass continues after them.
+    In each column most instructions with an op name are of that pass. Columns without op names are
+    included if the same pass continues after them.
     """
     instructions = memory.schedule.instructions
     found: list[Band] = []
@@ -234,7 +251,10 @@ def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
 
 
 def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
-    """The bodies of loops and the branches of conditionals; if there are many, the longest."""
+    """Return the bodies of loops and the branches of conditionals.
+
+    If there are more than `MOST_BANDS`, the longest ones are returned.
+    """
     schedule = memory.schedule
     depths: dict[Computation, int] = {memory.module.entry: 0}
     found: list[Band] = []

@@ -21,7 +21,7 @@ from hloscope.support.source import in_page
 
 COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
 FULL: Final = 0.995
-"""From here on a utilisation is full for the eye."""
+"""Utilisation from which text states 100 %."""
 
 
 class KernelPlace(Struct, frozen=True):
@@ -32,7 +32,7 @@ class KernelPlace(Struct, frozen=True):
 
 
 def coalescing_text(answer: Coalescing) -> str:
-    """The three verdicts for each operand and output, and the causes of unused sectors."""
+    """Return as text three verdicts for each array, and the causes of unused sectors."""
     lines = [answer.name, f"  {answer.model}", ""]
     lines += [f"  {line}" for line in columns([_HEAD, *map(_row(answer), answer.arrays)],
                                               right=_RIGHT).splitlines()]  # fmt: skip
@@ -98,14 +98,14 @@ def _figures(array: ArrayUse) -> list[str]:
 
 
 def sectors_text(traffic: Traffic) -> str:
-    """Sectors of a request: one number, or the fewest, the mean and the most."""
+    """Return the sectors of a request as text: one number, or fewest, mean and most."""
     if traffic.fewest == traffic.most:
         return str(traffic.most)
     return f"{traffic.fewest} / {traffic.mean:.4g} / {traffic.most}"
 
 
 def percent(share: float) -> str:
-    """A share as percent text.
+    """Return a share as percent text.
 
     >>> percent(1.0), percent(0.125), percent(0.9999)
     ('100 %', '12.5 %', '100 %')
@@ -140,7 +140,7 @@ def _said(array: ArrayUse) -> Iterable[str]:
 
 
 def _requests_text(traffic: Traffic) -> str:
-    """Requests and transferred bytes of one level; best and worst if they have bounds."""
+    """Return requests and transferred bytes as text; the best and the worst if there are bounds."""
     if traffic.best is None:
         return f"{traffic.requests} requests move {size_text(traffic.moved)}"
     return (
@@ -163,7 +163,7 @@ def _of_request(request: Request) -> str:
 
 
 def bank_text(bank: BankUse) -> str:
-    """The conflicts of one access, on one line."""
+    """Return the bank conflicts of one access as one line."""
     size = "x".join(map(str, bank.shape))
     told = "no conflicts" if bank.most <= 1 else f"{bank.mean:.3g} on average, {bank.most} at worst"
     return f"{bank.what} [{size}], {size_text(bank.bytes)}: {told}"
@@ -175,7 +175,13 @@ def bank_text(bank: BankUse) -> str:
 def coalescing_json(
     answer: Coalescing, place: KernelPlace | None = None, runs: int | None = None
 ) -> dict[str, Any]:
-    """One kernel as in schema `hloscope.coalesce/2`."""
+    """Return one kernel as in schema `hloscope.coalesce/2`.
+
+    Args:
+        answer: The coalescing of the kernel.
+        place: Its computation and origin; `None` to leave them out.
+        runs: Number of its runs; `None` to leave it out.
+    """
     kernel = answer.kernel
     launch = kernel.launch
     told: dict[str, Any] = {"name": answer.name}
@@ -244,7 +250,7 @@ def _array_json(array: ArrayUse) -> dict[str, Any]:
 
 
 def traffic_json(traffic: Traffic) -> dict[str, Any]:
-    """The figures of an access."""
+    """Return the traffic of an access as JSON."""
     told: dict[str, Any] = {
         "requests": traffic.requests,
         "sectors": traffic.sectors,
@@ -278,7 +284,7 @@ def traffic_json(traffic: Traffic) -> dict[str, Any]:
 
 
 def bank_json(bank: BankUse) -> dict[str, Any]:
-    """The conflicts of one access, as in the schemas `hloscope.coalesce/2` and `banks/1`."""
+    """Return the bank conflicts of one access as JSON."""
     return {
         "what": bank.what,
         "shape": list(bank.shape),
@@ -298,10 +304,10 @@ def bank_json(bank: BankUse) -> dict[str, Any]:
 
 CELL, PAD, LINE, GAP = 9, 18, 17, 34
 MOST_COLUMNS: Final = 64
-"""Sectors beside each other; of more only the first are drawn, which is said."""
+"""Maximum number of sectors that are drawn next to each other; a note counts the others."""
 MOST_ARRAYS: Final = 6
 ROOM: Final = 860
-"""Drawings beside each other are no wider, as a notebook is; the others stand below."""
+"""Maximum width of a row of drawings, that of a notebook; further drawings go below."""
 _STYLE: Final = (
     ".hw .page{fill:#ffffff}.hw text{fill:#1c2733}.hw .faint{fill:#66717f}"
     ".hw .empty{fill:#eef1f5}.hw .on{fill:#1864ab}.hw .bad{fill:#e8590c}.hw .used{fill:#1864ab}"
@@ -313,7 +319,7 @@ _STYLE: Final = (
 
 
 class _Drawn(Struct, frozen=True):
-    """A drawing and its size."""
+    """A drawing as SVG elements, with its size."""
 
     parts: tuple[str, ...]
     width: float
@@ -321,9 +327,9 @@ class _Drawn(Struct, frozen=True):
 
 
 def warps_svg(answer: Coalescing) -> str:
-    """Draw the typical and the worst warp of each array, and the banks of shared memory.
+    """Return a picture of typical and worst warps of each array, and of shared-memory banks.
 
-    Blue marks used sectors; orange, below, their unused part.
+    Used sectors are blue; their unused part, below, is orange.
     """
     drawn: list[_Drawn] = []
     shown = [a for a in answer.arrays if a.traffic is not None and a.traffic.typical is not None]
@@ -342,9 +348,10 @@ def warps_svg(answer: Coalescing) -> str:
 
 
 def banks_svg(bank: BankUse, model: str) -> str:
-    """The lanes of the worst request, and the bank that each of them accesses.
+    """Return a picture of the lanes of the worst request, and the bank of each lane.
 
-    Blue marks a bank with one word; orange a bank with several words.
+    A bank with one word is blue, a bank with several words is orange. `model` is a line of the
+    caption.
     """
     return _document([bank.what, model], [_bank(bank)])
 
@@ -377,7 +384,7 @@ def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
 
 
 def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
-    """The drawings side by side, as many as fit in a row."""
+    """Return the drawings in rows, each as wide as fits."""
     rows: list[list[_Drawn]] = []
     for part in drawn:
         used = sum([other.width + GAP for other in rows[-1]]) if rows else ROOM
@@ -389,7 +396,7 @@ def _rows(drawn: Sequence[_Drawn]) -> list[list[_Drawn]]:
 
 
 def _array(array: ArrayUse) -> _Drawn:
-    """The typical warp, and next to it the worst one if that is another."""
+    """Return a drawing of the typical warp, and next to it the worst one if that differs."""
     traffic = array.traffic
     assert traffic is not None
     kind = "output" if array.is_output else "operand"
@@ -434,7 +441,10 @@ def _beside(parts: Sequence[_Drawn]) -> _Drawn:
 
 
 def _warp(title: str, request: Request) -> _Drawn:
-    """Lanes as rows, sectors as columns; below, the used part of each sector."""
+    """Return a drawing of a request: lanes as rows, sectors as columns.
+
+    Below is the used part of each sector.
+    """
     touched = _bytes_by_sector(request)
     sectors = sorted(touched)[:MOST_COLUMNS]
     place = {sector: k for k, sector in enumerate(sectors)}
@@ -492,7 +502,10 @@ def _bytes_by_sector(request: Request) -> dict[int, set[int]]:
 
 
 def _bank(bank: BankUse) -> _Drawn:
-    """Draw lanes as rows and banks as columns; orange marks several words of one bank."""
+    """Return a drawing of lanes as rows and banks as columns.
+
+    Several words of one bank are orange.
+    """
     words: dict[int, set[int]] = {}
     for word in bank.worst:
         if word is not None:
@@ -525,7 +538,7 @@ def _rect(shade: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def warps_html(answers: Sequence[Coalescing], texts: Sequence[str]) -> str:
-    """A complete page: for each kernel its table and its picture."""
+    """Return an HTML page with the table and the picture of each kernel."""
     parts = [
         f"<pre>{_escaped(text)}</pre>\n{warps_svg(answer)}"
         for answer, text in zip(answers, texts, strict=True)

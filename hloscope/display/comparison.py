@@ -19,9 +19,9 @@ from hloscope.support.source import visible
 
 
 _MOST_SHOWN: Final = 64
-"""Arguments of more elements are shown by their statistics."""
+"""Maximum number of elements of an argument that is shown; larger ones have statistics."""
 SAME_ELEMENTS: Final = "same elements read; values not compared"
-"""Verdict on instructions and programs that read the same."""
+"""Verdict on instructions and programs that read the same elements."""
 
 
 def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
@@ -29,8 +29,8 @@ def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal
 
     Args:
         found: The comparisons.
-        verdict: Of all of them.
-        equal: Words for what is proved.
+        verdict: Verdict on all comparisons together.
+        equal: Word for the verdict if everything is proved.
     """
     word = {Verdict.PROVED: equal, Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
     proved = sum(c.proof.is_proved for c in found)
@@ -46,7 +46,7 @@ def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal
 
 
 def _why(proof: Proof) -> str:
-    """The counterexample with its devices, or the reason."""
+    """Return the counterexample with its devices, or the reason, as text."""
     example = proof.counter_example
     if example is not None and proof.reason:
         return f": {example}: {proof.reason}"
@@ -55,7 +55,7 @@ def _why(proof: Proof) -> str:
 
 
 def compared_json(compared: Compared) -> dict[str, Any]:
-    """One comparison as JSON."""
+    """Return one comparison as JSON."""
     proof = compared.proof
     example = proof.counter_example
     return {
@@ -73,7 +73,10 @@ def compared_json(compared: Compared) -> dict[str, Any]:
 
 
 def value_runs_text(found: ValueRuns) -> Iterator[str]:
-    """Runs of two programs: no difference found, or the first difference with its arguments."""
+    """Yield lines about runs of two programs.
+
+    They state that no difference was found, or the first difference with its arguments.
+    """
     on = f" on {found.replicas} x {found.partitions} devices (replicas x partitions)"
     where = on if found.replicas * found.partitions > 1 else ""
     if found.divided:
@@ -100,7 +103,7 @@ def value_runs_text(found: ValueRuns) -> Iterator[str]:
 
 
 def value_runs_json(found: ValueRuns) -> dict[str, Any]:
-    """Runs of two programs as JSON."""
+    """Return runs of two programs as JSON."""
     shown = found.difference
     verdict = "refuted" if shown is not None or found.types else "no difference found"
     return {
@@ -141,7 +144,10 @@ _FEW: Final = 4
 
 
 def differences_text(found: Differences, *, most: int) -> Iterator[str]:
-    """Yield the counts, then one line for each change, grouped by computation."""
+    """Yield the counts, then one line for each change, by computation.
+
+    `most` is the maximum number of changes.
+    """
     if found.none:
         yield "the same"
         yield from (f"note: {note}" for note in found.notes)
@@ -197,7 +203,7 @@ def _lines(change: Change) -> Iterator[str]:
 
 
 def _around(change: Change, ins: Instruction) -> str:
-    """The users of an instruction, and its line."""
+    """Return a text with the line of an instruction and its users."""
     place = f"  line {ins.span.line_col[0]}" if ins.span is not None else ""
     if not change.users:
         return place

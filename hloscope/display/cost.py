@@ -1,4 +1,4 @@
-"""Costs of a whole program as tables and JSON: bounds, measured times, and advice."""
+"""Costs of a program as tables and JSON: bounds, measured times, and advice."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _DECIMAL_UNITS: Final = (
     (10**18, 10**18, "E"), (10**15, 10**15, "P"), (10**12, 10**12, "T"),
     (10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k"),
 )  # fmt: skip
-"""The least count that has a unit, the unit and its prefix."""
+"""Rows of minimum count, size of the unit, and its prefix."""
 _UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 
 
 def time_text(picoseconds: int) -> str:
-    """A time in the largest unit in which it is at least 1.
+    """Return a time in the largest unit in which it is at least 1.
 
     >>> time_text(2_350_000_000), time_text(1_500), time_text(0)
     ('2.35 ms', '1.5 ns', '0')
@@ -50,7 +50,7 @@ def time_text(picoseconds: int) -> str:
 
 
 def count_text(count: int) -> str:
-    """A number of operations in the largest decimal unit in which it is at least 1.
+    """Return a number of operations in the largest decimal unit in which it is at least 1.
 
     >>> count_text(1_250_000_000), count_text(640), count_text(0)
     ('1.25 G', '640', '0')
@@ -64,13 +64,13 @@ def count_text(count: int) -> str:
 def cost_table(
     groups: Sequence[Group[KernelCost]], grouping: Grouping, sort: str, top: int | None
 ) -> Table:
-    """Groups of kernels with their bound, its limit, bytes, flops, unused bytes and source.
+    """Return a table of groups of kernels: bound, its limit, bytes, flops, unused bytes, source.
 
     Args:
-        groups: All groups, with the totals of `sort`.
-        grouping: What they are grouped by.
-        sort: The amount that totals state: `bound`, `bytes`, `flops` or `waste`.
-        top: How many groups have a row of their own.
+        groups: All groups; their totals are the amount `sort`.
+        grouping: The grouping of the kernels.
+        sort: Amount of the totals: `bound`, `bytes`, `flops` or `waste`.
+        top: Maximum number of groups with a row of their own; the others share one.
     """
     columns: dict[str, Column[KernelCost]] = {
         "bound": Column("bound", _bound),
@@ -91,12 +91,12 @@ def cost_table(
 
 
 def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: int | None) -> Table:
-    """Table of groups of accesses: transferred and unused bytes, and the cause.
+    """Return a table of groups of accesses: transferred and unused bytes, and the cause.
 
     Args:
-        groups: All groups, with the unused bytes as totals.
-        grouping: What they are grouped by.
-        top: How many groups have a row of their own.
+        groups: All groups; their totals are unused bytes.
+        grouping: The grouping of the accesses.
+        top: Maximum number of groups with a row of their own; the others share one.
     """
     figures: list[Column[AccessCost]] = [
         Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
@@ -115,12 +115,12 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
 def footprint_table(
     groups: Sequence[Group[KernelCost]], grouping: Grouping, top: int | None
 ) -> Table:
-    """Groups of kernels with their footprints in bytes.
+    """Return a table of groups of kernels with their footprints in bytes.
 
     Args:
-        groups: All groups, with bytes as totals.
-        grouping: What they are grouped by.
-        top: How many groups have a row of their own.
+        groups: All groups; their totals are bytes.
+        grouping: The grouping of the kernels.
+        top: Maximum number of groups with a row of their own; the others share one.
     """
 
     def intensity(some: Sequence[Group[KernelCost]]) -> str:
@@ -144,7 +144,7 @@ def footprint_table(
 
 
 def origin_columns(grouping: Grouping) -> list[Column[R]]:
-    """The columns of a group's origin, except those that the grouping already shows."""
+    """Return the columns for a group's origin; empty if the grouping itself shows origins."""
     if grouping.name not in ("group", "kernel", "buffer"):
         return []
 
@@ -176,7 +176,7 @@ def _flops(groups: Sequence[Group[KernelCost]]) -> str:
 
 
 def _waste(groups: Sequence[Group[KernelCost]]) -> str:
-    """Known unused bytes; `?` if they are unknown for all kernels."""
+    """Return the known unused bytes as text; `?` if they are unknown for all kernels."""
     known = [k.wasted for group in groups for k in group.members if k.wasted is not None]
     return size_text(sum(known)) if known else "?"
 
@@ -210,7 +210,7 @@ def _why(groups: Sequence[Group[AccessCost]]) -> str:
 
 
 def access_cause(array: ArrayUse) -> str:
-    """The cause of an access's unused bytes."""
+    """Return the cause of an access's unused bytes as text."""
     if array.tile is not None:
         sizes = "x".join(map(str, array.tile.sizes))
         return f"tile {sizes}: {array.tile.run} bytes in a row"
@@ -227,7 +227,10 @@ def access_cause(array: ArrayUse) -> str:
 def cost_of_kernel_json(
     kernel: KernelCost, origin: Provenance, rating: TritonUse | None = None
 ) -> dict[str, Any]:
-    """One kernel as in schema `hloscope.cost/1`; a Triton fusion has the rating of its tiles."""
+    """Return one kernel as in schema `hloscope.cost/1`.
+
+    A Triton fusion may have the rating of its tiles.
+    """
     footprint = kernel.footprint
     return {
         "name": kernel.instruction.name,
@@ -251,7 +254,7 @@ def cost_of_kernel_json(
 
 
 def cost_totals_json(kernels: Sequence[KernelCost]) -> dict[str, Any]:
-    """The sums over kernels and all their runs, with the numbers of unknown amounts."""
+    """Return the sums over all runs of kernels, and the number of unknown amounts, as JSON."""
     return {
         "kernels": len(kernels),
         "runs": sum([k.runs for k in kernels]),
@@ -287,7 +290,7 @@ def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any
 
 
 def triton_json(use: TritonUse) -> dict[str, Any]:
-    """The rating of a Triton fusion's tiles, for one run."""
+    """Return the rating of a Triton fusion's tiles, for one run, as JSON."""
     best = use.best
     return {
         "tile": list(use.sizes),
@@ -309,19 +312,19 @@ def triton_json(use: TritonUse) -> dict[str, Any]:
 
 MEASURED_SCHEMA: Final = "hloscope.measured/1"
 _SECOND: Final = 10**12
-"""Picoseconds."""
+"""Picoseconds in one second."""
 
 
 def measured_table(
     groups: Sequence[Group[MeasuredCost]], grouping: Grouping, sort: str, top: int | None
 ) -> Table:
-    """Groups of measured kernels, with their achieved rates and lost time.
+    """Return a table of groups of measured kernels, with achieved rates and lost time.
 
     Args:
-        groups: All groups, with the totals of `sort`.
-        grouping: What they are grouped by.
-        sort: `lost` or `time`.
-        top: How many groups have a row of their own.
+        groups: All groups; their totals are the amount `sort`.
+        grouping: The grouping of the kernels.
+        sort: Amount of the totals: `lost` or `time`.
+        top: Maximum number of groups with a row of their own; the others share one.
     """
     time = Column[MeasuredCost](
         "time", lambda g: time_text(_measured_total(g, lambda row: row.time))
@@ -346,7 +349,10 @@ def _measured_total(
 
 
 def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
-    """Return the rate of all kernels with a known cost over their measured time."""
+    """Return an amount per second: its sum over the measured time.
+
+    Only kernels with a known cost count.
+    """
     time = _measured_total(groups, lambda row: row.time if row.kernel is not None else 0)
     return _measured_total(groups, amount) * _SECOND // time if time else 0
 
@@ -360,7 +366,7 @@ def _flops_a_second(groups: Sequence[Group[MeasuredCost]]) -> str:
 
 
 def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
-    """One measured instruction as in schema `hloscope.measured/1`."""
+    """Return one measured instruction as in schema `hloscope.measured/1`."""
     kernel = row.kernel
     return {
         "name": row.instruction.name,
@@ -397,7 +403,7 @@ def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[
 
 
 def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
-    """Two lines for each advice: its text with its share, and the command that shows the proof."""
+    """Return two lines for each advice: its text with its share, and the proving command."""
     lines = []
     for one in found:
         source = provenance_of(one.instruction, module).place
@@ -411,7 +417,7 @@ def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
 
 
 def advice_json(one: Advice, module: Module) -> dict[str, Any]:
-    """An advice as in schema `hloscope.cost/1`."""
+    """Return an advice as in schema `hloscope.cost/1`."""
     return {
         "kind": str(one.kind),
         "text": one.text,
@@ -429,7 +435,7 @@ def advice_json(one: Advice, module: Module) -> dict[str, Any]:
 
 
 def triton_text(name: str, use: TritonUse) -> str:
-    """The rating of a Triton fusion's tiles in one run, as a line."""
+    """Return the rating of a Triton fusion's tiles in one run, as one line."""
     least = f"{size_text(use.least)} at least"
     if use.compiled is None:
         return f"tiles of {name}: {least}; compiled tiles unknown: {use.reason}"
@@ -444,9 +450,9 @@ def triton_text(name: str, use: TritonUse) -> str:
 
 
 def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
-    """Number of collectives, bytes that a device sends, and how many are exposed.
+    """Return a text with the number of collectives, bytes sent, and how many are exposed.
 
-    Empty if there are none.
+    Empty if there are none. Without a schedule it is unknown which are exposed.
     """
     if not found:
         return ""
@@ -461,7 +467,7 @@ def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
 
 
 def collectives_json(found: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:
-    """Sums over the collectives of a program and all their runs."""
+    """Return sums over all runs of a program's collectives, as JSON."""
     rings = [(one.link.ring if one.link is not None else None, one.times) for one in found]
     return {
         "collectives": len(found),

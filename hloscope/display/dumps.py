@@ -1,4 +1,4 @@
-"""The modules of a directory of dumps, as rows and JSON."""
+"""The programs in a directory of dumps, as table rows and JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Dump(Struct, frozen=True):
 
     Attributes:
         file: Its path.
-        module: The module's name; the file's without ending where it has another form.
-        number: The module's number, or -1.
+        module: Name of the module; for other file names, the name without its ending.
+        number: Number of the module, or -1.
         stage: The stage or pass after which it was written.
-        order: Its place among the stages of the module.
+        order: Sort key among the files of the module.
         size: Its size in bytes.
     """
 
@@ -32,7 +32,7 @@ class Dump(Struct, frozen=True):
 
 
 def dumps_table(dumps: Iterable[Dump], folder: Path) -> Table:
-    """A row for each program of a directory."""
+    """Return a table with a row for each program in a directory."""
     rows = [
         [
             dump.module,
@@ -48,7 +48,7 @@ def dumps_table(dumps: Iterable[Dump], folder: Path) -> Table:
 
 
 def dump_json(dump: Dump) -> dict[str, Any]:
-    """One program of a directory as JSON."""
+    """Return one program in a directory as JSON."""
     return {
         "file": str(dump.file),
         "module": dump.module,

@@ -23,9 +23,10 @@ class KernelArray(Struct, frozen=True):
         number: Number of the operand or output.
         leaf: Index within its tuple; empty for arrays.
         type: Its type.
-        shares_buffer: Is its buffer that of another array of the kernel?
-        accesses: By kind: `read`, `written`, `atomic`; empty if it is not accessed.
-        model: The model's answer for the same array; `None` if there is none.
+        shares_buffer: Does another array of the kernel have the same buffer?
+        accesses: Accesses by kind: `read`, `written` or `atomic`; empty if the array is not
+            accessed.
+        model: The model's figures for the same array; `None` if there are none.
     """
 
     role: str
@@ -38,13 +39,13 @@ class KernelArray(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """`operand 0`, `output 1`, `operand 0 {1}`."""
+        """Return the name of the array, such as `operand 0`, `output 1` or `operand 0 {1}`."""
         leaf = f" {{{','.join(map(str, self.leaf))}}}" if self.leaf else ""
         return f"{self.role} {self.number}{leaf}"
 
     @property
     def code(self) -> Counts:
-        """The requests of all kinds together."""
+        """Return the sum of the requests of all kinds."""
         total = Counts()
         for access in self.accesses.values():
             total.add(access.counts)
@@ -52,10 +53,12 @@ class KernelArray(Struct, frozen=True):
 
     @property
     def agrees(self) -> bool | None:
-        """Does the model state the same requests, sectors and bytes? `None` if it states none.
+        """Does the model have the same requests, sectors and bytes?
 
-        If runtime values or retries of atomic updates decide, the model has bounds: the code agrees
-        if its figures are within them.
+        `None` without a model.
+
+        If run-time values or retries of atomic updates decide, the model has bounds: the code
+        agrees if its figures are within them.
         """
         traffic = None if self.model is None else self.model.traffic
         if traffic is None:
@@ -78,11 +81,12 @@ class ExecutedKernel(Struct, frozen=True):
     Attributes:
         instruction: Name of the HLO instruction.
         module: Label of the module in the folder.
-        run: What the code did.
-        arrays: Arrays, operands first.
-        values: `equal`, or how the outputs differ from the HLO's, or why they were not compared.
-        model: The model's answer, or `None`.
-        model_reason: Why there is no answer of the model.
+        run: Counts of the execution.
+        arrays: Arrays of the kernel, operands first.
+        values: `equal`, or how the outputs differ from those of the HLO, or why they were not
+            compared.
+        model: The model's coalescing of the kernel; `None` if there is none.
+        model_reason: Why there is no model; empty if there is one.
     """
 
     instruction: str
@@ -99,7 +103,7 @@ class ExecutedKernel(Struct, frozen=True):
         return "differs" in self.values
 
     def to_json(self) -> dict[str, Any]:
-        """The kernel as an object of schema `hloscope.ptx/1`."""
+        """Return the kernel as an object of schema `hloscope.ptx/1`."""
         return executed_json(self)
 
     def __str__(self) -> str:
@@ -107,7 +111,7 @@ class ExecutedKernel(Struct, frozen=True):
 
 
 def ptx_json(run: PtxRun) -> dict[str, Any]:
-    """A run as in schema `hloscope.ptx/1`."""
+    """Return a run as in schema `hloscope.ptx/1`."""
     return {
         "schema": PTX_SCHEMA,
         "file": run.file,
@@ -155,7 +159,7 @@ def _histogram(amounts: dict[int, int]) -> dict[str, int]:
 
 
 def executed_json(found: ExecutedKernel) -> dict[str, Any]:
-    """A kernel of a dump folder as in schema `hloscope.ptx/1`."""
+    """Return a kernel of a dump folder as in schema `hloscope.ptx/1`."""
     return {
         **ptx_json(found.run),
         "instruction": found.instruction,
@@ -190,7 +194,7 @@ def _comparison(array: KernelArray) -> dict[str, Any]:
 
 
 def ptx_text(run: PtxRun) -> str:
-    """A run: launch, arrays, instructions, shared memory."""
+    """Return a run as text: launch, arrays, instructions, shared memory."""
     head = f"{run.kernel}: {_launch(run)}, {size_text(run.shared_bytes)} of shared memory"
     rows = [["array", "", *_HEAD, "touched"]]
     for access in run.arrays:
@@ -225,7 +229,10 @@ def _sizes(sizes: tuple[int, int, int]) -> str:
 
 
 def _instructions(run: PtxRun) -> str:
-    """Instructions with one name that access one array share a row, with their first line."""
+    """Return a table of the instructions that access memory.
+
+    Instructions with one name that access one array share a row, with their first line.
+    """
     groups: dict[tuple[str, str], list[InstructionAccess]] = {}
     for access in run.instructions:
         groups.setdefault((access.name, access.array), []).append(access)
@@ -239,7 +246,7 @@ def _instructions(run: PtxRun) -> str:
 
 
 def _shared(run: PtxRun) -> str:
-    """Accesses to shared memory; instructions with one name share a row."""
+    """Return a table of accesses to shared memory; instructions with one name share a row."""
     groups: dict[str, list[SharedAccess]] = {}
     for access in run.shared:
         groups.setdefault(access.name, []).append(access)
@@ -262,7 +269,7 @@ def _indented(rows: list[list[str]], right: range | tuple[int, ...]) -> str:
 
 
 def executed_text(found: ExecutedKernel) -> str:
-    """A kernel of a dump folder: its execution, compared with the HLO and the model."""
+    """Return a dump folder's executed kernel as text, compared with the HLO and the model."""
     rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
     for array in found.arrays:
         rows.append([array.name, str(array.type), *_compared(array)])

@@ -22,7 +22,7 @@ FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 
 
 def footprint_text(found: Footprint) -> str:
-    """The bytes that one kernel must read and write, as text."""
+    """Return the bytes that one kernel must read and write, as text."""
     rows = [["", "array", "touched", "in", "elements", "reuse"]]
     rows += [_row("reads operand", array) for array in found.reads]
     rows += [_row("writes output", array) for array in found.writes]
@@ -50,7 +50,7 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
 
 
 def footprint_json(found: Footprint) -> dict[str, Any]:
-    """One kernel as in schema `hloscope.footprint/1`."""
+    """Return one kernel as in schema `hloscope.footprint/1`."""
     return {
         "name": found.name,
         "read_bytes": found.read,
@@ -66,7 +66,7 @@ def footprint_json(found: Footprint) -> dict[str, Any]:
 
 
 def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """One kernel of a program, with the number of its runs."""
+    """Return one kernel of a program as JSON, with the number of its runs."""
     placed = {"computation": kernel.computation.name, **origin.to_json()}
     runs = {"times": kernel.runs, "bytes": kernel.bytes, "assumed": list(kernel.notes)}
     footprint = {**footprint_json(kernel.footprint), "name": kernel.instruction.name}
@@ -98,7 +98,7 @@ def _array_json(array: ArrayFootprint) -> dict[str, Any]:
 
 BAR, HIGH, STEP, PAD, CHARACTER = 520, 14, 24, 18, 7.3
 NAMES: Final = 54
-"""Letters of a name that are shown; the whole one appears under the pointer."""
+"""Maximum number of letters of a name; the tooltip has the whole name."""
 _STYLE: Final = (
     ".hf .page{fill:#ffffff}.hf text{fill:#1c2733}.hf .faint{fill:#66717f}.hf .whole{fill:#e3e8ee}"
     ".hf .read{fill:#1864ab}.hf .written{fill:#e8590c}"
@@ -109,7 +109,10 @@ _STYLE: Final = (
 
 
 class _Bar(NamedTuple):
-    """One bar: its name, its label, its parts, and the largest possible total."""
+    """A bar: its name, its label, its parts, and the largest possible total.
+
+    A part has a shade and a number of bytes.
+    """
 
     name: str
     about: str
@@ -118,7 +121,7 @@ class _Bar(NamedTuple):
 
 
 def footprint_svg(found: Footprint) -> str:
-    """The arrays of one kernel as bars; the accessed part is coloured."""
+    """Return the arrays of one kernel as a picture of bars; the accessed part is coloured."""
     bars = [_array("operand", "read", array) for array in found.reads]
     bars += [_array("output", "written", array) for array in found.writes]
     caption = (
@@ -129,13 +132,13 @@ def footprint_svg(found: Footprint) -> str:
 
 
 def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: str, top: int) -> str:
-    """The groups of kernels with the most bytes, as bars.
+    """Return the groups of kernels with the most bytes as a picture of bars.
 
     Args:
-        groups: All groups, with bytes as totals.
-        grouping: What they are grouped by.
-        name: The program's name.
-        top: How many groups have a bar.
+        groups: All groups; their totals are bytes.
+        grouping: The grouping of the kernels.
+        name: Name of the program.
+        top: Maximum number of groups with a bar.
     """
     total = sum([group.total for group in groups])
     bars = [_group(group, grouping, total) for group in groups[:top]]
@@ -205,6 +208,6 @@ def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:
 
 
 def _rect(shade: str, x: float, y: float, width: float) -> str:
-    """A bar; one that is not 0 has a visible width."""
+    """Return a bar as an SVG element; a bar that is not 0 has a visible width."""
     wide = max(width, 1.0) if width > 0 else 0.0
     return f'<rect class="{shade}" x="{x:g}" y="{y:g}" width="{wide:.2f}" height="{HIGH}"/>'

@@ -1,4 +1,4 @@
-"""Tables about a whole program: a row for each group, one for the groups left out, and the sum."""
+"""Tables about a program: a row for each group, one for the other groups, and the sum."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Column(NamedTuple, Generic[R]):
 
     Attributes:
         title: Its heading.
-        cell: Returns the text for one group, for those left out, or for all.
-        is_number: Is it flush right?
-        cut: The side on which cells may be cut on a narrow terminal.
-        is_optional: May it be left out on a narrow terminal?
+        cell: Function from groups to the text: it gets one group, the ones left out, or all.
+        is_number: Is the column of numbers, and so flush right?
+        cut: The side on which cells may be cut on a narrow terminal; `None` for neither.
+        is_optional: May the column be left out on a narrow terminal?
     """
 
     title: str
@@ -46,17 +46,17 @@ def grouped_table(
     title: str = "total",
     counts: Sequence[Column[R]] | None = None,
 ) -> Table:
-    """A table of groups whose last row is the sum of the others.
+    """Return a table of groups; its last row is the sum of all others.
 
     Args:
         groups: All groups, largest total first.
-        total: Formats a total.
-        label: Returns the name of a group.
+        total: Function that formats a total.
+        label: Function that names a group.
         figures: Columns between the counts and the name.
         origins: Columns after the name.
-        top: Number of groups that have a row; the others share one.
-        title: The heading of the totals.
-        counts: Columns that count members; if not given, those of kernels and of their runs.
+        top: Maximum number of groups with a row of their own; the others share one.
+        title: Heading of the totals.
+        counts: Columns that count members; by default the numbers of kernels and of runs.
     """
     counted: list[Column[R]] = [
         Column("kernels", _kernels),
@@ -96,9 +96,9 @@ def _named(name: str) -> Column[R]:
 
 
 ROWS_SHOWN: Final = 20
-"""Rows of a table of groups in the text of a result."""
+"""Maximum number of rows of a table of groups in the text of a result."""
 FIXED: Final = ("total", "share", "cumulated")
-"""The columns that every grouped table begins with."""
+"""Titles of the columns that every grouped table begins with."""
 
 
 def _row(
@@ -126,7 +126,7 @@ def _runs(part: Sequence[Group[R]]) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share as percent text with one decimal.
+    """Return a share as percent text with one decimal.
 
     >>> share_text(1.0), share_text(0.1234), share_text(0.0), share_text(0.0001)
     ('100.0 %', '12.3 %', '0.0 %', '< 0.1 %')
@@ -140,7 +140,7 @@ def share_text(share: float) -> str:
 
 
 def scope_parts(op_name: str) -> list[str]:
-    """The parts of an op name between slashes; slashes inside brackets do not separate.
+    """Return the parts of an op name between slashes; slashes inside brackets do not separate.
 
     >>> scope_parts("jit(f)/jvp(a/b)/mul")
     ['jit(f)', 'jvp(a/b)', 'mul']
@@ -155,7 +155,7 @@ def scope_parts(op_name: str) -> list[str]:
 
 
 def scope_of(op_name: str, depth: int | None = None) -> str:
-    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+    """Return the framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
 
     >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
     ('jit(step)/layer/attention', 'jit(f)/a')
@@ -167,14 +167,14 @@ def scope_of(op_name: str, depth: int | None = None) -> str:
 
 
 def check_grouping(by: str, groupings: Sequence[str] = GROUPINGS) -> None:
-    """Refuse the name of an unknown grouping.
+    """Raise an error for the name of an unknown grouping.
 
     Args:
-        by: The text.
-        groupings: Names of groupings; `scope:N` is one as well.
+        by: The name.
+        groupings: Names of groupings; `scope:N` is always one as well.
 
     Raises:
-        UnknownNameError: There is no such grouping.
+        UnknownNameError: The grouping does not exist.
     """
     if by not in groupings and not re.fullmatch("scope:[1-9][0-9]{0,3}", by):
         near = did_you_mean(by, groupings)
@@ -183,12 +183,14 @@ def check_grouping(by: str, groupings: Sequence[str] = GROUPINGS) -> None:
 
 
 class Grouping:
-    """A grouping of rows about instructions, with the label of each group."""
+    """A grouping of rows about instructions; computes keys and labels of groups."""
 
     names: ClassVar[Sequence[str]] = GROUPINGS
 
     def __init__(self, by: str, module: Module) -> None:
-        """Take the name of a grouping: one of `names`, or `scope:N` for N parts of scopes.
+        """Set the grouping by its name.
+
+        It is one of `names`, or `scope:N` for the first N parts of scopes.
 
         Raises:
             UnknownNameError: No grouping has that name.
@@ -199,12 +201,12 @@ class Grouping:
         self.module: Final = module
 
     def key(self, row: CostRow, equal: Callable[[], Hashable]) -> Hashable:
-        """The key of a row.
+        """Return the key that the rows of a group share.
 
         Args:
             row: The row.
-            equal: Returns the key of equal rows; called for the grouping `group` only, whose rows
-                also share their source line.
+            equal: Returns the key of equal rows. It is called for the grouping `group` only, whose
+                rows also share their source line.
         """
         ins = row.instruction
         match self.name:
@@ -222,7 +224,7 @@ class Grouping:
                 return scope_of(self.origin_of(row).op_name, self._depth)
 
     def label(self, group: Group[R]) -> str:
-        """The name of a group."""
+        """Return the name of a group."""
         ins, origin = group.first.instruction, self.origin(group)
         match self.name:
             case "kernel" | "group":
@@ -247,7 +249,7 @@ class Grouping:
 
 
 def opcode_text(ins: Instruction) -> str:
-    """The opcode, with the kind of a fusion or the target of a custom call."""
+    """Return the opcode, with the kind of a fusion or the target of a custom call."""
     name = opcode_of(ins)
     if isinstance(ins.op, Fusion):
         return f"{name} {ins.op.kind}" if ins.op.kind else name
@@ -257,14 +259,17 @@ def opcode_text(ins: Instruction) -> str:
 
 
 def place_text(origin: Provenance) -> str:
-    """The innermost source line without folders; empty if unknown."""
+    """Return the innermost source line without folders; empty if it is unknown."""
     return origin.place.rpartition("/")[2]
 
 
 def groups_json(
     groups: Sequence[Group[R]], further: Callable[[Group[R]], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The groups as JSON: total, share, kernels and runs, with further facts about each."""
+    """Return the groups as JSON: total, share, kernels and runs.
+
+    `further` returns more keys for a group.
+    """
     found = []
     totals = [group.total for group in groups]
     for group, (share, cumulated) in zip(groups, shares(totals), strict=True):

@@ -10,7 +10,7 @@ from hloscope.stablehlo.vhlo import CURRENT, RELEASES, Obstacle, version_text
 
 SCHEMA: Final = "hloscope.doctor/1"
 _MOST: Final = 4
-"""Ops that are named where more need the same, and constants."""
+"""Maximum number of ops, and of constants, that a line names."""
 
 _MENDED: Final = (
     "the op tan",
@@ -19,7 +19,7 @@ _MENDED: Final = (
     "`input_batching_dims`",
     "`scatter_indices_batching_dims`",
 )
-"""Features that the pass `stablehlo-compatibility-expander` says in older ops."""
+"""Features that the pass `stablehlo-compatibility-expander` rewrites into older ops."""
 
 
 def health_text(health: Health) -> str:

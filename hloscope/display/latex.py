@@ -11,7 +11,7 @@ from hloscope.support.source import visible
 
 
 def to_latex(answer: Answer) -> str:
-    """The maps of a result, one a line, each with the name of the accessed tensor.
+    """Return the maps of a result as LaTeX, one per line, each with the accessed tensor's name.
 
     Conditions that all maps share are stated once, below them.
     """
@@ -32,7 +32,10 @@ def to_latex(answer: Answer) -> str:
 
 
 def _shared(answer: Answer) -> list[str]:
-    """The conditions that all maps share; empty if there is one map, or one without a domain."""
+    """Return the conditions that all maps share.
+
+    Empty if there is only one map, or a map without a domain.
+    """
     operands = [operand for output in answer.outputs for operand in output.touched]
     maps = [a.map for operand in operands for a in operand.accesses if a.map is not None]
     if len(maps) < 2 or any(m.is_undefined or m.is_known_empty for m in maps):
@@ -55,7 +58,7 @@ def _access(access: Access, shared: Collection[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""A text with LaTeX's special characters escaped.
+    r"""Return a text with LaTeX's special characters escaped.
 
     >>> print(escaped("a_b{1}"))
     a\_b\{1\}

@@ -36,23 +36,23 @@ from hloscope.support.lazy import once_for_each
 
 
 Place: TypeAlias = tuple[Computation, Instruction]
-"""An instruction and the computation it is in."""
+"""An instruction, after the computation that contains it."""
 Key: TypeAlias = Callable[[Computation, Instruction], int]
-"""A figure to sort by; the smallest come first."""
+"""Function that returns a sort key; the smallest key comes first."""
 
 MOST_OPERANDS: Final = 6
-"""Operands that a row names where room is short."""
+"""Maximum number of operands that a shortened row names."""
 
 
 class Column(Struct, frozen=True):
-    """One column of the list.
+    """One column of a list of instructions.
 
     Attributes:
-        title: Its head.
-        cell: The text for an instruction.
-        side: Where long cells are cut on a terminal; `None` for never.
-        drop: Which columns a narrow terminal loses first; 0 for those it keeps.
-        number: Is it one of numbers?
+        title: Heading of the column.
+        cell: Function that returns the text for an instruction.
+        side: Side on which long cells are cut on a terminal; `None` for never.
+        drop: Order in which a narrow terminal loses columns; 0 for columns that it keeps.
+        number: Is it a column of numbers?
     """
 
     title: str
@@ -63,12 +63,20 @@ class Column(Struct, frozen=True):
 
 
 class Listing:
-    """Instructions as rows of text or as JSON."""
+    """Lists instructions as rows of text or as JSON."""
 
     def __init__(
         self, module: Module, sort: str | None, key: Key | None, fusions: bool, *, in_column: bool
     ) -> None:
-        """Take the requested order; with `in_column`, add a column with the computation."""
+        """Set the contents of the rows.
+
+        Args:
+            module: The program.
+            sort: Name of the sort order; `None` for none.
+            key: Function that returns the figure of that order; `None` for none.
+            fusions: Are only fusions listed?
+            in_column: Add a column with the computation.
+        """
         self._module = module
         self._sort, self._key = sort, key
         self._fusions, self._in_column = fusions, in_column
@@ -78,11 +86,11 @@ class Listing:
         self._shape = once_for_each(shape_text)
 
     def table(self, places: list[Place], *, full: bool) -> Table:
-        """Return a row for each instruction; empty columns are omitted.
+        """Return a row for each instruction; columns without text are omitted.
 
         Args:
-            places: The instructions.
-            full: Shorten nothing.
+            places: The instructions with their computations.
+            full: Do not shorten any text.
         """
         always = {"operands", "line"}
         chosen, filled = [], []
@@ -135,7 +143,7 @@ class Listing:
         return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
     def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
-        """The source position; without folders in a narrow table."""
+        """Return a cell function for the source position, without folders unless `full` is set."""
 
         def text(origin: Provenance) -> str:
             return origin.place if full else origin.place.rpartition("/")[2]
@@ -150,7 +158,7 @@ class Listing:
         return known
 
     def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
-        """The instruction as JSON."""
+        """Return an instruction as JSON."""
         origin = self._origin(ins)
         described: dict[str, Any] = {
             "name": ins.name,
@@ -211,14 +219,17 @@ def _source_line(ins: Instruction) -> str:
 
 
 MOST_FRAMES: Final = 3
-"""Default number of source positions that are printed."""
+"""Default maximum number of source positions that are printed."""
 
 
 Printed: TypeAlias = Callable[[Instruction], str]
 
 
 class Found(NamedTuple):
-    """An instruction with its computation, module, printer of lines, and users of values."""
+    """An instruction to print, with its computation and module.
+
+    `printed` prints an instruction; `users` returns the users of a computation's values.
+    """
 
     module: Module
     computation: Computation
@@ -230,7 +241,7 @@ class Found(NamedTuple):
 def founds(
     module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
 ) -> list[Found]:
-    """Instructions of a module to print; they share the printer and the users."""
+    """Return the instructions as `Found`; they share the printer and the users."""
     uses = cache(users)  # instructions of one computation share its table of users
     return [Found(module, *place, printed, uses) for place in places]
 
@@ -242,8 +253,9 @@ def line_printer(style: str | Style = "default", most_ops: int | None = None) ->
     computed once, so use one printer for many instructions.
 
     Args:
-        style: The style of HLO instructions.
-        most_ops: Most ops of a region of StableHLO that is printed; a larger one is `{...}`.
+        style: Style of HLO instructions.
+        most_ops: Maximum number of ops of a StableHLO region that is printed; a larger one is
+            `{...}`.
     """
     printed = instruction_printer(STYLES[style] if isinstance(style, str) else style)
     # One printer for all instructions, created at the first one of StableHLO.
@@ -260,10 +272,10 @@ def line_printer(style: str | Style = "default", most_ops: int | None = None) ->
 
 
 def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
-    """The instructions at most `around` steps away, with their signed distance.
+    """Return the instructions at most `around` steps away, with their signed distance.
 
     Steps go along operands (negative distances) and users (positive distances). An instruction
-    reached on the two sides has the distance of the operands' side.
+    reached on both sides has the distance of the operands' side.
     """
     steps = {found.instruction: 0}
     uses = found.users(found.computation) if around else {}
@@ -279,7 +291,10 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
 
 
 def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[str]:
-    """The neighbourhood in program order, the instruction marked; then called computations."""
+    """Yield the neighbourhood in program order with the instruction marked, then its callees.
+
+    `steps` is the result of `neighbourhood`; with `full` nothing is shortened.
+    """
     position = {ins: i for i, ins in enumerate(found.computation)} if len(steps) > 1 else {}
     if position:
         yield f"{found.computation.name}:"
@@ -297,7 +312,7 @@ def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) 
 
 
 def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
-    """The instruction in its own language."""
+    """Return the instruction in its own language, on one line."""
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # `_config` prints it below
@@ -305,7 +320,7 @@ def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
 
 
 def _origin(found: Found, full: bool) -> Iterator[str]:
-    """Yield the framework's name of an instruction, then its source locations."""
+    """Yield the framework's name of an instruction, then its source positions."""
     origin = provenance_of(found.instruction, found.module)
     if origin.op_name:
         yield f"  from {origin.op_name}"
@@ -317,7 +332,7 @@ def _origin(found: Found, full: bool) -> Iterator[str]:
 
 
 def _config(ins: Instruction) -> Iterator[str]:
-    """The backend config over several lines, if it is an object of JSON."""
+    """Yield the backend config over several lines, if it is a JSON object."""
     text = ins.extra("backend_config")
     pretty = _pretty(text) if text is not None else None
     if pretty:
@@ -366,7 +381,7 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
 
 
 def _origin_json(found: Found) -> dict[str, Any]:
-    """Return the known origin of an instruction as JSON; an empty object if none is known."""
+    """Return the origin of an instruction as JSON; empty if it is unknown."""
     origin = provenance_of(found.instruction, found.module)
     said: dict[str, Any] = {**origin.to_json()}
     if origin.trace:
@@ -385,7 +400,7 @@ def _instruction_json(ins: Instruction, printed: Printed) -> dict[str, Any]:
 
 
 def computation_json(computation: Computation, printed: Printed) -> dict[str, Any]:
-    """Name, parameters, root and instructions of a computation, for JSON."""
+    """Return name, parameters, root and instructions of a computation, as JSON."""
     return {
         "computation": computation.name,
         "parameters": [p.name for p in computation.parameters],
@@ -399,13 +414,14 @@ def computation_json(computation: Computation, printed: Printed) -> dict[str, An
 
 
 class Branch(NamedTuple):
-    """A computation in the tree.
+    """A computation in the call tree.
 
     Attributes:
-        computation: Which.
-        depth: How many computations are above it.
-        opcodes: What calls it from the computation above, and how often.
-        is_again: It stands further up in full, with what it calls.
+        computation: The computation.
+        depth: Number of computations above it.
+        opcodes: Opcodes of the instructions that call it from the computation above, with their
+            number.
+        is_again: Does the tree already have this computation with its callees further up?
     """
 
     computation: Computation
@@ -415,7 +431,10 @@ class Branch(NamedTuple):
 
 
 def branches(root: Computation) -> Iterator[Branch]:
-    """The computations that one calls, directly or not, each expanded at its first occurrence."""
+    """Yield the computations that `root` calls directly or indirectly, as a tree in preorder.
+
+    Each one is expanded only at its first occurrence.
+    """
     seen: set[Computation] = set()
     stack: list[Branch] = [Branch(root, 0, Counter(), False)]
     while stack:
@@ -435,7 +454,7 @@ def branches(root: Computation) -> Iterator[Branch]:
 
 
 def tree_table(listed: list[Branch]) -> Table:
-    """A row for each computation, indented by its depth."""
+    """Return a table with a row for each computation, indented by its depth."""
     rows = [
         [
             f"{'  ' * b.depth}{b.computation.name}",
@@ -457,7 +476,7 @@ def _computation_line(computation: Computation) -> str:
 
 
 def branch_json(branch: Branch) -> dict[str, Any]:
-    """One computation of the tree as JSON."""
+    """Return one computation of the tree as JSON."""
     computation = branch.computation
     return {
         "name": computation.name,

@@ -1,4 +1,4 @@
-"""Chains of data movement as text, JSON and pictures, and in a table of the program."""
+"""Chains of data movement as text, JSON and pictures, and as a table of the program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from hloscope.support.source import in_page
 
 
 def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
-    """The chain from its sources on, the verdict with its reason, and a replacement."""
+    """Return a chain as text: from its sources on, the verdict with its reason, a replacement."""
     rows = [["", leaf.value.name, "", print_type(leaf.type), ""] for leaf in chain.leaves]
     rows += [
         [str(k), step.name, opcode_of(step), print_type(step.type), _note(chain, step)]
@@ -57,7 +57,10 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
 
 
 def _passing_text(passing: Passing) -> str:
-    """Whether the movement can be exchanged with a neighbouring op, and the bytes then."""
+    """Return a line on whether the movement can be exchanged with a neighbouring op.
+
+    If so, it states the bytes written then.
+    """
     where = "after" if passing.is_reduction else "before"
     told = f"{where} {opcode_of(passing.op)} `{passing.op.name}`"
     if passing.judged is None:
@@ -134,7 +137,7 @@ def _layouts(judged: Judgement) -> list[str]:
 
 
 def layout_text(layout: Layout) -> str:
-    """The order of the dimensions in HLO's syntax, fastest-varying first."""
+    """Return the order of the dimensions in HLO's syntax, fastest-varying first."""
     return f"{{{','.join(map(str, layout.minor_to_major))}}}"
 
 
@@ -219,7 +222,7 @@ def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
 
 
 _MOST_OPS: Final = 4
-"""Most opcodes of a chain in the table."""
+"""Maximum number of opcodes of a chain in the table."""
 NO_LAYOUTS: Final = "the text has no layouts: arrays are row-major, layout copies are unknown"
 
 
@@ -227,11 +230,11 @@ NO_FUSIONS: Final = "no fusions: each op counts as a kernel"
 
 
 class MovementRow(Struct, frozen=True):
-    """A row of a grouped table: a chain, or a kernel of data movement.
+    """A row of a grouped table: a chain, or a kernel that only moves data.
 
     Attributes:
-        figures: The bytes that it moves, and those that can be saved.
-        instruction: The op that moves the bytes, or else the last op with an origin.
+        figures: The bytes that it moves, and the bytes that can be saved.
+        instruction: The op that moves the bytes, or, if it has no origin, the last op with one.
         computation: The computation of the last op.
         notes: Assumptions about how often it runs.
     """
@@ -243,21 +246,21 @@ class MovementRow(Struct, frozen=True):
 
     @property
     def runs(self) -> int:
-        """How often it runs."""
+        """Return the number of runs."""
         return self.figures.runs
 
 
 def grouped_movement(
     savings: Savings, module: Module, places: Sequence[Place], by: str
 ) -> tuple[list[Group[MovementRow]], Grouping]:
-    """A program's chains and kernels of movement in groups, largest saving first.
+    """Return a program's chains and moving kernels in groups, largest saving first.
 
     The totals of the groups are bytes moved; they add up to the bytes of the whole program.
 
     Args:
         savings: The bytes of each chain and kernel.
         module: The program.
-        places: How often its computations run.
+        places: Runs of its computations.
         by: The grouping: one of `GROUPINGS`, or `scope:N`.
 
     Raises:
@@ -283,7 +286,7 @@ def _saved_bytes(group: Group[MovementRow]) -> int:
 
 
 class _Structures:
-    """Keys of chains: equal for equal ops, types, layouts and verdicts."""
+    """Computes keys of chains that are equal for equal ops, types, layouts and verdicts."""
 
     def __init__(self) -> None:
         self._known: Final[dict[Chain, Hashable]] = {}
@@ -302,7 +305,7 @@ class _Structures:
 
 
 def _origin_op(found: Figures, module: Module) -> Instruction:
-    """The op of a chain that moves the bytes, or else the last op with an origin."""
+    """Return the op of a chain that moves the bytes; without origin, the last op with one."""
     values = [found.value]
     if found.chain is not None:
         blocking = found.chain.blocking
@@ -317,7 +320,10 @@ def _origin_op(found: Figures, module: Module) -> Instruction:
 def movement_table(
     groups: Sequence[Group[MovementRow]], grouping: Grouping, top: int | None
 ) -> Table:
-    """The groups of a program's movement, the rest as one row, and the sum of everything."""
+    """Return the groups of movement as a table: the rest as one row, and the sum.
+
+    `top` is the maximum number of groups with a row of their own.
+    """
     figures: list[Column[MovementRow]] = [
         Column("could save", lambda some: size_text(sum(map(_saved_bytes, some))))
     ]
@@ -337,12 +343,12 @@ def movement_table(
 def _of_one(
     cell: Callable[[Group[MovementRow]], str],
 ) -> Callable[[Sequence[Group[MovementRow]]], str]:
-    """Return a cell function that has a text for single groups only."""
+    """Return a cell function whose text is empty unless the cell is for a single group."""
     return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
 
 
 def _name(group: Group[MovementRow]) -> str:
-    """The last op of the first chain, and the number of other chains like it."""
+    """Return the last op of the first chain, and the number of other chains, as text."""
     others = len(group.members) - 1
     name = group.first.figures.value.name
     return f"{name} and {others:,} like it" if others else name
@@ -363,7 +369,7 @@ def _ops(group: Group[MovementRow]) -> str:
 
 
 def _how(group: Group[MovementRow]) -> str:
-    """How the group's bytes can be saved; empty if there are several ways."""
+    """Return how the group's bytes can be saved, as text; empty if members differ."""
     members = [row.figures for row in group.members if row.figures.how]
     ways = dict.fromkeys([found.how for found in members])
     if len(ways) != 1:
@@ -379,11 +385,11 @@ _NOUNS: Final = {
     Kind.MOVEMENT: ("real movement", "real movements"),
     Kind.UNDECIDED: ("undecided", "undecided"),
 }
-"""Nouns for chains of each verdict, singular and plural."""
+"""For each verdict, the singular and plural noun for chains."""
 
 
 def movement_summary(savings: Savings) -> str:
-    """Number of chains of each verdict, bytes moved, and bytes that could be saved."""
+    """Return a line with the number of chains by verdict, and the bytes moved and saved."""
     if not savings.figures:
         return "no chains of data movement"
     chains = [found.chain for found in savings.figures if found.chain is not None]
@@ -401,7 +407,7 @@ def movement_summary(savings: Savings) -> str:
 
 
 def about_movement(savings: Savings) -> list[str]:
-    """Return notes that limit comparison of the figures with those of other texts."""
+    """Return notes on why the figures may not be comparable with those of other texts."""
     types = [found.value.type for found in savings.figures]
     has_layouts = any([isinstance(type_, TensorType) and type_.layout for type_ in types])
     said = [] if has_layouts or not types else [NO_LAYOUTS]
@@ -411,7 +417,7 @@ def about_movement(savings: Savings) -> list[str]:
 def movement_groups_json(
     groups: Sequence[Group[MovementRow]], grouping: Grouping, most: int
 ) -> list[dict[str, Any]]:
-    """The groups as in schema `hloscope.cancel/2`, each with its first members."""
+    """Return the groups as in schema `hloscope.cancel/2`, each with its first `most` members."""
     every = shares([group.total for group in groups])
     return [
         {**_group_json(group, grouping, most), "share": share, "cumulated": cumulated}
@@ -442,7 +448,7 @@ def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dic
 
 
 def member_json(found: Figures) -> dict[str, Any]:
-    """One chain or kernel of a group."""
+    """Return one chain or kernel of a group as JSON."""
     return {
         "name": found.value.name,
         "runs": found.runs,
@@ -462,7 +468,7 @@ def member_json(found: Figures) -> dict[str, Any]:
 
 
 _MOST_ROWS: Final = 40
-"""Ops that are drawn; of a longer chain the first and the last."""
+"""Maximum number of ops that are drawn; of a longer chain, the first and the last ones."""
 _BOX, _HIGH, _ROW, _PAD, _LEFT, _CHAR = 46, 26, 58, 18, 200, 6.9
 _STYLE: Final = (
     ".hloscope-chain .page{fill:#ffffff;stroke:#d5dbe3}.hloscope-chain text{fill:#1c2733}"
@@ -477,7 +483,7 @@ _STYLE: Final = (
 
 
 def chain_svg(chain: Chain, figures: Figures) -> str:
-    """The chain from its sources to the last op, as an SVG document."""
+    """Return the chain from its sources to the last op, as an SVG document."""
     body: list[str] = []
     y = _PAD + 44.0
     wide = 0.0
@@ -517,7 +523,10 @@ def _saved(figures: Figures) -> str:
 
 
 def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:
-    """The source, then each op; `None` where some are left out."""
+    """Return the source and each op, with their maps to the source.
+
+    `None` stands for ops that are left out.
+    """
     first = leaf.value, IndexingMap.identity(leaf.type.shape)
     found: list[tuple[Instruction | None, IndexingMap | None]] = [first, *chain.along(leaf)]
     if len(found) > _MOST_ROWS + 1:
@@ -529,7 +538,17 @@ def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMa
 def _row(
     chain: Chain, leaf: Leaf, value: Instruction, m: IndexingMap | None, y: float
 ) -> tuple[list[str], float]:
-    """One value: its op, its dimensions, and the map to the source."""
+    """Return the SVG elements of one value, and its width.
+
+    They show the op, its dimensions, and the map to the source.
+
+    Args:
+        chain: The chain.
+        leaf: The source.
+        value: The value.
+        m: Map from an index of the value to the source; `None` if unknown.
+        y: Upper y coordinate.
+    """
     moved = value is chain.blocking
     said = "source" if value is leaf.value else opcode_of(value)
     parts = [
@@ -556,14 +575,22 @@ def _row(
 
 
 def _walked(m: IndexingMap | None, k: int) -> list[int]:
-    """The source's dimensions that a dimension traverses."""
+    """Return the source dimensions whose index depends on dimension `k` of a value."""
     if m is None:
         return []
     return [r for r, e in enumerate(m.results) if Dim(k) in variables(e)]
 
 
 def _box(x: float, y: float, wide: float, size: int, sources: Sequence[int]) -> list[str]:
-    """A dimension with a stripe for each dimension of the source."""
+    """Return a dimension as SVG elements, with a stripe for each dimension of the source.
+
+    Args:
+        x: Left x coordinate.
+        y: Upper y coordinate.
+        wide: Width.
+        size: Size of the dimension.
+        sources: Dimensions of the source.
+    """
     parts = []
     for n, source in enumerate(sources):
         colour = COLOURS[source % len(COLOURS)]

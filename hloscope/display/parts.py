@@ -31,7 +31,7 @@ from hloscope.ir import Type, array_bytes, size_text
 
 
 _OPEN: Final = 1 << 62
-"""Bounds from here on count as infinite: no dimension has so many elements."""
+"""Bounds of at least this value count as infinite; no dimension has so many elements."""
 
 
 class AccessParts(NamedTuple):
@@ -54,7 +54,7 @@ class AccessParts(NamedTuple):
 
 
 def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
-    """The texts about an access from a tensor with these sizes.
+    """Return texts about an access from a tensor with these sizes.
 
     >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 7], d1 in [1, 3], "
     ...                       "s0 in [0, 9], d1 + s0 in [0, 9]")
@@ -92,7 +92,9 @@ def _where(m: IndexingMap, texts: MapTexts, sizes: Sequence[int]) -> tuple[str, 
 
 
 def in_sizes(m: IndexingMap) -> str:
-    """A map whose variables have bounds in terms of runtime sizes; empty if it has none.
+    """Return a map whose variables are bounded by run-time sizes, as text.
+
+    Empty if no variable is.
 
     >>> text = "(d0){n} -> (d0), domain: d0 in [0, 9223372036854775806], n in [0, 99], d0 - n in "
     >>> in_sizes(IndexingMap.parse(text + "[-9223372036854775808, -1]"))
@@ -107,7 +109,14 @@ def in_sizes(m: IndexingMap) -> str:
 def _conditions(
     m: IndexingMap, texts: MapTexts, names: Mapping[Var, str], hidden: set[Var]
 ) -> Iterator[str]:
-    """Yield bounds of variables that are not hidden, constraints, and definitions of names."""
+    """Yield bounds of variables not in `hidden`, constraints, and definitions of names, as text.
+
+    Args:
+        m: The map.
+        texts: Texts of the map.
+        names: Name of each variable.
+        hidden: Variables whose bounds are not stated.
+    """
     # A variable of a dimension with an unknown size has no upper bound; the constraint with the
     # size, as a runtime variable, is shown in place of it.
     ends = dict(_size_ends(m))
@@ -133,7 +142,7 @@ def _conditions(
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
-    """Yield a constraint for each variable without an upper bound of its own."""
+    """Yield, for each variable without an upper bound, a constraint that bounds it."""
     found: set[Var] = set()
     for e, i in m.constraints:
         for v in variables(e):
@@ -149,7 +158,10 @@ def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
 
 
 def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
-    """The source of each runtime variable's value, `rt0 = start[d0]`; empty for an empty map."""
+    """Return the source of each runtime variable's value as text, `rt0 = start[d0]`.
+
+    Empty for an empty map.
+    """
     if not m.runtime or m.is_known_empty:
         return ()
     names = m.names
@@ -186,7 +198,7 @@ def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
 
 
 def runtime_map(m: IndexingMap, results: Sequence[Expr]) -> str:
-    """Return a map from the variables of `m` to the given results, as text.
+    """Return a map with the variables of `m` and the given results, as text.
 
     >>> m = IndexingMap.parse("(d0, d1){rt0} -> (d0 + rt0), domain: d0 in [0, 7], d1 in [0, 3], "
     ...                       "rt0 in [0, 2]")
@@ -213,7 +225,7 @@ Box: TypeAlias = tuple[range, ...]
 
 
 def boxes_of(points: Collection[Index]) -> tuple[Box, ...]:
-    """Disjoint boxes of evenly spaced indices whose union is exactly `points`.
+    """Return disjoint boxes of evenly spaced indices whose union is exactly `points`.
 
     >>> [box_text(box) for box in boxes_of([(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)])]
     ['[1:3, 0:5:2]']
@@ -247,7 +259,10 @@ def _boxes(
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Split ascending numbers into evenly spaced runs; a run of two must be consecutive numbers."""
+    """Split ascending numbers into evenly spaced runs.
+
+    A run of two must be of consecutive numbers.
+    """
     at = 0
     while at < len(numbers):
         end = at + 1
@@ -262,7 +277,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[range]:
 
 
 def side_size(side: range) -> int:
-    """The number of indices of a side, of any size; `len` is limited to 63 bits.
+    """Return the number of indices in a range, of any size; `len` is limited to 63 bits.
 
     >>> side_size(range(0, 2**64, 3)) == -(-(2**64) // 3), side_size(range(3, 1))
     (True, 0)
@@ -271,12 +286,12 @@ def side_size(side: range) -> int:
 
 
 def box_size(box: Iterable[range]) -> int:
-    """The number of elements of a box."""
+    """Return the number of elements of a box."""
     return prod(map(side_size, box))
 
 
 def box_text(box: Box) -> str:
-    """A box as slices: `[3, 0:32, 1:9:2]`."""
+    """Return a box as slices: `[3, 0:32, 1:9:2]`."""
     return f"[{', '.join(map(_side_text, box))}]"
 
 
@@ -288,9 +303,9 @@ def _side_text(side: range) -> str:
 
 
 def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """The only box that an access reads at `at`, as a tuple; empty if it reads nothing.
+    """Return the only box that an access reads from index `at`; empty if it reads nothing.
 
-    `None` if the elements may be no box.
+    `None` if the elements may not be a box.
     """
     m = access.map
     if m is None or m.is_undefined or m.constraints or m.runtime:
@@ -322,7 +337,7 @@ def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
 
 
 def outermost(boxes: Sequence[Box]) -> list[Box]:
-    """The boxes that are not inside another one."""
+    """Return the distinct boxes that are not inside another one."""
     distinct = list(dict.fromkeys(boxes))
     return [b for b in distinct if not any(b is not o and _is_inside(b, o) for o in distinct)]
 
@@ -339,7 +354,7 @@ def _is_inside(inner: Box, outer: Box) -> bool:
 
 
 def padded_text(type: Type) -> str:
-    """Bytes of a type, with its padded bytes if there are more.
+    """Return the bytes of a type as text, with padded bytes if there are more.
 
     Empty if an array has a size without a bound.
 
@@ -352,7 +367,7 @@ def padded_text(type: Type) -> str:
 
 
 def padding_text(type: Type) -> str:
-    """The padded bytes of a type in brackets, after a space; empty without padding."""
+    """Return the padded bytes of a type in brackets, after a space; empty without padding."""
     found = array_bytes(type)
     if found is None or found.padded == found.data:
         return ""
@@ -360,6 +375,6 @@ def padding_text(type: Type) -> str:
 
 
 def bytes_json(type: Type) -> dict[str, int]:
-    """`bytes` and `padded_bytes` of a type; empty if an array has a size without a bound."""
+    """Return `bytes` and `padded_bytes` of a type; empty if an array has a size without a bound."""
     found = array_bytes(type)
     return {} if found is None else {"bytes": found.data, "padded_bytes": found.padded}

@@ -27,7 +27,10 @@ from hloscope.support.source import in_page
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
 READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#56b48a", "#dfa021")
-"""Colours of read elements; the first is the darkest and is drawn on top of the others."""
+"""Colours of read elements.
+
+The first one is the darkest and is drawn above the others.
+"""
 _PAGE, _FRAME, _EMPTY, _INK, _FAINT = "#ffffff", "#d5dbe3", "#eef1f5", "#1c2733", "#66717f"
 _DARK: Final = {
     _PAGE: "#14191f",
@@ -39,20 +42,20 @@ _DARK: Final = {
     READS[0]: "#9fd0ff",
     READS[1]: "#3d7fc4",
 }
-"""Colours of dark pages by the light colour; other colours are legible on the two kinds."""
+"""For each colour, the one on dark pages; other colours are legible on both."""
 _STYLE: Final = "".join(
     f'.hloscope-picture [{part}="{light}"]{{{part}:{dark}}}'
     for part, light, dark in [("stroke" if c == _FRAME else "fill", c, d) for c, d in _DARK.items()]
 )
 _CHAR, _LINE, _PAD, _GAP = 7.0, 17, 18, 40
 _CAPTION_CHAR, _COLUMNS = 8.0, 130
-"""Width of a bold character of the caption, and characters of a line: longer ones are wrapped."""
+"""Width of a bold character of the caption, and characters of a line before it wraps."""
 _LABEL, _SPACE, _WIDE = 15, 16, 340
 _ROOM: Final = 1080
-"""Greatest width of a row of panels; further panels are placed below."""
+"""Maximum width of a row of panels; further panels go below."""
 _TICK, _TICK_CHAR, _TICKS = 12, 5.6, 6
 _MOST_SLICES: Final = 1 << 14
-"""Slices are counted up to this number."""
+"""Maximum number of slices that are counted."""
 
 
 class Mark(Struct, frozen=True):
@@ -64,7 +67,7 @@ class Mark(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One tensor: its title, sizes and marks; later marks are drawn over earlier ones."""
+    """A tensor to draw: its title, sizes and marks. Later marks are drawn over earlier ones."""
 
     title: str
     shape: Index
@@ -73,7 +76,10 @@ class Panel(Struct, frozen=True):
 
 
 class _Grid(Struct, frozen=True):
-    """The mapping from a tensor's last two dimensions to rows and columns of cells."""
+    """How the last two dimensions of a tensor are drawn as cells.
+
+    A cell has `row_block` × `column_block` elements.
+    """
 
     height: int
     width: int
@@ -96,7 +102,7 @@ class _Grid(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Side of a cell in pixels."""
+        """Return the side of a cell in pixels."""
         return max(9, min(16, 320 // max(self.columns, 1)))
 
     @property
@@ -105,7 +111,7 @@ class _Grid(Struct, frozen=True):
         return self.row_block * self.column_block > 1
 
     def cells(self, box: Box) -> Iterator[tuple[int, int, int]]:
-        """Yield row and column of each cell that a box meets, with the number of elements in it."""
+        """Yield row and column of each cell that a box intersects, and its number of elements."""
         *_, rows, columns = (range(1), range(1), *box)
         across = list(_per_block(_below(columns, self.width), self.column_block))
         for row, high in _per_block(_below(rows, self.height), self.row_block):
@@ -113,7 +119,7 @@ class _Grid(Struct, frozen=True):
                 yield row, column, high * wide
 
     def place(self, row: int, column: int) -> Box:
-        """The elements of a cell, as rows and columns."""
+        """Return the elements of a cell, as ranges of the last two dimensions."""
         top, left = row * self.row_block, column * self.column_block
         return (
             range(top, min(top + self.row_block, self.height)),
@@ -122,12 +128,15 @@ class _Grid(Struct, frozen=True):
 
 
 def _below(side: range, size: int) -> range:
-    """The indices below `size`: maps of an invalid program may lead outside of the tensor."""
+    """Return the indices below `size`.
+
+    Maps of an invalid program may lead outside of the tensor.
+    """
     return side[: max(0, -((side.start - size) // side.step))]
 
 
 def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
-    """Yield the blocks that evenly spaced indices meet, each with the number of indices in it."""
+    """Yield each block that evenly spaced indices intersect, with the number of indices in it."""
     if not side:
         return
     for at in range(side.start // block, side[-1] // block + 1):
@@ -138,7 +147,7 @@ def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
 
 
 def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()) -> str:
-    """The panels in rows, as an SVG document, with the notes below.
+    """Return the panels in rows, as an SVG document, with the notes below.
 
     >>> here = Mark([(range(1, 2), range(2, 3))], OUTPUT, "here")
     >>> picture = svg([Panel("x", (2, 3), [here])], caption="a < b")
@@ -183,12 +192,15 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
 
 
 def _wrapped(text: str) -> list[str]:
-    """The text in lines no wider than the picture; only longer names are broken."""
+    """Return the text in lines no wider than the picture; only longer names are broken."""
     return wrap(text, _COLUMNS, break_on_hyphens=False) or [text]
 
 
 def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
-    """The SVG elements of a panel, its width, and the y coordinate of its end."""
+    """Return the SVG elements of a panel, its width, and the y coordinate of its end.
+
+    `x` and `y` are its upper left corner.
+    """
     grid = _Grid.of(panel.shape)
     out: list[str] = []
     widest, broad = 0, 0.0
@@ -232,14 +244,17 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
 
 
 def _height(grid: _Grid, prefix: Index) -> float:
-    """Height of a slice with its label."""
+    """Return the height of a slice with its label.
+
+    `prefix` is the index of the leading dimensions.
+    """
     return grid.rows * grid.size + 8 + _LABEL * bool(prefix)
 
 
 def _slices(panel: Panel) -> tuple[list[Index], str]:
     """Return the leading indices of the slices to draw, and a note about omitted ones.
 
-    If nothing is marked, it is the first slice.
+    If nothing is marked, only the first slice is drawn.
     """
     prefixes: set[Index] = set()
     is_all = True
@@ -257,12 +272,19 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
 
 
 def _margin(grid: _Grid) -> float:
-    """Width of the labels of rows."""
+    """Return the width of the labels of rows."""
     return 4 + _TICK_CHAR * len(str(grid.height - 1))
 
 
 def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
-    """Yield the indices of some rows and columns, at the first cells."""
+    """Yield labels with the indices of some rows and columns.
+
+    Args:
+        grid: The grid.
+        x: Left x coordinate of the grid.
+        y: Upper y coordinate of the grid.
+        rows: Label the rows too?
+    """
     wide = max(_TICK_CHAR * len(str(grid.width - 1)) + 4, grid.columns * grid.size / _TICKS)
     for column in range(0, grid.columns, -(-int(wide) // grid.size)):
         yield _text(
@@ -275,7 +297,15 @@ def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
 
 
 def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iterator[str]:
-    """Draw the grid of one slice: all cells, then the marked ones, with their titles."""
+    """Yield the SVG elements of one slice: all cells, then the marked ones, with tooltips.
+
+    Args:
+        panel: The tensor.
+        prefix: Index of the leading dimensions.
+        grid: The grid.
+        x: Left x coordinate.
+        y: Upper y coordinate.
+    """
     marked: dict[tuple[int, int], tuple[str, int]] = {}
     for mark in panel.marks:
         counts: dict[tuple[int, int], int] = {}
@@ -302,7 +332,10 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
 
 
 def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
-    """Title of a cell: its elements, and the number of marked ones."""
+    """Return the tooltip of a cell: its elements, and the number of marked ones.
+
+    `count` is that number.
+    """
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
     sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"
@@ -335,10 +368,10 @@ class Shape(NamedTuple):
 
     Attributes:
         tag: Name of the element in SVG.
-        attributes: Its attributes.
+        attributes: Attributes of the element.
         text: The text inside.
-        tip: What appears under the pointer.
-        instruction: Where a click leads, in pages that have a place for it.
+        tip: The tooltip.
+        instruction: Instruction that a click leads to, in pages that support it.
     """
 
     tag: str
@@ -348,7 +381,7 @@ class Shape(NamedTuple):
     instruction: Instruction | None = None
 
     def to_svg(self) -> str:
-        """The element as SVG, everything escaped."""
+        """Return the element as SVG, with all texts escaped."""
         attributes = "".join([f' {k}="{in_page(v)}"' for k, v in self.attributes.items()])
         tip = f"<title>{in_page(self.tip)}</title>" if self.tip else ""
         inside = tip + in_page(self.text)
@@ -359,12 +392,12 @@ class Picture(NamedTuple):
     """Shapes in the order in which they are painted.
 
     Attributes:
-        title: What is shown.
-        width: Of the picture, in units of its coordinates.
-        height: The same.
+        title: Title of the picture.
+        width: Width in units of its coordinates.
+        height: Height in units of its coordinates.
         shapes: The shapes.
-        legend: Colour (empty for the grey of `others`), amount and name of each part, if the
-            shapes do not have them.
+        legend: (colour, amount, name) of each part, if the shapes do not show them. The colour is
+            empty for the grey of `others`.
     """
 
     title: str
@@ -375,7 +408,10 @@ class Picture(NamedTuple):
 
 
 def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Shape:
-    """A line of text; `kind` is its class, `anchor` the point of the text that is at `x`."""
+    """Return a line of text as a shape.
+
+    `kind` is its CSS class, `anchor` the point of the text that is at `x`.
+    """
     attributes = {"x": f"{x:g}", "y": f"{y:g}"}
     if kind:
         attributes["class"] = kind
@@ -385,24 +421,27 @@ def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Sh
 
 
 def box(x: float, y: float, width: float, height: float, **more: str) -> Shape:
-    """A filled rectangle; `more` are further attributes, `kind` being its class."""
+    """Return a filled rectangle as a shape.
+
+    `more` are further attributes; `kind` stands for the CSS class.
+    """
     place = {"x": f"{x:g}", "y": f"{y:g}", "width": f"{width:g}", "height": f"{height:g}"}
     named = {"class" if key == "kind" else key: value for key, value in more.items()}
     return Shape("rect", place | named)
 
 
 def line(path: str, kind: str) -> Shape:
-    """A line along a path; `kind` is its class."""
+    """Return a line along an SVG path as a shape; `kind` is its CSS class."""
     return Shape("path", {"class": kind, "d": path})
 
 
 def svg_of(picture: Picture, name: str, style: str) -> str:
-    """A picture as an SVG document without scripts, fonts or links.
+    """Return a picture as an SVG document without scripts, fonts or links.
 
     Args:
         picture: The picture.
-        name: Its class, which the style names.
-        style: The style of its shapes.
+        name: CSS class of the document, which the style refers to.
+        style: CSS of its shapes.
     """
     wide, high = picture.width, picture.height
     return (
@@ -424,7 +463,10 @@ def _lines(parts: Iterable[str]) -> str:
 COLOURS: Final = (
     "#3b82c4", "#e08a2e", "#4c9f70", "#b0679f", "#c9564c", "#8a7fd0", "#7d8f2e", "#3fa3a3",
 )  # fmt: skip
-"""In order, neighbours being most unlike; white text is readable on each."""
+"""Colours of parts, in order.
+
+Neighbours differ most; white text is readable on each.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -432,11 +474,11 @@ COLOURS: Final = (
 
 
 def sliders(picture: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
-    """A picture with a slider for each of its arguments; without ipywidgets the first picture.
+    """Show a picture with a slider for each of its arguments.
 
     Args:
-        picture: Makes an answer that shows itself in a notebook.
-        choices: The values that each argument may take, at least one.
+        picture: Function that returns a result which shows itself in a notebook.
+        choices: The values of each argument, at least one.
 
     Returns:
         A widget, or where ipywidgets is not installed what `picture` returns for the first values.

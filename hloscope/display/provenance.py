@@ -21,7 +21,7 @@ from hloscope.support.lazy import pattern
 
 
 class Provenance(Struct, frozen=True):
-    """The origin of an instruction that its program states.
+    """The origin of an instruction in the source, as its program states it.
 
     Attributes:
         op_name: The path of the framework's op, `jit(step)/transpose(jvp())/mul`; may be empty.
@@ -44,7 +44,7 @@ class Provenance(Struct, frozen=True):
         return str(self.trace[0]) if self.trace else ""
 
     def to_json(self) -> dict[str, str]:
-        """Return `op_name` and `source`, as far as they are known."""
+        """Return `op_name` and `source`, if they are known."""
         known = {"op_name": self.op_name, "source": self.place}
         return {key: text for key, text in known.items() if text}
 
@@ -87,7 +87,7 @@ _SCHEDULED: Final = pattern(r'(\{(?:[^"]*"[^"]*")*?[ ,]*)scheduling_name="[^"]*"
 
 
 def _unscheduled(text: str) -> str:
-    """Metadata without `scheduling_name`, which differs for each instruction of a dump.
+    """Return metadata without `scheduling_name`, which differs for each instruction of a dump.
 
     >>> _unscheduled('{op_name="x" scheduling_name="loop_fusion.7" stack_frame_id=3}')
     '{op_name="x"  stack_frame_id=3}'
@@ -101,16 +101,16 @@ def _unscheduled(text: str) -> str:
 # Thousands of instructions have equal metadata, and each is queried by several tables.
 @lru_cache(maxsize=1 << 13)
 def _of_metadata(text: str, preamble: str) -> Provenance:
-    """Parse the metadata of a module whose text before the first computation is given."""
+    """Parse metadata; `preamble` is the text of the module before its first computation."""
     data = read_metadata(text)
     return Provenance(data.op_name, data.op_type, source_trace(data, preamble))
 
 
 def metadata_of(ins: Instruction, module: Module) -> Metadata:
-    """The metadata of an instruction, with its source position in any of the three forms.
+    """Return the metadata of an instruction, with its source position in any of the three forms.
 
     Raises:
-        ParseError: The metadata is not in its grammar.
+        ParseError: The metadata cannot be parsed.
     """
     text = ins.extra("metadata")
     data = Metadata() if text is None else read_metadata(text)
@@ -128,7 +128,10 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
 
 
 def _of_location(location: object) -> Provenance:
-    """Parse an MLIR location: JAX names the op by a location around the position, or alone."""
+    """Return the origin that an MLIR location states.
+
+    JAX names the op by a location around the position, or alone.
+    """
     if location is mlir.UNKNOWN or not isinstance(location, mlir.Location):
         return Provenance()
     try:
@@ -139,14 +142,17 @@ def _of_location(location: object) -> Provenance:
 
 
 _TRACES: Final[dict[int, tuple[object, tuple[Frame, ...]]]] = {}
-"""Traces by identity of the location; entries hold the locations, so identities stay unique."""
+"""Cached traces by identity of the location.
+
+Entries keep the locations alive, so identities stay unique.
+"""
 _MOST_TRACES: Final = 1 << 13
 _DEEP: Final = 64
-"""Most callers of a cached trace: longer ones would take quadratic memory."""
+"""Maximum number of callers of a cached trace; longer ones would take quadratic memory."""
 
 
 def _trace(location: mlir.Location) -> tuple[Frame, ...]:
-    """The source positions of a location, innermost first.
+    """Return the source positions of a location, innermost first.
 
     Ops of one program share their callers, whose traces are cached: AlphaFold's 85,257 ops have 542
     callers, and 11 frames each; all origins take 3 s instead of 14 on a busy machine.
@@ -173,7 +179,7 @@ def _trace(location: mlir.Location) -> tuple[Frame, ...]:
 
 
 def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location | None]:
-    """The frames before the outermost caller, and that caller; `None` if there is none."""
+    """Return the frames before the outermost caller, and that caller; `None` if there is none."""
     at, name = mlir.resolve_location(location), ""
     while isinstance(at, mlir.NameLoc):
         name = at.name
@@ -184,7 +190,7 @@ def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location |
 
 
 def _name(location: mlir.Location) -> str:
-    """The outermost name of a location; empty if it has none."""
+    """Return the outermost name of a location; empty if it has none."""
     todo = [location]
     seen: set[int] = set()  # a fused location may contain itself
     while todo:
@@ -203,7 +209,10 @@ def _name(location: mlir.Location) -> str:
 
 
 def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
-    """Yield the source positions, innermost first; a name around a position is its function."""
+    """Yield the source positions, innermost first.
+
+    A name around a position is its function; `function` is the outermost one.
+    """
     todo = [(location, function)]
     while todo:
         at, name = todo.pop()
@@ -231,7 +240,7 @@ class SourcePattern(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> SourcePattern:
-        """Read `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`.
+        """Parse `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`.
 
         >>> SourcePattern.parse("a/train.py:10-12")
         SourcePattern(file='a/train.py', first=10, last=12)
@@ -243,7 +252,10 @@ class SourcePattern(Struct, frozen=True):
         return cls(file, int(first), int(last or first))
 
     def matches(self, frame: Frame) -> bool:
-        """Is the frame at this position? A statement of several lines is at each of them."""
+        """Does the pattern match a source position?
+
+        A statement of several lines is at each of them.
+        """
         if self.first and not (
             frame.line <= self.last and self.first <= max(frame.end_line, frame.line)
         ):
@@ -258,7 +270,7 @@ class SourcePattern(Struct, frozen=True):
 
 
 def glob(pattern: str) -> re.Pattern[str]:
-    """A regular expression for a pattern: `*` is any text, `?` any character, all else is literal.
+    """Return a regular expression for a pattern: `*` is any text, `?` any character.
 
     >>> bool(glob("f32[8,*]").fullmatch("f32[8,128]"))
     True

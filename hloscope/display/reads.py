@@ -1,4 +1,4 @@
-"""The elements that one element reads: as a list of boxes, as a picture, on a page."""
+"""The elements that one element reads: as a list of boxes, as a picture, and on a page."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from hloscope.support.source import in_page
 
 
 MAX_POINTS: Final = 1 << 18
-"""Most elements of an access that are drawn, unless they are a box."""
+"""Maximum number of elements of an access that are drawn, unless they are a box."""
 MAX_PANELS: Final = 8
 MAX_UNTOUCHED: Final = 4
-"""Most operands without accesses that are named; more are counted."""
+"""Maximum number of operands without accesses that are named; more are only counted."""
 
 
 def to_svg(answer: Answer, at: Index | None = None) -> str:
-    """A picture of an element and the elements that it maps to.
+    """Return a picture of an element and the elements that it maps to.
 
     Args:
         answer: The result; if it has several outputs, the first is drawn.
-        at: The element; by default the one in the middle.
+        at: Index of the element; by default the one in the middle.
 
     Raises:
-        UnsupportedError: There is no tensor.
-        ValueError: The tensor has no such element.
+        UnsupportedError: The instruction has no tensor to draw.
+        ValueError: The tensor has no element `at`.
     """
     name = answer.instruction.name
     if not answer.outputs:
@@ -78,10 +78,12 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
 
 
 def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
-    """Return the tensor of an operand to draw: the first one that an output depends on.
+    """Return the operand tensor to draw: the first one that an output depends on.
+
+    If `at` is given, the tensor must have that element, if any does.
 
     Raises:
-        UnsupportedError: There is no tensor.
+        UnsupportedError: The operand has no tensor.
     """
     sources = [*asked_from(answer).values()]
     if not sources:
@@ -92,7 +94,10 @@ def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
 
 
 def _notes(answer: Answer, count: int) -> list[str]:
-    """Notes about tensors and outputs that are not drawn."""
+    """Return notes about tensors and outputs that are not drawn.
+
+    `count` is the number of tensors.
+    """
     notes = []
     if count > MAX_PANELS:
         notes.append(f"and {count - MAX_PANELS} tensors more")
@@ -112,7 +117,7 @@ def _notes(answer: Answer, count: int) -> list[str]:
 
 
 def _operands(output: OutputAnswer) -> list[tuple[str, Type, Accesses]]:
-    """The name, type and accesses of each tensor that an output reads."""
+    """Return the name, type and accesses of each tensor that an output reads."""
     found: list[tuple[str, Type, Accesses]] = []
     for operand in output.touched:
         types = leaf_types(operand.type)
@@ -129,7 +134,7 @@ def has_element(sizes: Sequence[int], at: Index) -> bool:
 
 
 def element(sizes: Sequence[int], at: Index | None) -> Index:
-    """Check `at` against the sizes; return it, or an element in the middle if it is `None`.
+    """Return `at` after a check against the sizes; an element in the middle if it is `None`.
 
     >>> element((4, 7), None)
     (2, 3)
@@ -149,7 +154,16 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
 def _touched(
     title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
 ) -> Panel:
-    """Return the panel of a tensor that is read, with a note about what cannot be drawn."""
+    """Return the panel of a tensor that is read, with a note about what cannot be drawn.
+
+    Args:
+        title: Title of the panel.
+        type: Type of the tensor.
+        accesses: Its accesses.
+        answer: The result.
+        sizes: Sizes of the tensor that the maps start from.
+        at: Index of the element in that tensor.
+    """
     marks: list[tuple[tuple[Box, ...], str, int]] = []
     notes: list[str] = []
     for access in accesses:
@@ -180,7 +194,10 @@ def _point(at: Index) -> Box:
 
 
 def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """Return the elements that an access reads from `at`, as disjoint boxes; `None` if unknown."""
+    """Return the elements that an access reads from index `at`, as disjoint boxes.
+
+    `None` if they are unknown or too many.
+    """
     whole = whole_box(access, at)
     if whole is not None:
         return whole
@@ -189,9 +206,9 @@ def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
 
 
 def touched(access: Access, at: Index) -> set[Index] | None:
-    """Return the elements that an access reads from `at`; `None` if unknown or too many.
+    """Return the elements that an access reads from index `at`.
 
-    Runtime variables have their lowest values.
+    `None` if they are unknown or too many. Runtime variables have their lowest values.
     """
     m = access.map
     if m is None or m.is_undefined:
@@ -207,7 +224,7 @@ def touched(access: Access, at: Index) -> set[Index] | None:
 
 
 def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], bool] | None:
-    """Return the elements that some accesses read, as boxes, and whether these are disjoint.
+    """Return the elements that accesses read from index `at`, as boxes; and are they disjoint?
 
     `None` if the elements are unknown or too many. Runtime variables have their lowest values.
     """
@@ -232,16 +249,16 @@ def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], boo
 
 SCHEMA: Final = "hloscope.elements/1"
 MOST_BOXES: Final = 64
-"""Most boxes that are listed."""
+"""Maximum number of boxes that are listed."""
 
 
 class Touched(Struct, frozen=True):
     """Elements of one tensor that are read.
 
     Attributes:
-        boxes: Disjoint boxes that together are the elements; `None` if they cannot be listed.
+        boxes: Boxes whose union is the elements; `None` if they cannot be listed.
         count: Number of elements; `None` if unknown.
-        notes: Assumptions of the list, or why there is none.
+        notes: Assumptions of the list, or why there is no list.
     """
 
     boxes: tuple[Box, ...] | None
@@ -250,7 +267,10 @@ class Touched(Struct, frozen=True):
 
 
 def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
-    """Elements that some accesses read from index `at`, with run-time values at their minimum."""
+    """Return the elements that accesses read from index `at`.
+
+    Run-time values are at their minimum.
+    """
     notes = tuple(dict.fromkeys(note for access in accesses for note in _access_notes(access)))
     found = touched_boxes(accesses, at)
     if found is None:
@@ -273,10 +293,10 @@ def _access_notes(access: Access) -> Iterator[str]:
 
 
 def to_elements(answer: Answer, at: Index | None) -> str:
-    """The elements that one element maps to, as text.
+    """Return the elements that one element maps to, as text.
 
     Raises:
-        ValueError: A tensor asked about has no such element.
+        ValueError: The queried tensor has no element `at`.
     """
     lines = [headline(answer.instruction, answer.opcode)]
     for asked in _asked(answer, at):
@@ -298,10 +318,10 @@ def to_elements(answer: Answer, at: Index | None) -> str:
 
 
 def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]:
-    """Return the elements that `at` reads, as an object of schema `hloscope.elements/1`.
+    """Return the elements that `at` maps to, as an object of schema `hloscope.elements/1`.
 
     Raises:
-        ValueError: A tensor asked about has no such element.
+        ValueError: The queried tensor has no element `at`.
     """
     outputs = []
     for asked in _asked(answer, at):
@@ -334,7 +354,10 @@ def _touched_json(found: Touched) -> dict[str, Any]:
 
 
 class Row(NamedTuple):
-    """One tensor with accesses, and the elements read."""
+    """A tensor with accesses, and its elements that are read.
+
+    `what` is `operand` or `parameter`, `leaf` the number of the tensor in it.
+    """
 
     what: str
     number: int
@@ -345,9 +368,10 @@ class Row(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One requested element of an output or of an operand's tensor, with the elements it maps to.
+    """A queried element of an output, or of an operand's tensor, with the elements it maps to.
 
-    For maps from an operand, there is one for each tensor of the operand and each output.
+    For `indexing_from`, there is one for each tensor of the operand and each output; `source` is
+    the operand.
     """
 
     at: Index
@@ -357,9 +381,9 @@ class Asked(NamedTuple):
 
 
 def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
-    """Yield the requested elements.
+    """Yield the queried elements.
 
-    From a tuple operand, tensors that have no such element are left out; of several outputs, those
+    From a tuple operand, tensors without such an element are left out; of several outputs, those
     that do not depend on it.
     """
     if answer.direction == "output_to_input":
@@ -384,7 +408,7 @@ def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """Yield a row for each tensor with accesses; tuple operands have a row for each tensor."""
+    """Yield a row for each tensor with accesses; a tuple operand has a row for each tensor."""
     for operand in output.touched:
         types = leaf_types(operand.type)
         leaves = sorted({a.leaf for a in operand.accesses})
@@ -415,12 +439,12 @@ def _lines(found: Touched) -> Iterator[str]:
 
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
-    """A complete page: the instruction, the picture, the table of maps."""
+    """Return an HTML page with the instruction, the picture and the table of maps."""
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
-    """The result as HTML without the page around it, for a notebook's cell."""
+    """Return the result as HTML without the page around it, for a notebook's cell."""
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)
     )

@@ -14,16 +14,16 @@ from hloscope.mlir import array_text, spell, type_text
 from hloscope.proof import Finding, leaves
 
 MOST_SHOWN: Final = 1000
-"""Elements and rows of a result that are printed; of larger ones a summary is."""
+"""Maximum number of elements and rows of a result that are printed; larger ones are summarised."""
 
 
 def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = False) -> str:
-    """A result as text; each part of a tuple is on separate lines.
+    """Return a result as text; each part of a tuple is on separate lines.
 
     Args:
         value: The value.
         type_: Its type.
-        brief: Say what it is like instead of printing it.
+        brief: Print a summary instead of the elements.
         dense: Print literals.
     """
     if isinstance(type_, TupleType):
@@ -40,7 +40,7 @@ def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = F
 
 
 def result_json(value: Value, type_: Type) -> Any:
-    """A result as JSON; a tuple is a list."""
+    """Return a result as JSON; a tuple is a list."""
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
         return [result_json(v, t) for v, t in zip(value, type_.elements, strict=True)]
@@ -61,7 +61,7 @@ def _described(found: Statistics) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A number as JSON: infinities and NaN as text, a complex number as a pair."""
+    """Return a number as JSON: infinities and NaN as text, a complex number as a pair."""
     if isinstance(value, complex):
         return [_number(value.real), _number(value.imag)]
     if value is None or isinstance(value, int):
@@ -71,7 +71,7 @@ def _number(value: Any) -> Any:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """A comparison as JSON."""
+    """Return the comparison of two runs as JSON."""
     found: dict[str, Any] = {
         "instructions": finding.instructions,
         "of": finding.of,
@@ -131,13 +131,13 @@ def finding_text(finding: Finding) -> Iterator[str]:
 
 
 def _how_many(finding: Finding) -> str:
-    """The number of compared instructions, and of all."""
+    """Return a text with the number of compared instructions, and of all."""
     of = f" of {finding.of:,}" if finding.of else ""
     return f"{finding.instructions:,}{of} instructions"
 
 
 def _about_sources(finding: Finding) -> Iterator[str]:
-    """A note on the instructions matched by their source position."""
+    """Yield notes on the instructions that were matched by their source position."""
     if finding.by_source:
         yield f"matched by op_name, source and shape: {finding.by_source:,}"
     if finding.unlike and finding.instruction is None:

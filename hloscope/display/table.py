@@ -25,9 +25,9 @@ else:
 
 Side: TypeAlias = Literal["left", "right"]
 _NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
-"""A number with a unit, as tables show it."""
+"""A number with a unit, in the form that tables have."""
 NARROWEST: Final = 12
-"""Least width of a cut cell."""
+"""Minimum width of a cut cell, in characters."""
 
 
 class Table(NamedTuple):
@@ -36,8 +36,9 @@ class Table(NamedTuple):
     Attributes:
         header: Titles of the columns.
         rows: Cells of each row.
-        right: Columns of numbers.
-        cut: Columns whose cells may be shortened on a narrow terminal, and the side.
+        right: Numbers of the columns that are flush right.
+        cut: For each column whose cells may be shortened on a narrow terminal, the side that is
+            cut.
         optional: Columns that may be left out on a narrow terminal, in this order.
     """
 
@@ -49,12 +50,12 @@ class Table(NamedTuple):
 
 
 def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
-    """The table with one row for all rows that differ only in some columns.
+    """Return the table with one row for all rows that are equal outside of some columns.
 
     Args:
         table: The table; the order of rows is kept.
         but: Columns that may differ; the number of merged rows is added to the first of them.
-        top: Most rows in the result.
+        top: Maximum number of rows in the result.
 
     >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])
     >>> [row for row in alike(table, [1]).rows]
@@ -81,14 +82,14 @@ def columns(
     right: Iterable[int] = (),
     widest: int | None = None,
 ) -> str:
-    """The rows as lines with aligned columns, without spaces at line ends.
+    """Return the rows as lines with aligned columns, without spaces at line ends.
 
     Args:
         rows: Cells of each row; short rows are padded.
         indent: Spaces before each line.
         gap: Spaces between columns.
         right: Columns that are flush right.
-        widest: Largest width of a column; a longer cell shifts only the rest of its line.
+        widest: Maximum width of a column; a longer cell shifts only the rest of its line.
 
     >>> print(columns([["name", "size"], ["scores", "8"], ["x", "16"]], right=[1]))
     name    size
@@ -111,7 +112,7 @@ def columns(
 
 
 def fitted(table: Table, width: int) -> str:
-    """A table with a rule, no wider than `width` if its columns can be cut that far.
+    """Return a table as text with a rule, no wider than `width` if its columns can be cut.
 
     >>> row = ["scores", "jit(f)/attention/softmax"]
     >>> print(fitted(Table(["name", "from"], [row], cut={1: "left"}), 22))
@@ -138,7 +139,7 @@ def fitted(table: Table, width: int) -> str:
 
 
 def tab_separated(table: Table) -> str:
-    r"""The rows with tabs between cells; tabs and line ends in cells become spaces.
+    r"""Return the rows with tabs between cells; tabs and line ends in cells become spaces.
 
     A spreadsheet would evaluate a cell that starts with `=`, `+`, `-` or `@`: unless the cell is a
     number, an apostrophe is put before it.
@@ -158,7 +159,7 @@ def tab_separated(table: Table) -> str:
 
 
 def _no_formula(cell: str) -> str:
-    """The cell, after an apostrophe if a spreadsheet would read it as a formula."""
+    """Return the cell, after an apostrophe if a spreadsheet would evaluate it as a formula."""
     if not cell.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
         return cell
     return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
@@ -177,7 +178,16 @@ def _widths(table: Sequence[Sequence[str]]) -> list[int]:
 def _room(
     widths: Sequence[int], shown: Sequence[int], cuts: Mapping[int, Side], width: int
 ) -> dict[int, int]:
-    """Widths of the columns: the widest that may be cut is narrowed first, down to a limit."""
+    """Return the width of each shown column, so that all fit into `width`.
+
+    The widest column that may be cut is narrowed first, down to `NARROWEST`.
+
+    Args:
+        widths: Widths of all columns.
+        shown: Numbers of the shown columns.
+        cuts: Columns that may be cut.
+        width: Width of the terminal.
+    """
     room = {i: widths[i] for i in shown}
     while (over := sum(room.values()) + 2 * (len(shown) - 1) - width) > 0:
         cuttable = sorted((i for i in room if i in cuts), key=lambda i: room[i])
@@ -223,7 +233,7 @@ border-bottom:1px solid #e4e8ee}
 
 
 def page(title: str, fragment: str) -> str:
-    """A complete page with the given fragment."""
+    """Return an HTML page with the given fragment."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
@@ -232,17 +242,17 @@ def page(title: str, fragment: str) -> str:
 
 
 def styled(inside: str) -> str:
-    """A fragment with the style of all pages; wide contents can be scrolled."""
+    """Return a fragment with the style of all pages; wide contents can be scrolled."""
     return f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n{inside}</div>\n'
 
 
 def preformatted(text: str) -> str:
-    """A text as HTML that keeps its lines and columns."""
+    """Return a text as HTML that preserves its lines and columns."""
     return f"<pre>{chr(10).join(map(in_page, text.split(chr(10))))}</pre>\n"
 
 
 def table_html(table: Table) -> str:
-    """A table as HTML; columns of numbers are flush right."""
+    """Return a table as HTML; columns of numbers are flush right."""
     rows = [_row("th", table.header, table.right)]
     rows += [_row("td", row, table.right) for row in table.rows]
     return f"<table>\n{''.join(rows)}</table>\n"
@@ -265,7 +275,7 @@ class Shown:
 
     __slots__ = ()
     _internal: ClassVar[frozenset[str]] = frozenset(("asked_module", "while_asked"))
-    """Names without an underscore that only this package uses."""
+    """Public names that only this package uses, and that `dir` leaves out."""
 
     def _repr_html_(self) -> str:
         return styled(preformatted(str(self)))
@@ -279,7 +289,7 @@ class Shown:
 
 
 Kind: TypeAlias = Literal["string", "int64", "double", "bool"]
-"""Type of a column, as Arrow calls it; every column may have missing values."""
+"""Type of a column, as Arrow names it; every column may have missing values."""
 Columns: TypeAlias = Mapping[str, Kind]
 _PANDAS: Final = {"string": "string", "int64": "Int64", "double": "Float64", "bool": "boolean"}
 _POLARS: Final = {"string": "String", "int64": "Int64", "double": "Float64", "bool": "Boolean"}
@@ -289,22 +299,22 @@ _LARGEST: Final = (1 << 63) - 1
 class Tabular(Shown):
     """A result that is also a table, with equal rows and columns in every table library.
 
-    A class states its columns in `columns` and gives one mapping for each row in `records`.
+    A subclass states its columns in `columns` and yields one mapping for each row in `records`.
     """
 
     __slots__ = ()
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column."""
+        """Return the name and type of each column."""
         raise NotImplementedError
 
     def records(self) -> Iterable[Mapping[str, Any]]:
-        """The rows as mappings by column name; unknown values are `None` or left out."""
+        """Return the rows as mappings by column name; unknown values are `None` or left out."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
-        """The rows as a `pyarrow.Table`.
+        """Return the rows as a `pyarrow.Table`.
 
         Raises:
             InputError: pyarrow is not installed.
@@ -317,7 +327,7 @@ class Tabular(Shown):
         return arrow.table(self._values(), schema=schema)
 
     def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`, with nullable types.
+        """Return the rows as a `pandas.DataFrame` with nullable types.
 
         Raises:
             InputError: pandas is not installed.
@@ -329,7 +339,7 @@ class Tabular(Shown):
         return pandas.DataFrame(series)
 
     def to_polars(self) -> Any:
-        """The rows as a `polars.DataFrame`.
+        """Return the rows as a `polars.DataFrame`.
 
         Raises:
             InputError: Polars is not installed.
@@ -340,7 +350,7 @@ class Tabular(Shown):
         return polars.DataFrame(self._values(), schema=schema)
 
     def _values(self) -> dict[str, list[Any]]:
-        """The values of each column, converted for its type."""
+        """Return the values of each column, converted to its type."""
         columns = self.columns
         found: dict[str, list[Any]] = {name: [] for name in columns}
         for record in self.records():
@@ -357,13 +367,13 @@ class Tabular(Shown):
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """JSON in UTF-8; bytes of names that are not UTF-8 are escaped as JSON does."""
+    """Return JSON as UTF-8 text; bytes of names that are not UTF-8 are escaped."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def json_line(value: Any) -> str:
-    """JSON on one line without spaces; the line end is not included.
+    """Return JSON on one line without spaces, and without a line end.
 
     >>> json_line({"maps": [1, 2]})
     '{"maps":[1,2]}'
@@ -379,15 +389,15 @@ class OpCoverage(NamedTuple):
     """Support of one op: its maps, tiles and evaluation.
 
     Attributes:
-        op: Its name.
-        output_to_input: How exact the rule for what an output reads is.
-        input_to_output: How exact the rule for what an operand reaches is.
-        reason: Why the rules are not exact.
+        op: Name of the op.
+        output_to_input: Precision of the rule from outputs to operands.
+        input_to_output: Precision of the rule from operands to outputs.
+        reason: Why these rules are not exact.
         tiles_to_operands: Is there a rule from tiles of an output to tiles of the operands?
-        tiles_to_outputs: And from tiles of an operand to tiles of the outputs?
-        tile_reason: If not, why.
-        is_evaluated: Does the interpreter evaluate it?
-        evaluation_reason: If not, why.
+        tiles_to_outputs: Is there a rule from tiles of an operand to tiles of the outputs?
+        tile_reason: Why a rule for tiles is missing.
+        is_evaluated: Does the interpreter evaluate the op?
+        evaluation_reason: Why the op is not evaluated.
     """
 
     op: str
@@ -410,7 +420,7 @@ _TILES: Final = {
 
 
 def coverage_table(rows: Sequence[OpCoverage]) -> Table:
-    """A row for each op."""
+    """Return a table with a row for each op."""
     cells = [
         [
             row.op,
@@ -426,7 +436,7 @@ def coverage_table(rows: Sequence[OpCoverage]) -> Table:
 
 
 def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
-    """Numbers of ops by coverage."""
+    """Yield lines with the numbers of ops by coverage."""
     for direction in ("output_to_input", "input_to_output"):
         counts = Counter(getattr(row, direction) for row in rows)
         said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])
@@ -437,7 +447,7 @@ def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
 
 
 def coverage_json(row: OpCoverage) -> dict[str, Any]:
-    """One op as JSON."""
+    """Return one op as JSON."""
     return row._asdict() | {
         "reason": row.reason or None,
         "tile_reason": row.tile_reason or None,

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_NAMED: Final = 64
-"""Most unread operands that are named; of more there is the number."""
+"""Maximum number of unread operands that are named; of more, only the number is stated."""
 WIDTH: Final = 100
-"""Longest line with the conditions of a map; else they are printed below it."""
+"""Maximum length of a line with the conditions of a map; beyond it they are printed below."""
 _BELOW: Final = "\n      for "
 """The start of conditions below a map."""
 
 
 def to_text(answer: Answer) -> str:
-    """The result as text: the instruction, then each operand with its maps."""
+    """Return the result as text: the instruction, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
         told, blocks = dict[tuple[str, ...], str](), _Blocks()
@@ -52,7 +52,7 @@ def _origin(answer: Answer) -> str:
 
 
 def headline(ins: Instruction, opcode: str) -> str:
-    """The instruction on one line, `name = shape opcode(operands)`, with long lists shortened."""
+    """Return an instruction as `name = shape opcode(operands)`, with long lists shortened."""
     match ins.op:
         case Parameter(number):
             inside = str(number)
@@ -67,7 +67,14 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(
     answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
-    """Yield the accesses of an output; a long list that repeats refers to the first one."""
+    """Yield the accesses of an output as text; a long list that repeats refers to the first one.
+
+    Args:
+        answer: The result.
+        output: The output.
+        told: Output of each long list that was already printed.
+        known: Cache of texts.
+    """
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":
@@ -98,7 +105,7 @@ def _untouched(answer: Answer, output: OutputAnswer) -> str:
 
 
 class _Blocks:
-    """A cache of texts for one result, because thousands of outputs may read the same operands.
+    """Caches texts of one result, because thousands of outputs may read the same operands.
 
     Keys are identities of objects that the result keeps alive.
     """
@@ -110,7 +117,7 @@ class _Blocks:
         self._elements: dict[Dims, str] = {}
 
     def body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """The lines about an operand below its title."""
+        """Return the lines about an operand below its title."""
         key = sizes, id(operand.check), *map(id, operand.accesses)
         known = self._bodies.get(key)
         if known is None:
@@ -118,7 +125,10 @@ class _Blocks:
         return known
 
     def _body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """Build the lines of an operand; maps that differ only in the tuple index share them."""
+        """Compute the lines about an operand.
+
+        Maps that differ only in the tuple index share their text.
+        """
         if len(operand.accesses) != 1:
             return _lines_about(operand, sizes)
         (access,) = operand.accesses
@@ -134,14 +144,14 @@ class _Blocks:
         return known
 
     def element(self, answer: Answer, sizes: Dims) -> str:
-        """Name of an element, cached."""
+        """Return the name of an element; it is cached."""
         known = self._elements.get(sizes)
         if known is None:
             known = self._elements[sizes] = _element(answer, sizes)
         return known
 
     def type(self, type: Type) -> str:
-        """The text of a type."""
+        """Return the text of a type; it is cached."""
         known = self._types.get(id(type))
         if known is None:
             known = self._types[id(type)] = brief_type(type)
@@ -149,7 +159,7 @@ class _Blocks:
 
 
 def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) -> Iterator[str]:
-    """Yield the accesses of very many operands; those with equal types and maps share an entry."""
+    """Yield the accesses of many operands; operands with equal types and maps share an entry."""
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:
         key = known.type(operand.type), known.body(operand, sizes)
@@ -165,7 +175,7 @@ def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) ->
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Ascending numbers as text, with consecutive numbers as ranges.
+    """Return ascending numbers as text, with consecutive numbers as ranges.
 
     >>> runs([0, 1, 2, 5, 7, 8])
     '0-2, 5, 7-8'
@@ -180,7 +190,7 @@ def runs(numbers: Iterable[int]) -> str:
 
 
 def _reached(answer: Answer) -> Iterator[str]:
-    """Yield the outputs that depend on an element of the operand, in order."""
+    """Yield text about the outputs that depend on an element of the operand, in order."""
     reached: dict[int, list[tuple[OutputAnswer, OperandAnswer]]] = {}
     for output in answer.outputs:
         for operand in output.touched:
@@ -200,7 +210,7 @@ def _reached(answer: Answer) -> Iterator[str]:
 
 
 def _not_reached(answer: Answer) -> str:
-    """Name the outputs that do not depend on the operand."""
+    """Return the names of the outputs that do not depend on the operand."""
     missed = [output for output in answer.outputs if not output.touched]
     asked = sum(len(output.operands) for output in answer.outputs)
     if asked <= len(answer.outputs):
@@ -211,13 +221,13 @@ def _not_reached(answer: Answer) -> str:
 
 
 def output_name(answer: Answer, output: OutputAnswer) -> str:
-    """Name of an output: its number if there are several."""
+    """Return the name of an output, with its number if there are several."""
     many = len(answer.outputs) > 1 or output.number > 0
     return f"output {output.number}" if many else "the output"
 
 
 def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED) -> str:
-    """The names of operands without accesses; their number if there are more than `most`."""
+    """Return the names of operands without accesses; their number if there are more than `most`."""
     count = len(output.operands) - len(output.touched)
     if count > most:
         return f"{count} {answer.what}s"
@@ -229,7 +239,7 @@ def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED)
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
-    """Name of an element: by logical index, or by position in memory."""
+    """Return the name of an element: by logical index, or by position in memory."""
     dims = f" ({', '.join(default_name(Dim(i)) for i in range(len(sizes)))})" if sizes else ""
     if answer.order == "logical":
         return f"Element{dims}"
@@ -257,19 +267,22 @@ def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
 
 
 def _proofs(outputs: Sequence[OutputAnswer]) -> list[str]:
-    """The distinct proofs that operands are not read, a line for each."""
+    """Return a line for each distinct proof that operands are not read."""
     checks = [o.check for output in outputs for o in output.checked_untouched]
     checks += [output.proved_together[0] for output in outputs if output.proved_together]
     return _proof_lines(checks)
 
 
 def _proof_lines(checks: Iterable[Check | None]) -> list[str]:
-    """The distinct proofs, a line for each."""
+    """Return a line for each distinct proof."""
     return list(dict.fromkeys(f"    proof: {check}" for check in checks if check))
 
 
 def _filled(head: str, items: Sequence[str]) -> list[str]:
-    """Wrap items into lines, with breaks between items only."""
+    """Wrap items into lines, with breaks between items only.
+
+    `head` is the text before the first item.
+    """
     lines = [f"      {head}{items[0]}"]
     for item in items[1:]:
         if len(lines[-1]) + len(item) + 2 > WIDTH:
@@ -281,12 +294,12 @@ def _filled(head: str, items: Sequence[str]) -> list[str]:
 
 
 def _arrow(access: Access, parts: AccessParts) -> str:
-    """The map, after the tuple index of its tensor if that is not 0."""
+    """Return the map as text, after the tuple index of its tensor if that is not 0."""
     return f"{{{access.leaf}}} {parts.arrow}" if access.leaf else parts.arrow
 
 
 def _lines(*cells: list[str]) -> list[str]:
-    """Lines of aligned columns; empty columns take no space."""
+    """Return lines of aligned columns; columns without text are left out."""
     used = [column for column in cells if any(column)]
     if len(cells[0]) == 1:
         return ["    " + "   ".join([cell for (cell,) in used])]
@@ -294,12 +307,12 @@ def _lines(*cells: list[str]) -> list[str]:
 
 
 def to_print_indexing(answer: Answer) -> str:
-    """The result line by line in the format of XLA's tool `print_indexing`.
+    """Return the result in the format of XLA's tool `print_indexing`.
 
     Source: XLA `tools/print_indexing`; its test's expected output.
 
     Raises:
-        TooLargeError: A map is too long where it is written out: XLA's text has no names for parts.
+        TooLargeError: A map is too long to be written out; XLA's text has no names for parts.
     """
     lines = []
     for output in answer.outputs:

@@ -36,7 +36,7 @@ from hloscope.tiling import (
 SCHEMA: Final = "hloscope.tile/1"
 _TOO_LARGE: Final = RefusalCode.RESOURCE_EXHAUSTED
 MOST_ROWS: Final = 60
-"""Tiled instructions are listed up to here."""
+"""Maximum number of tiled instructions that are listed."""
 
 
 def _by(sizes: Sequence[int]) -> str:
@@ -104,7 +104,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
 
 
 def parameter_text(p: Parameter) -> str:
-    """The dimension that a tile size belongs to."""
+    """Return a text with the dimension that a tile size belongs to."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
         return f"{of} of the left operand of {p.instruction.name}, contracted"
@@ -136,7 +136,7 @@ def _row(tiled: TiledInstruction) -> list[str]:
 
 
 def offsets_text(tiled: TiledInstruction) -> str:
-    """The start of a program's tile, and the programs that have one."""
+    """Return a text with the start of a program's tile, and which programs have one."""
     texts = map_texts(tiled.offsets)
     found = texts.arrow.partition(" -> ")[2]
     limits = [f"{e} in [{i.lo}, {i.hi}]" for e, i in texts.constraints]
@@ -384,13 +384,13 @@ def _ranking_json(ranking: Ranking) -> dict[str, Any]:
 
 
 MAX_POINTS: Final = 1 << 17
-"""Most elements that a drawn tile reads."""
+"""Maximum number of elements that a drawn tile reads."""
 MAX_PANELS: Final = 8
 _HOLES, _SHARED, _EDGE = "#c92a2a", "#dfa021", "#b79ced"
 
 
 def tiles_svg(report: TileReport) -> str:
-    """The output with a tile, and each operand with the elements that the tile reads.
+    """Return a picture of the output with a tile, and of the operand elements that the tile reads.
 
     Raises:
         ValueError: No tile sizes were given.
@@ -415,7 +415,7 @@ def tiles_svg(report: TileReport) -> str:
 
 
 def tiles_html(report: TileReport, *, whole: bool = True) -> str:
-    """The picture and the text, as a page, or as a fragment if not `whole`."""
+    """Return the picture and the text as a page; as an HTML fragment if `whole` is false."""
     drawn = tiles_svg(report) if report.sizes is not None else ""
     inside = styled(f"{drawn}<pre><code>{in_page(tiles_text(report))}</code></pre>\n")
     title = headline(report.instruction, opcode_of(report.instruction))
@@ -423,7 +423,7 @@ def tiles_html(report: TileReport, *, whole: bool = True) -> str:
 
 
 def _shown(report: TileReport) -> Index:
-    """The tile to draw."""
+    """Return the index of the tile to draw."""
     # A counterexample shows why XLA's tile is not exact: it is the most instructive tile.
     for example in ("missing", "overlap"):
         for o in report.operands:
@@ -469,7 +469,15 @@ def _boxes(elements: set[Index]) -> Sequence[Box]:
 
 
 def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Index] | None:
-    """Elements that a tile reads, runtime variables at their minimum; `None` if too many."""
+    """Return the elements that a tile reads, with run-time values at their minimum.
+
+    `None` if there are too many.
+
+    Args:
+        maps: Maps from the output to the operand.
+        tile: Index of the tile.
+        sizes: Sizes of a tile.
+    """
     found: set[Index] = set()
     for m in maps:
         sides = [
@@ -485,7 +493,7 @@ def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Ind
 
 
 def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
-    """Elements of the strided box around `elements` that are not among them."""
+    """Return the elements of the strided box around `elements` that are not among them."""
     if not exact.holes or not elements or not next(iter(elements)):
         return set()
     sides = []
@@ -503,7 +511,14 @@ def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
 def _of_neighbours(
     maps: Sequence[IndexingMap], tile: Index, sizes: Index, shape: Index
 ) -> set[Index]:
-    """Elements that the neighbouring tiles read."""
+    """Return the elements that the neighbouring tiles read.
+
+    Args:
+        maps: Maps from the output to the operand.
+        tile: Index of the tile.
+        sizes: Sizes of a tile.
+        shape: Sizes of the output.
+    """
     found: set[Index] = set()
     for d, (t, n, size) in enumerate(zip(tile, sizes, shape, strict=True)):
         for step in (-1, 1):

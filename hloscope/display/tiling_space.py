@@ -1,4 +1,4 @@
-"""Tiling spaces, tiled kernels and symbolic tiles as JSON, and as text as XLA prints it."""
+"""Tiling spaces, tiled kernels and symbolic tiles, as JSON and as text in XLA's format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STYLE: Final = replace(STYLES["default"], metadata=False, backend_config=False)
 
 
 def _line(ins: Instruction) -> str:
-    """The instruction as HLO prints it; by its name if HLO lacks the op."""
+    """Return the instruction as HLO prints it; a short form if HLO lacks the op."""
     try:
         return print_instruction(ins, style=_STYLE)
     except (UnsupportedError, VerifyError, ValueError):
@@ -47,7 +47,7 @@ def _line(ins: Instruction) -> str:
 
 
 def space_text(space: TilingSpace) -> str:
-    """The dimensions, the runtime variables and the tiles of the roots.
+    """Return the dimensions, the runtime variables and the tiles of the roots, as text.
 
     Source: XLA `TilingSpace::ToString`.
     """
@@ -83,7 +83,7 @@ def kernel_text(kernel: TiledKernel) -> str:
 
 
 def _names(region: TiledRegion) -> dict[RegionInstruction, str]:
-    """A name for every tiled instruction, numbered in program order."""
+    """Return a name for every tiled instruction, numbered in program order."""
     names: dict[RegionInstruction, str] = {}
     counts: Counter[str] = Counter()
 
@@ -119,7 +119,7 @@ def _operands(tiled: RegionInstruction, names: dict[RegionInstruction, str]) -> 
 
 
 def _notes(kernel: TiledKernel, names: dict[RegionInstruction, str]) -> Iterator[str]:
-    """Yield refusals, ops that only XLA refuses, and tiles that are not exact."""
+    """Yield lines about refusals, ops that only XLA refuses, and tiles that are not exact."""
     if kernel.refusals:
         yield from ("", "Refused:")
         yield from (f"  {refusal}" for refusal in kernel.refusals)
@@ -215,12 +215,12 @@ def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> lis
 
 
 def symbolic_text(tiles: SymbolicTiles) -> str:
-    """Every tiled instruction with its symbolic tile and map; regions are indented."""
+    """Return every tiled instruction with its symbolic tile and map; regions are indented."""
     return "\n".join(_Printer(tiles).lines(tiles.nodes, ""))
 
 
 class _Printer:
-    """Names for tiles: the instruction's name with a number."""
+    """Prints tiled instructions; a tile is named by the instruction's name and a number."""
 
     def __init__(self, tiles: SymbolicTiles) -> None:
         self._names: Final[dict[int, str]] = {}
@@ -231,7 +231,7 @@ class _Printer:
             taken[name] = taken.get(name, 0) + 1
 
     def lines(self, nodes: Sequence[TiledNode], indent: str) -> Iterator[str]:
-        """The lines of some nodes and of the regions in them."""
+        """Yield the lines of nodes, and of the regions in them."""
         todo: list[tuple[TiledNode | str, str]] = [(node, indent) for node in reversed(nodes)]
         while todo:
             node, indent = todo.pop()

@@ -1,4 +1,4 @@
-"""Types of a program: inferred ones, and sizes that are unknown before the run."""
+"""Types of a program: inferred ones, and sizes that are unknown before run time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 MOST_STEPS: Final = 12
-"""Steps of a way that text shows; JSON has all."""
+"""Maximum number of steps of a path in text; JSON has all."""
 
 
 def dynamic_text(found: Sequence[Explanation]) -> str:
-    r"""A paragraph for each origin: its values, the path to the first of them, and a remedy.
+    r"""Return a paragraph for each origin: its values, the path to the first of them, a remedy.
 
     >>> dynamic_text([])
     'static: every size is known\n'
@@ -78,7 +78,7 @@ def _way(explanation: Explanation) -> list[str]:
 
 
 def described(value: Value) -> str:
-    """A value: its name, type, and the op that computes it."""
+    """Return a value as text: its name, type, and the op that computes it."""
     name = value.name or "?"
     owner = value.owner
     if isinstance(owner, Operation) and is_wrapper(owner):  # refinement put it there
@@ -102,13 +102,13 @@ def _block(block: Block | None) -> str:
 
 
 def place_of(value: Value) -> str:
-    """The position of a value's definition in the text, as ` (line 3)`."""
+    """Return the position of a value's definition in the text, as ` (line 3)`."""
     line = line_of(value)
     return "" if line is None else f" (line {line})"
 
 
 def line_of(value: Value) -> int | None:
-    """The line of a value's definition."""
+    """Return the line of a value's definition, counted from 1; `None` if it is unknown."""
     owner = value.owner
     if isinstance(owner, Block):
         region = owner.parent
@@ -119,7 +119,7 @@ def line_of(value: Value) -> int | None:
 
 
 def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """Each value of unknown size, with the path to its origin."""
+    """Return each value of unknown size as JSON, with the path to its origin."""
     return [
         {
             **value_json(each.value),
@@ -131,7 +131,7 @@ def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
 
 
 def value_json(value: Value) -> dict[str, Any]:
-    """A value as JSON."""
+    """Return a value as JSON."""
     owner = value.owner
     is_result = isinstance(owner, Operation)
     return {
@@ -147,7 +147,7 @@ def value_json(value: Value) -> dict[str, Any]:
 
 
 def _dimensions(value: Value) -> list[int] | None:
-    """The dimensions of unknown size; `None` if even their number is unknown."""
+    """Return the dimensions of unknown size; `None` if even their number is unknown."""
     type = value.type
     if isinstance(type, UnrankedTensorType):
         return None
@@ -164,7 +164,7 @@ def _location(value: Value) -> str | None:
 
 
 def signature_text(tree: Operation) -> str | None:
-    """The types of the entry function, in MLIR's syntax."""
+    """Return the type of the entry function in MLIR's syntax; `None` without one."""
     functions = [op for op in tree.inside if op.name == "func.func"]
     main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
     written = main[0].get("function_type") if main else None
@@ -208,7 +208,7 @@ class InstructionLike(Protocol):
 
 
 def parametric_text(found: Sequence[InstructionLike]) -> str:
-    """Maps in terms of named sizes, a paragraph for each instruction.
+    """Return maps in terms of named sizes as text, a paragraph for each instruction.
 
     The maps are interpolated from some sizes and compared at others; they are not proved for all.
     """
@@ -225,7 +225,7 @@ def parametric_text(found: Sequence[InstructionLike]) -> str:
 
 
 def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
-    """Maps in terms of named sizes, as JSON."""
+    """Return maps in terms of named sizes, as JSON."""
     return [
         {
             "name": each.name,
@@ -250,7 +250,7 @@ def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
 
 
 class OpTypes(Struct, frozen=True):
-    """One op: its position, name, opcode and result types, or the reason why there are none."""
+    """An op with its position, name and opcode, and its result types or the error about them."""
 
     span: Span | None
     name: str
@@ -261,7 +261,7 @@ class OpTypes(Struct, frozen=True):
 
     @property
     def refusal(self) -> HloscopeError | None:
-        """The error about the op, at the op's position if the error has none."""
+        """Return the error about the op, at the op's position if the error has none."""
         error = self.error
         if error is None or error.span is not None:
             return error
@@ -269,7 +269,10 @@ class OpTypes(Struct, frozen=True):
 
 
 def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
-    """A row for each op; types are in the program's language."""
+    """Return a table with a row for each op.
+
+    `spell` writes a type in the program's language.
+    """
     table = []
     spelled = once_for_each(spell)  # rows share their types
     for row in rows:
@@ -285,7 +288,7 @@ def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
 
 
 def types_json(row: OpTypes) -> dict[str, Any]:
-    """One op as JSON."""
+    """Return one op as JSON."""
     line, column = row.span.line_col if row.span else (None, None)
     return {
         "line": line,
@@ -299,7 +302,7 @@ def types_json(row: OpTypes) -> dict[str, Any]:
 
 
 def type_json(type: Type) -> dict[str, Any]:
-    """The type as JSON: its MLIR text, and for a tensor its element type and sizes.
+    """Return a type as JSON: its MLIR text, and for a tensor its element type and sizes.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> type_json(TensorType(ELEMENT_TYPES["f32"], (2, 3)))
