@@ -314,7 +314,7 @@ class Cost(Tabular):
         return measuring.measure(self, os.fspath(profile))
 
     def to_json(self, by: str = "group", *, sort: str = "bound") -> dict[str, Any]:
-        """An object of schema `hloscope.cost/1`."""
+        """Return an object of schema `hloscope.cost/1`; see `groups` for the arguments."""
         module = self.program.module
         groups = self.groups_json(by, sort=sort)
         return {
@@ -421,7 +421,7 @@ class Cost(Tabular):
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:

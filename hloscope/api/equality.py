@@ -394,7 +394,7 @@ class Comparison(Shown, Differences, frozen=True):
     """Structural differences between two programs; its text is that of `hloscope diff`."""
 
     def to_json(self) -> dict[str, Any]:
-        """An object of schema `hloscope.diff/1`."""
+        """Return an object of schema `hloscope.diff/1`."""
         return {"schema": DIFF_SCHEMA, **differences_json(self)}
 
     def __str__(self) -> str:

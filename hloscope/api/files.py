@@ -221,7 +221,7 @@ class _ZstdFrame:
 
     @property
     def unused_data(self) -> bytes:
-        """The bytes after the end of the frame."""
+        """Return the bytes after the end of the frame."""
         rest: bytes = self._made.unused_data
         return rest
 

@@ -225,7 +225,7 @@ class Indexing(Tabular):
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
         return COLUMNS
 
     def records(self) -> Iterator[dict[str, Any]]:

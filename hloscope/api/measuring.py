@@ -116,7 +116,7 @@ class Measured(Tabular):
         return list(dict.fromkeys([*lines, *self.joined.profile.problems, *self.joined.notes]))
 
     def to_json(self, by: str = "group", *, sort: str = "lost") -> dict[str, Any]:
-        """An object of schema `hloscope.measured/1`."""
+        """Return an object of schema `hloscope.measured/1`; see `groups` for the arguments."""
         module = self.cost.program.module
         grouping = Grouping(by, module)
         joined = self.joined
@@ -146,7 +146,7 @@ class Measured(Tabular):
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:

@@ -170,7 +170,7 @@ class Coalescing(Tabular):
 
     @property
     def device(self) -> Device:
-        """The device of the model."""
+        """Return the device of the model."""
         return self.answer.device
 
     @property
@@ -180,17 +180,17 @@ class Coalescing(Tabular):
 
     @property
     def operands(self) -> tuple[ArrayUse, ...]:
-        """The arrays that the kernel reads."""
+        """Return the arrays that the kernel reads, with their accesses."""
         return self.answer.operands
 
     @property
     def outputs(self) -> tuple[ArrayUse, ...]:
-        """The arrays that the kernel writes."""
+        """Return the arrays that the kernel writes, with their accesses."""
         return self.answer.outputs
 
     @property
     def arrays(self) -> tuple[ArrayUse, ...]:
-        """The arrays that the kernel reads, then those that it writes."""
+        """Return the arrays that the kernel reads, then those that it writes."""
         return self.answer.arrays
 
     @property
@@ -204,7 +204,7 @@ class Coalescing(Tabular):
         return self.answer.lowest
 
     def to_json(self) -> dict[str, Any]:
-        """The kernel as in schema `hloscope.coalesce/2`."""
+        """Return the kernel as in schema `hloscope.coalesce/2`."""
         return coalescing_json(self.answer)
 
     def to_svg(self) -> str:
@@ -225,7 +225,7 @@ class Coalescing(Tabular):
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        """Return the name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
         return COLUMNS
 
     def records(self) -> list[dict[str, Any]]:
@@ -322,7 +322,7 @@ class Footprint(Shown):
         return self.answer.reuse
 
     def to_json(self) -> dict[str, Any]:
-        """The kernel as in schema `hloscope.footprint/1`."""
+        """Return the kernel as in schema `hloscope.footprint/1`."""
         return footprint_json(self.answer)
 
     def to_svg(self) -> str:

@@ -38,7 +38,7 @@ class Moment(Shown):
 
     @property
     def instruction(self) -> Instruction | None:
-        """The instruction that runs; `None` at the end of the program."""
+        """Return the instruction that runs at the moment; `None` at the end of the program."""
         schedule = self.memory.schedule
         return schedule.instructions[self.number] if self.number < schedule.end else None
 
@@ -49,11 +49,11 @@ class Moment(Shown):
 
     @property
     def live(self) -> list[LiveBuffer]:
-        """The live buffers with the values that they hold, largest first."""
+        """Return the live buffers with the values in them, largest first."""
         return self.memory.live(self.number)
 
     def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
-        """The buffers in groups, most bytes first.
+        """Return the live buffers in groups, most bytes first.
 
         Args:
             grouping: `group` (kind, type and source line), `buffer`, `source`, `scope`, `scope:N`,
@@ -72,7 +72,7 @@ class Moment(Shown):
         return buffers_table(self.live, BufferGrouping(by, self.memory.module), top)
 
     def groups_json(self, by: str = "group") -> list[dict[str, Any]]:
-        """The groups as in schema `hloscope.memory/1`."""
+        """Return the groups as in schema `hloscope.memory/1`."""
         return live_groups_json(self.live, BufferGrouping(by, self.memory.module))
 
     def __str__(self) -> str:

@@ -176,12 +176,12 @@ class Program(Shown):
 
     @property
     def entry(self) -> ComputationView:
-        """The entry computation."""
+        """Return the entry computation."""
         return ComputationView(self, self.module.entry)
 
     @property
     def root(self) -> InstructionView:
-        """The root of the entry computation."""
+        """Return the root of the entry computation."""
         return InstructionView(self, self.module.entry.root, self.module.entry)
 
     @property
@@ -199,7 +199,7 @@ class Program(Shown):
 
     @property
     def computations(self) -> tuple[ComputationView, ...]:
-        """All computations."""
+        """Return all computations."""
         return tuple([ComputationView(self, c) for c in self.module])
 
     def parameter_reads(self, computation: Computation) -> ParameterReads:

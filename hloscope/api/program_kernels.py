@@ -111,7 +111,7 @@ class ProgramCoalescing:
         return self.cost.access_table(by, top)
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
-        """An object of schema `hloscope.coalesce/2`."""
+        """Return an object of schema `hloscope.coalesce/2`; `by` is the grouping of accesses."""
         return {
             "schema": COALESCE_SCHEMA,
             "file": self._program.file,
@@ -176,7 +176,7 @@ class ProgramFootprint:
 
     @property
     def kernels(self) -> list[KernelCost]:
-        """The kernels that run, most bytes first."""
+        """Return the kernels that run, most bytes first."""
         return sorted(self.cost.kernels, key=lambda kernel: -kernel.bytes)
 
     @property
@@ -186,7 +186,7 @@ class ProgramFootprint:
 
     @property
     def notes(self) -> list[str]:
-        """Assumptions about how often kernels run."""
+        """Return the assumptions about how often kernels run."""
         return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
@@ -203,7 +203,7 @@ class ProgramFootprint:
         return styled(self.to_svg())
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
-        """An object of schema `hloscope.footprint/1`."""
+        """Return an object of schema `hloscope.footprint/1`; `by` is the grouping of kernels."""
         module = self._program.module
         return {
             "schema": FOOTPRINT_SCHEMA,

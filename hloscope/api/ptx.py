@@ -187,8 +187,8 @@ def ptx_arguments(
     """Parse the arguments of a kernel; return them by name.
 
     Args:
-        words: `x=f32[4,8]`, an array of random numbers; `x=f32[4,8]:0`, an array with all elements
-            0; `x=FILE.npy`; `n=3` or `a=2.5`, a number.
+        words: `x=f32[4,8]`, an array of random numbers; `x=f32[4,8]:0`, an array with the number 0
+            in every element; `x=FILE.npy`; `n=3` or `a=2.5`, a number.
         seed: Seed of the random numbers.
         max_bytes: Maximum bytes of an array.
 

@@ -113,7 +113,7 @@ class RunOptions(Struct, frozen=True):
 
     @property
     def processes(self) -> int:
-        """Number of processes that run the program."""
+        """Return the number of processes that run the program."""
         return self.replicas * self.partitions
 
     @property
@@ -157,7 +157,7 @@ class Ran(Struct):
         return not self.differences
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as an object of the list `programs` in schema `hloscope.run/1`."""
+        """Return the outcome as an element of the list `programs` in schema `hloscope.run/1`."""
         head = {"entry": self.entry, "ok": self.is_right}
         if self.finding is not None:
             return {**head, "comparison": finding_json(self.finding)}

@@ -88,7 +88,7 @@ class Cancellation(Shown):
 
     @property
     def name(self) -> str:
-        """The name of the last op of the chain."""
+        """Return the name of the last op of the chain."""
         return self.chain.sink.name
 
     @property
@@ -108,7 +108,7 @@ class Cancellation(Shown):
 
     @property
     def runs(self) -> int:
-        """How often the chain runs when the program runs once."""
+        """Return how often the chain runs in one run of the program."""
         return self.figures.runs
 
     @property

@@ -36,7 +36,7 @@ class Lowered(Protocol):
     """The result of `jax.jit(f).lower(...)`, or of its `.compile()`."""
 
     def as_text(self) -> str | None:
-        """The program as text."""
+        """Return the program as text."""
 
 
 Readable: TypeAlias = str | bytes | os.PathLike[str] | TextFile | Lowered

@@ -178,7 +178,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Return the number of elements."""
         return self.array.size
 
     def indices(self) -> Iterator[tuple[int, ...]]:

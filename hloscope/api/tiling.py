@@ -361,7 +361,7 @@ class TileCosts(Tabular):
 
     @property
     def columns(self) -> Columns:
-        """Name and type of each column; `d0`, `d1`, … are tile sizes as constraints name them."""
+        """Return the name and type of each column; `d0`, `d1`, … are the tile sizes."""
         sizes: Columns = {f"d{k}": "int64" for k in range(len(self.symbolic.parameters))}
         return {**sizes, **COLUMNS}
 

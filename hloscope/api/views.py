@@ -202,12 +202,12 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def source(self) -> Frame | None:
-        """The source position of the op, printed as `file:line`; `None` if unknown."""
+        """Return the source position of the op, printed as `file:line`; `None` if it is unknown."""
         return provenance_of(self.ir, self.program.module).source
 
     @property
     def trace(self) -> tuple[Frame, ...]:
-        """The stack of source positions of the op, innermost first."""
+        """Return the stack of source positions of the op, innermost first."""
         return provenance_of(self.ir, self.program.module).trace
 
     def same_source(self) -> list[InstructionView]:
@@ -222,7 +222,7 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def shape(self) -> str:
-        """The type without layouts, `f32[8,128]`."""
+        """Return the type without layouts, such as `f32[8,128]`."""
         return shape_text(self.ir.type)
 
     @property
@@ -232,12 +232,12 @@ class InstructionView(KernelQuestions, Shown):
 
     @property
     def operands(self) -> tuple[InstructionView, ...]:
-        """The operands."""
+        """Return the operands, in order."""
         return tuple([InstructionView(self.program, o) for o in self.ir.operands])
 
     @property
     def calls(self) -> tuple[ComputationView, ...]:
-        """The called computations."""
+        """Return the called computations, in order."""
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
     @explains_invalid_program
@@ -485,7 +485,7 @@ upper bounds [6, 8]
 
     @property
     def computation(self) -> ComputationView:
-        """The computation that contains the instruction."""
+        """Return the computation that contains the instruction."""
         return ComputationView(self.program, self._computation)
 
     @property

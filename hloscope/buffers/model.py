@@ -96,12 +96,12 @@ class Buffer(Struct, frozen=True, eq=False):
 
     @property
     def first(self) -> int:
-        """The first live moment."""
+        """Return the first live moment."""
         return self.intervals[0][0]
 
     @property
     def last(self) -> int:
-        """The last live moment."""
+        """Return the last live moment."""
         return self.intervals[-1][1]
 
 

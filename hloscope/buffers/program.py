@@ -80,12 +80,12 @@ class LiveBuffer(Struct, frozen=True):
 
     @property
     def instruction(self) -> Instruction:
-        """The instruction that writes the value."""
+        """Return the instruction that writes the value."""
         return self.value.instruction
 
     @property
     def computation(self) -> Computation:
-        """The computation of that instruction."""
+        """Return the computation of the instruction that writes the value."""
         return self.value.computation
 
 

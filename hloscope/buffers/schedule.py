@@ -267,15 +267,15 @@ class Positions:
         return range(start, start + tree.sizes[number])
 
     def instruction(self, position: int) -> Instruction:
-        """The instruction of a position."""
+        """Return the instruction whose result contains a position."""
         return self.schedule.instructions[self.moment[position]]
 
     def computation(self, position: int) -> Computation:
-        """The computation of the instruction of a position."""
+        """Return the computation of the instruction whose result contains a position."""
         return self.schedule.computations[self.moment[position]]
 
     def index(self, position: int) -> ShapeIndex:
-        """The shape index of a position."""
+        """Return the shape index of a position in its instruction's result."""
         ins = self.instruction(position)
         return self.tree(ins.type).indices[position - self.first[ins]]
 

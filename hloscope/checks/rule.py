@@ -165,7 +165,7 @@ class FindingGroup(Struct, frozen=True):
         return replace(first, message=message, value=self.value, share=self.share, runs=runs)
 
     def to_json(self) -> dict[str, Any]:
-        """One group of schema `hloscope.check/1`."""
+        """Return the group as JSON, as in schema `hloscope.check/1`."""
         return {**self.headline.to_json(), "members": [f.instruction for f in self.members]}
 
 
@@ -188,7 +188,7 @@ class Report(Struct, frozen=True):
 
     @property
     def groups(self) -> list[FindingGroup]:
-        """The findings in groups, in the order of files and rules, largest share first."""
+        """Return the findings in groups, in the order of files and rules, largest share first."""
         by_cause: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
         for finding in self.findings:
             cause = finding.cause or finding.message
@@ -222,7 +222,7 @@ class Report(Struct, frozen=True):
         return {f.file: f for f in self.findings if f.rule == UNREAD}
 
     def to_json(self) -> dict[str, Any]:
-        """An object of schema `hloscope.check/1`."""
+        """Return an object of schema `hloscope.check/1`."""
         return {
             "schema": SCHEMA,
             "files": list(self.files),
@@ -473,7 +473,7 @@ class Subject:
     # All rules share the properties below, and `finding` reads two of them for each finding.
     @cached_property
     def analysis(self) -> Analysis:
-        """The analysis of the program's maps, shared by all rules."""
+        """Return the analysis of the program's maps, shared by all rules."""
         return Analysis(has_regions=self.module.has_tree)
 
     @cached_property
@@ -509,12 +509,12 @@ class Subject:
 
     @cached_property
     def computations(self) -> tuple[Computation, ...]:
-        """All computations, including regions."""
+        """Return all computations, including regions."""
         return tuple(nearest_first(self.module, lambda computation: computation.callees))
 
     @cached_property
     def _callers(self) -> dict[Computation, list[Instruction]]:
-        """The instructions that call each computation."""
+        """Return the instructions that call each computation."""
         callers = defaultdict[Computation, list[Instruction]](list)
         for computation in self.computations:
             for ins in computation:
@@ -565,7 +565,7 @@ class Subject:
                 yield computation, ins
 
     def provenance(self, ins: Instruction) -> Provenance:
-        """The framework's name and source position of an instruction."""
+        """Return the framework's name and source position of an instruction."""
         return provenance_of(ins, self.module)
 
     def finding(
@@ -613,5 +613,5 @@ class Subject:
 
 
 def arrays_of(type_: Type) -> list[TensorType]:
-    """The arrays of a type, including those in tuples."""
+    """Return the array types in a type, including those in tuples."""
     return [leaf for leaf in leaf_types(type_) if isinstance(leaf, TensorType)]

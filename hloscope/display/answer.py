@@ -182,7 +182,7 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
-        """The operands with accesses."""
+        """Return the operands with accesses."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.touched
         return [operand for operand in self.operands if operand.accesses]

@@ -362,7 +362,7 @@ def computation_text(computation: Computation, full: bool, printed: Printed) -> 
 
 
 def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
-    """An instruction, its origin and its neighbourhood, as JSON."""
+    """Return an instruction, its origin and its neighbourhood, as JSON."""
     ins = found.instruction
     return {
         **_instruction_json(ins, found.printed),

@@ -35,12 +35,12 @@ class Provenance(Struct, frozen=True):
 
     @property
     def source(self) -> Frame | None:
-        """The innermost source position; `None` if unknown."""
+        """Return the innermost source position; `None` if it is unknown."""
         return self.trace[0] if self.trace else None
 
     @property
     def place(self) -> str:
-        """The innermost source location as `file:line`; empty if unknown."""
+        """Return the innermost source position as `file:line`; empty if it is unknown."""
         return str(self.trace[0]) if self.trace else ""
 
     def to_json(self) -> dict[str, str]:

@@ -176,19 +176,19 @@ class MapLike(Protocol):
 
     @property
     def operand(self) -> int:
-        """Number of the operand."""
+        """Return the number of the operand."""
 
     @property
     def text(self) -> str:
-        """The map; empty if it is unknown."""
+        """Return the map as text; empty if it is unknown."""
 
     @property
     def precision(self) -> str:
-        """The precision of the map."""
+        """Return the precision of the map."""
 
     @property
     def why(self) -> str:
-        """Why the map is unknown; empty if it is known."""
+        """Return why the map is unknown; empty if it is known."""
 
 
 class InstructionLike(Protocol):
@@ -196,15 +196,15 @@ class InstructionLike(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the instruction in the refined program."""
+        """Return the name of the instruction in the refined program."""
 
     @property
     def maps(self) -> Sequence[MapLike]:
-        """Indexing maps of the instruction."""
+        """Return the maps of the instruction, one or more for each operand."""
 
     @property
     def checked(self) -> Sequence[Mapping[str, int]]:
-        """The sizes at which the maps were compared."""
+        """Return the sizes at which the maps were compared."""
 
 
 def parametric_text(found: Sequence[InstructionLike]) -> str:

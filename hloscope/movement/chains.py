@@ -121,7 +121,7 @@ class Chain:
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The sources of the chain."""
+        """Return the sources of the chain, with maps."""
         if self._like is None:
             return self.walk.leaves
         here = self._around
@@ -162,7 +162,7 @@ class Chain:
 
     @property
     def type(self) -> TensorType:
-        """The type of the sink."""
+        """Return the type of the sink."""
         assert isinstance(self.sink.type, TensorType)
         return self.sink.type
 
@@ -235,7 +235,7 @@ class Chain:
 
     @cached_property
     def _blocked_at(self) -> int | None:
-        """Position of `blocking` among the values around the sink."""
+        """Return the position of `blocking` among the values around the sink; `None` without it."""
         return None if self.blocking is None else self._around.index(self.blocking)
 
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:

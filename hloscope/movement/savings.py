@@ -99,7 +99,7 @@ class Savings:
 
     @property
     def saved(self) -> int:
-        """Bytes of `moved` that can be saved."""
+        """Return the bytes of `moved` that plans save."""
         return sum([found.saved for found in self.figures])
 
     def _plans(self) -> Iterator[Plan]:

@@ -54,7 +54,7 @@ class Leaf(Struct, frozen=True):
 
     @property
     def type(self) -> TensorType:
-        """The type of the value."""
+        """Return the type of the value."""
         assert isinstance(self.value.type, TensorType)
         return self.value.type
 
