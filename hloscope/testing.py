@@ -25,7 +25,7 @@ from hloscope.errors import HloscopeError
 from hloscope.support.lazy import lazy
 
 MOST_LINES: Final = 40
-"""Most lines about an instruction and its neighbours in the message of a failure."""
+"""Maximum number of lines about an instruction and its neighbours in a failure's message."""
 
 
 def program_of(subject: Any, *arguments: Any) -> Program:

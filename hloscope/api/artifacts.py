@@ -144,7 +144,7 @@ def artifact_bytes(data: bytes | os.PathLike[str], name: str = "") -> tuple[byte
     """Return the bytes of an artifact, and its name in messages.
 
     Args:
-        data: The bytes, or the path of a file that holds them.
+        data: The bytes of the artifact, or the path of its file.
         name: Name of the data in messages; by default the path.
 
     Raises:

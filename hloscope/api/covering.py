@@ -1,4 +1,4 @@
-"""Which ops have indexing rules, tile rules and an evaluation in the interpreter."""
+"""Coverage: which ops have indexing rules, tile rules and an evaluation in the interpreter."""
 
 from __future__ import annotations
 

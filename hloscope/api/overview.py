@@ -76,7 +76,7 @@ def about(program: Program) -> list[list[str]]:
 def _bytes_of(types: Sequence[Type]) -> str:
     """Return the bytes of all arrays of the types, as text.
 
-    The text says so if a size is unknown.
+    The text states if a size is unknown.
     """
     counts = [array_bytes(type) for type in types]
     known = [count.padded for count in counts if count is not None]

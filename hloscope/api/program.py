@@ -461,7 +461,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
-        ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        ParseError: The text is neither HLO nor StableHLO; the message states the position.
         UnknownNameError: The folder holds several modules, or none of that name.
         UnsupportedError: The program has an op or syntax that is not supported.
 

@@ -80,7 +80,7 @@ def read_module(source: Readable, *, name: str | None = None, strict: bool = Fal
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
-        ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        ParseError: The text is neither HLO nor StableHLO; the message states the position.
         UnknownNameError: The folder holds several modules, or none of that name.
         UnsupportedError: The program has an op or syntax that is not supported.
     """

@@ -266,7 +266,7 @@ class Uses:
     def _read_by(self, ins: Instruction) -> dict[Buffer, None]:
         """Return the buffers that an instruction reads.
 
-        Of a tuple that it copies, it reads only the table.
+        A copy of a tuple reads only the tuple's table.
         """
         buffers = self._buffers
         table_only = isinstance(ins.op, ELEMENTWISE["copy"])

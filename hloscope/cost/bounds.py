@@ -80,14 +80,14 @@ class BoundError(HloscopeError, ValueError):
 
 
 class Part(Struct, frozen=True):
-    """The least time of one unit.
+    """The lower bound of the time of one unit.
 
     Attributes:
         unit: `memory`, `matrix`, `vector`, `special`, or `transfer`.
         element: Element type of the work, as given; empty for bytes.
         amount: Bytes or operations.
         rate: Bytes or operations per second; `None` if unknown.
-        seconds: Least time in seconds; `None` if the rate is unknown.
+        seconds: Lower bound in seconds; `None` if the rate is unknown.
         counts: Does the part enter the bound?
         note: Assumption about the rate, or why it is unknown.
     """
@@ -105,7 +105,7 @@ class Bound(Struct, frozen=True):
     """A lower bound of time.
 
     Attributes:
-        seconds: Least time of a run, in seconds; 0 if nothing is known.
+        seconds: Lower bound of the time of a run, in seconds; 0 if nothing is known.
         limited_by: `memory`, `matrix TYPE`, `vector TYPE`, `transfer`, or `unknown`.  TYPE is the
             element type that takes most of the unit's time.
         parts: The parts by unit and element type.

@@ -36,8 +36,8 @@ class KernelCost(Struct, frozen=True):
         coalescing: Coalescing of the kernel; `None` if its thread map is unknown.
         reason: Why the thread map is unknown.
         time: Lower bound of the time of one run with cold caches.
-        runs: Number of runs in one run of the program. Of a conditional's branches only the one
-            with the most bytes counts.
+        runs: Number of runs in one run of the program. If a conditional has several branches, only
+            the branch with the most bytes counts.
         fewest_runs: Lower bound of the runs.
         most_runs: Upper bound of the runs; `None` if there is none.
         notes: Assumptions about the runs.

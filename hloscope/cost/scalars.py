@@ -27,8 +27,8 @@ class Span(Struct, frozen=True):
     """An unknown value with bounds, both included.
 
     Attributes:
-        low: Least value; `None` for floats.
-        high: Greatest value; `None` for floats.
+        low: Lowest value; `None` for floats.
+        high: Highest value; `None` for floats.
         reason: Why the value is unknown.
     """
 

@@ -38,8 +38,8 @@ class TripCount(Struct, frozen=True):
 
     Attributes:
         count: The count; `None` if it is unknown, differs between entries, or is infinite.
-        low: Least count.
-        high: Greatest count; `None` if there is no bound.
+        low: Minimum count.
+        high: Maximum count; `None` if there is no bound.
         annotated: `known_trip_count` of the backend config, as written; `None` without one.
         origin: `program` if `count` was computed, or was proved to differ or to be infinite;
             `annotation` if it is the annotated one; else `unknown`.
@@ -79,8 +79,8 @@ class LoopRun(NamedTuple):
     """One execution of a loop, from entry to end.
 
     Attributes:
-        low: Least number of iterations.
-        high: Greatest number of iterations; `None` if there is no bound.
+        low: Minimum number of iterations.
+        high: Maximum number of iterations; `None` if there is no bound.
         reason: Why `low` and `high` differ, or why the loop does not end; empty if the count is
             exact.
         ends: `False` if the loop was proved not to end.

@@ -54,7 +54,7 @@ MOST_POINTS: Final = 1 << 16
 
 
 class TileUse(Struct, frozen=True):
-    """How much of the memory transactions for one array its tiles use.
+    """Memory transactions for one array by its tiles, and the bytes of them that are used.
 
     Attributes:
         sizes: Sizes of the tile in elements, by dimension of the array.

@@ -62,7 +62,7 @@ class Choice:
         fused: The instructions that the kernel computes.
         device: The device.
         analysis: The indexing analysis of the program.
-        roots: The values that are written; `get-tuple-element` is looked through.
+        roots: The values that are written; for a `get-tuple-element`, the value behind it.
         heroes: The hero of each root; see `hero_of`.
         threads: Threads of a block of a loop kernel; `None` if the user gives no number.
         blocks: Blocks of the grid of a loop kernel; `None` if the user gives no number.

@@ -472,8 +472,6 @@ def together(parts: list[Traffic]) -> Traffic:
 def stored(traffic: Traffic, stores: Stores) -> Traffic:
     """Return the traffic of stores that may be repeated or combined, with bounds.
 
-    `stores` says how often.
-
     Args:
         traffic: Traffic if each store is made once.
         stores: How often each store is made.

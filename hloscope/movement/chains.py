@@ -397,7 +397,7 @@ class Moved(NamedTuple):
 
 
 class Patterns:
-    """Finds the moved values of fused computations; equal structures share results.
+    """Finds the moved values of fused computations; computations of equal structure share results.
 
     Args:
         flow: The values of a module.

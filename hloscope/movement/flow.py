@@ -497,7 +497,7 @@ class Flow:
         return [reader] if isinstance(reader.op, (GetTupleElement, *TUPLES)) else []
 
     def _is_seen_through(self, reader: Instruction) -> bool:
-        """Is the user's value only another name of what it reads?"""
+        """Is the user's value only another name of the value that it reads?"""
         if isinstance(reader.op, TUPLES):
             home = self.home(reader)
             if home is not None and home.root is reader and self.caller(home) is not None:

@@ -50,7 +50,7 @@ class LazyModule:
 
 
 def lazy(path: str) -> Any:
-    """Return an object that stands for a module, which is imported at its first use.
+    """Return an object that represents a module, which is imported at its first use.
 
     >>> decimal = lazy("decimal")
     >>> decimal.Decimal("0.1")

@@ -66,7 +66,7 @@ def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]
 def needed_first(
     roots: Iterable[N], needs: Callable[[N], Sequence[N]], known: Container[N] = ()
 ) -> Iterator[N]:
-    """Yield the roots and all nodes that they need, each once and after what it needs.
+    """Yield the roots and all nodes that they need, each node once and after those it needs.
 
     In a cycle, the node that is reached first comes last.
 
