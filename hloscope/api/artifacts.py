@@ -203,7 +203,10 @@ def artifact_text(
 
 
 def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
-    """Return the text of a StableHLO program, with its locations if `locations` is true."""
+    """Return the text of a StableHLO program.
+
+    `generic` prints all ops in generic form, `locations` prints their locations if there are any.
+    """
     locations = locations and has_locations(tree)
     return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
 
@@ -240,10 +243,12 @@ def vhlo_text(
 
 
 def stablehlo_text(text: str, name: str) -> str:
-    """Translate the text of VHLO, of any version, to StableHLO; return any other text unchanged.
+    """Translate a VHLO text of any version to StableHLO; return any other text unchanged.
+
+    `name` is the name of the text in messages.
 
     Raises:
-        ParseError: It looks like VHLO but is invalid.
+        ParseError: The text looks like VHLO but is invalid.
     """
     return text_of_tree(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text
 

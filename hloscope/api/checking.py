@@ -146,6 +146,8 @@ def _report(program: Program, file: str, settings: Sequence[Setting]) -> Report:
 def check_one(program: Program, rule: str, **values: object) -> Checked:
     """Check one rule on a program.
 
+    `values` are the parameters of the rule.
+
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }")
     >>> print(check_one(program, "copies", max_bytes=64))

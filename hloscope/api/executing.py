@@ -210,7 +210,10 @@ def _indices(type_: Type) -> list[tuple[int, ...]]:
 
 
 def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int, int] | None]:
-    """Return allocation number and byte offset of each array; `None` if the folder lacks them."""
+    """Return allocation number and byte offset of each array.
+
+    `None` stands for an array that the folder's buffer assignment lacks.
+    """
     slices = {} if dumped.buffers is None else dumped.buffers.slices
     several = sum(leaf.role == "output" for leaf in given) > 1
     found = []
@@ -222,7 +225,10 @@ def _slices(dumped: DumpedModule, given: list[_KernelTensor]) -> list[tuple[int,
 
 
 def _inputs(given: list[_KernelTensor], inputs: Sequence[Array] | None, seed: int) -> list[Array]:
-    """Return the operand arrays, with their logical shape; random ones if `inputs` is `None`."""
+    """Return the arrays of the operands, with their logical shape.
+
+    They are `inputs`, or random arrays drawn with `seed` if `inputs` is `None`.
+    """
     operands = [leaf for leaf in given if leaf.role == "operand"]
     for leaf in given:
         check_evaluable(leaf.type)

@@ -187,9 +187,10 @@ class _PageBuilder:
         )
 
     def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
-        """Start a child process that computes parts about kernels.
+        """Start a child process that computes parts about kernels; return its handle.
 
-        `None` if there are no such parts, or no process can be started.
+        `None` if `parts` is empty, or if no process can be started. At the end of `stack` the
+        process is killed.
         """
         if not parts or not self.beside:
             return None

@@ -115,6 +115,8 @@ def run_ptx(
 def read_ptx(ptx: str | bytes | os.PathLike[str], *, name: str | None = None) -> PtxModule:
     """Read PTX from a path, a text of several lines, or bytes.
 
+    `name` is the name of the source in messages; by default the path.
+
     Raises:
         InputError: The file cannot be read, or is empty.
         ParseError: The text is not PTX.
@@ -245,7 +247,10 @@ def _array(name: str, text: str, fill: float | None, seed: int, max_bytes: int) 
 
 
 def drawn(type_: TensorType, generator: np.random.Generator, below: int) -> Array:
-    """Return a random array: floats from a normal distribution, integers from 0 to `below - 1`."""
+    """Return a random array of a type.
+
+    Floats have a normal distribution; integers are from 0 to `below - 1`.
+    """
     dtype, shape = dtype_of(type_.element), type_.shape
     match type_.element.kind:
         case "pred":

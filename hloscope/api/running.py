@@ -496,7 +496,10 @@ def _literals(text: str) -> list[Any]:
 
 
 def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> list[list[Value]]:
-    """Return arguments from files: one `.npz` for each process, or files of one array each."""
+    """Return the arguments of each process, or one list for all, from files.
+
+    The files are one `.npz` for each process, or files of one array each.
+    """
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]
     counts = [_elements(type_) for type_ in types]

@@ -240,7 +240,13 @@ class _Pair(Struct, frozen=True, eq=False):
     def _run(
         self, side: Side, arguments: Sequence[Sequence[Value]], partitions: int
     ) -> list[list[Array]]:
-        """Run one program; return the tensors that each process returns."""
+        """Run one program; return the tensors that each process returns.
+
+        Args:
+            side: The program.
+            arguments: The arguments of each process.
+            partitions: Number of partitions of each replica.
+        """
         module, entry = _module(side), _entry(side)
         world = World(
             functions=module.computations,
@@ -327,7 +333,9 @@ def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
 
 
 def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
-    """Return how two programs run on the same arguments, or a text on how their types differ.
+    """Return how two programs run on the same arguments.
+
+    If their types do not permit it, return a text that states how the types differ.
 
     Raises:
         UnsupportedError: A sharding has an unsupported kind.
@@ -363,7 +371,7 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
     """Return `WHOLE` for each parameter that all partitions share, `None` for the others.
 
-    Both programs run on the same processes.
+    Both programs run on the same processes; `count` is the number of parameters.
     """
     found: list[Cut | None] = [None] * count
     if partitions == 1:

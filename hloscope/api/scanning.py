@@ -449,7 +449,10 @@ class Facts:
         }
 
     def _cost(self, ins: Instruction, costs: list[KernelCost]) -> dict[str, Any]:
-        """Return the columns about the cost of one run of a kernel; append the cost to `costs`."""
+        """Return the columns about the cost of one run of a kernel.
+
+        The cost is appended to `costs`.
+        """
         # The place has one run: how often a kernel runs belongs to its program, not to its
         # structure.
         found = self._costs.of(ins, Place(self._program.module.entry, 1, (), 1, 1))

@@ -339,6 +339,11 @@ class TileCosts(Tabular):
     def __init__(self, symbolic: SymbolicTiles, device: str, stages: int = 1) -> None:
         """Compute the figures of all candidate tilings.
 
+        Args:
+            symbolic: Symbolic tiles of the fusion.
+            device: Name of the GPU.
+            stages: Number of pipeline stages of loops.
+
         Raises:
             UnknownNameError: The device is unknown.
             UnsupportedError: A size does not fit into 64 bits.

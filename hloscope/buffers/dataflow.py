@@ -410,7 +410,7 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
 
 
 def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
-    """Return the moments from which, and up to which, the instruction that writes a value needs it.
+    """Return the first and last moment at which the writing instruction needs its value.
 
     Args:
         positions: The positions.

@@ -120,7 +120,7 @@ def _sorted(touch: Touch) -> bool:
 
 
 def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
-    """Does each element of a result depend only on the operand's element at the same index?"""
+    """Does each result element depend only on the element of `operand` at the same index?"""
     if isinstance(ins.op, DynamicUpdateSlice):
         return ins.operands[0] is operand
     return isinstance(ins.op, Elementwise | BitcastConvert | Map)

@@ -275,8 +275,12 @@ def _next_free(
 ) -> Buffer | None:
     """Return the first operand of a list that no result has taken; `None` if all are taken.
 
-    Taken operands stay taken, so `free_from` stores how far each list is taken; several results may
-    share a list.
+    Args:
+        operands: The list; several results may share one.
+        free_from: For each list, by identity, the number of operands at its start that are taken.
+            It is updated.
+        is_meant: Does an operand take part?
+        taken_by: For each taken operand, the result that takes it.
     """
     at = free_from.get(id(operands), 0)
     while at < len(operands) and (operands[at] in taken_by or not is_meant(operands[at])):

@@ -250,7 +250,10 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
 
 
 def _severity(wasted: int, total: int) -> str:
-    """Return `error` from 10 % of all array bytes on, `warning` from 1 % on, else `note`."""
+    """Return the severity of padding by its share of all array bytes.
+
+    It is `error` from 10 % on, `warning` from 1 % on, else `note`.
+    """
     if 10 * wasted >= total:
         return "error"
     return "warning" if 100 * wasted >= total else "note"

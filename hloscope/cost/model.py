@@ -236,10 +236,11 @@ def is_exact(work: Work) -> bool:
 
 
 def is_judged_by_threads(module: Module, target: Target, device: Device) -> bool:
-    """Do XLA:GPU's thread maps apply to the program's kernels?
+    """Do XLA:GPU's thread maps apply to the program's kernels on this device?
 
-    They do if it was compiled for a GPU, or if it has fusions and no mark of another backend. Only
-    XLA makes fusions, but a part of a dump may lack the marks of its backend.
+    They do if the device has warps and the program was compiled for a GPU, or has fusions and no
+    mark of another backend. Only XLA makes fusions, but a part of a dump may lack the marks of its
+    backend.
     """
     if not device.has_warps or target.kind in ("cpu", "tpu"):
         return False

@@ -273,7 +273,10 @@ def _bounded(
 
 
 def _compared(direction: str, a: Range, b: Range) -> Range:
-    """Return the lowest and the highest outcome (0 or 1) of a comparison of two ranges."""
+    """Return the lowest and the highest outcome (0 or 1) of comparing two ranges.
+
+    `direction` is HLO's name of the comparison, such as `LT`.
+    """
     match direction:
         # The outcome for the direction that holds for smaller values; the opposite one is its
         # negation.

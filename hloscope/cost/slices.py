@@ -503,7 +503,7 @@ class Slices:
         return model
 
     def _after(self, model: Model, key: Key) -> Made:
-        """Return the node of a state element after one iteration of a loop."""
+        """Return the node of the state element `key` after one iteration of a loop."""
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)

@@ -446,7 +446,10 @@ def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _L
 
 
 def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
-    """Return the result of an op on linear functions if it is linear; else `None`."""
+    """Return an op's result on numbers and linear functions, if it is linear; else `None`.
+
+    `args` are the values of the node's operands.
+    """
     element = node.element
     if element is None or element.kind not in ("signed", "unsigned"):
         return None

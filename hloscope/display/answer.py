@@ -104,7 +104,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self.rest: Final = rest
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
-        """Return these results with proofs for some operands, and one proof for all others."""
+        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
         numbers = {operand.number: operand for operand in told}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
 
@@ -162,7 +162,7 @@ class TensorAnswers(OperandAnswers):
         self.operand: Final = operand
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
-        """Return these results with proofs for some tensors, and one proof for all others."""
+        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
         return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
 
     def _of(self, number: int) -> OperandAnswer:

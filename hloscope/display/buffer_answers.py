@@ -517,7 +517,9 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 
 def part_starts(count: int, width: int) -> list[int]:
-    """Return the starts of almost equally long parts of a sequence, and the end of the last one.
+    """Split `count` positions into at most `width` almost equally long parts.
+
+    Return the starts of the parts, and the end of the last one.
 
     >>> part_starts(10, 4)
     [0, 2, 5, 7, 10]

@@ -538,7 +538,7 @@ def _rect(shade: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def warps_html(answers: Sequence[Coalescing], texts: Sequence[str]) -> str:
-    """Return an HTML page with the table and the picture of each kernel."""
+    """Return an HTML page: for each kernel its text from `texts`, and its picture."""
     parts = [
         f"<pre>{_escaped(text)}</pre>\n{warps_svg(answer)}"
         for answer, text in zip(answers, texts, strict=True)

@@ -32,7 +32,7 @@ class Dump(Struct, frozen=True):
 
 
 def dumps_table(dumps: Iterable[Dump], folder: Path) -> Table:
-    """Return a table with a row for each program in a directory."""
+    """Return a table with a row for each program; paths are relative to `folder`."""
     rows = [
         [
             dump.module,

@@ -312,7 +312,10 @@ def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) 
 
 
 def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
-    """Return the instruction in its own language, on one line."""
+    """Return the instruction in its own language, on one line.
+
+    With `full`, a backend config in JSON is left out, because `_config` prints it.
+    """
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # `_config` prints it below

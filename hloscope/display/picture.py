@@ -119,7 +119,10 @@ class _Grid(Struct, frozen=True):
                 yield row, column, high * wide
 
     def place(self, row: int, column: int) -> Box:
-        """Return the elements of a cell, as ranges of the last two dimensions."""
+        """Return the elements of the cell in row `row` and column `column`.
+
+        They are ranges of the last two dimensions.
+        """
         top, left = row * self.row_block, column * self.column_block
         return (
             range(top, min(top + self.row_block, self.height)),

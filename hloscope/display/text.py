@@ -247,7 +247,10 @@ def _element(answer: Answer, sizes: Dims) -> str:
 
 
 def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
-    """Return the lines about an operand below its title."""
+    """Return the lines about an operand below its title.
+
+    `sizes` are those of the tensor that the maps start from.
+    """
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]

@@ -387,7 +387,10 @@ class Memory:
     def _written(
         self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """Return the stores to an array by the threads, with their traffic. Each map is a store."""
+        """Return the stores to an array by the threads, with their traffic.
+
+        Each map is one store.
+        """
         placed = [self._addresses.written(map, type, stores) for map in maps]
         if self._verdicts_only:
             return _uncounted(placed)

@@ -373,7 +373,10 @@ def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
 
 
 def in_words(one: Requests, word: int) -> Requests:
-    """Return an access of elements as an access of the `word`-bit words that contain them."""
+    """Return an access of elements as an access of the words that contain them.
+
+    A word has `word` bits, a multiple of the element's bits.
+    """
     address = floordiv(one.address, word // one.bits)
     map = one.map.with_(results=[address]).simplify(replace_points=False)
     return replace(one, map=map, bits=word, vector=1)

@@ -293,9 +293,14 @@ class Addresses:
         self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
 
     def read(self, reading: Reading, access: Access, type: TensorType) -> Address | None:
-        """Return the addresses from which a reading loads an array through an access.
+        """Return the addresses from which threads load an array.
 
         `None` if they are unknown.
+
+        Args:
+            reading: The value that is needed, with the map from threads to its elements.
+            access: Access from an element of that value to the array.
+            type: Type of the array.
         """
         whole = self.of_hero(reading, access, type)
         if whole is None:
@@ -351,7 +356,13 @@ class Addresses:
         return None if placed is None else placed.map
 
     def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:
-        """Return the addresses to which threads write an array."""
+        """Return the addresses to which threads write an array.
+
+        Args:
+            map: Map from threads to elements of the array.
+            type: Type of the array.
+            stores: How the elements are stored.
+        """
         stages = [
             stage._replace(map=self._of_output(stage.map, type))
             for stage in _stages(map, stores.proof)
@@ -391,7 +402,10 @@ class _Stage(NamedTuple):
 
 
 def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
-    """Return the stages of a proof that contain at least one iteration."""
+    """Return the stages of a proof that contain at least one iteration.
+
+    Each has the map restricted to its iterations; empty without a proof.
+    """
     if proof is None or map.is_known_empty:
         return []
     last = map.ranges[0].interval.hi if map.ranges else 0

@@ -143,7 +143,10 @@ class Levels:
     def written(
         self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """Return the stores to an array, with their traffic. Each address is a separate store."""
+        """Return the stores to an array, with their traffic.
+
+        Each address is a separate store.
+        """
         by_map = {a.map: a for a in addresses}
         found = self._emitted(by_map, by_map, type, kernel)
         return self._measured(found, by_map, type, kernel, stores)
@@ -311,7 +314,7 @@ class Levels:
     def _may_be_same(self, one: Requests, other: Requests) -> bool:
         """Could two loads be the same?
 
-        Their address expressions, and the numbers of elements that they access, must be equal.
+        It requires equal address expressions, and equal numbers of accessed elements.
         """
         if one.original.results != other.original.results:
             return False

@@ -89,7 +89,10 @@ class Values(Struct, frozen=True):
         return number + inside, weights
 
     def drawn(self, draw: np.random.Generator, size: int) -> Ints:
-        """Return `size` random values, each with a probability proportional to its weight."""
+        """Return `size` random values, each with a probability proportional to its weight.
+
+        `draw` is the random number generator.
+        """
         sizes = [(run.stop - run.start) * run.weight for run in self.runs]
         start, inside, weights = self._found(sizes, draw.integers(0, self.total, size))
         return start + inside // weights

@@ -226,7 +226,7 @@ def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Readi
 
 
 def _may_hold(map: IndexingMap, step: tuple[int, ...]) -> bool:
-    """May the constraints of a map hold for a thread at the given values of its first loops?"""
+    """Can the constraints of a map hold for a thread at these values of its first loops?"""
     box: Box = {**map.box, **{Range(k): Interval.point(value) for k, value in enumerate(step)}}
     return not any((bounds(e, box) & interval).is_empty for e, interval in map.constraints)
 

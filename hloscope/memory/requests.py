@@ -222,7 +222,14 @@ def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
 
 
 def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple[int, IndexingMap]:
-    """Return the number of elements that a lane accesses at once, and the map to the first one."""
+    """Return how many elements a lane accesses at once, and the map to the first of them.
+
+    Args:
+        map: Map from lanes, warps, blocks and loops to addresses in elements.
+        bits: Bits of an element.
+        widest: Maximum number of bytes that a lane accesses at once.
+        unroll: Consecutive elements that a thread of the kernel computes.
+    """
     if map.is_known_empty or map.is_undefined:
         return 1, map
     # The innermost suitable loop is the one along which XLA and LLVM make vectors.
@@ -242,7 +249,7 @@ def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple
 
 
 def _base(address: Expr, x: Var) -> Expr | None:
-    """Return `address - x` if it does not depend on `x`, else `None`."""
+    """Return `address - x` if it does not depend on `x`; `None` if it does."""
     if address is x:
         return x * 0
     if not isinstance(address, Sum) or dict(address.terms).get(x) != 1:
@@ -580,7 +587,8 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
 def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:
     """Return the values of the original map's variables for each lane; `None` for inactive lanes.
 
-    The result is `None` if they cannot be found.
+    The result is `None` if they cannot be determined. `request` is a request of the access
+    `requests`.
     """
     original = requests.original
     x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))

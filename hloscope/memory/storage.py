@@ -382,9 +382,9 @@ def is_reduction_hero(root: Instruction, hero: Instruction, device: Device) -> b
 
 
 def _run(flags: Sequence[bool], wanted: bool) -> tuple[int, int] | None:
-    """Return the half-open range of the flags equal to `wanted`; `None` if it has gaps.
+    """Return the half-open range of the positions whose flag equals `wanted`.
 
-    Without such flags the range is empty: (0, 0).
+    `None` if they are not consecutive; (0, 0) if there are none.
     """
     places = [k for k, flag in enumerate(flags) if flag is wanted]
     if not places:

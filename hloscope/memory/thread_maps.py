@@ -194,7 +194,10 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
 def _over(
     given: IndexingMap | ThreadLayout, type: TensorType, warp: int
 ) -> tuple[IndexingMap, int]:
-    """Return the map from threads to a tensor's elements, and the vector size of a thread."""
+    """Return the map from threads to a tensor's elements, and the vector size of a thread.
+
+    `given` is that map itself, or a layout of a tile; `warp` is the number of lanes of a warp.
+    """
     if isinstance(given, IndexingMap):
         return given, 1
     return given.over(type.shape, warp)
@@ -431,9 +434,15 @@ def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
 def _held(
     tiled: TiledInstruction, layout: Blocked | LinearLayout, warp: int, *, is_store: bool
 ) -> Held:
-    """Return the elements of a tile that each thread holds.
+    """Return the elements of a tile that each thread loads or stores.
 
     Tile sizes are padded to powers of two.
+
+    Args:
+        tiled: The instruction with its tile.
+        layout: Layout of the tile.
+        warp: Lanes of a warp.
+        is_store: Do the threads store the elements?
     """
     padded = [1 << max(size - 1, 0).bit_length() for size in tiled.sizes]
     if not padded:

@@ -64,19 +64,21 @@ class Rearrangement(Struct, frozen=True):
 
 
 def reshape_to(sizes: Dims, operand: Dims) -> list[Rearrangement]:
-    """Return the reshape of an operand to other sizes, in a list; empty for equal sizes."""
+    """Return the reshape from sizes `operand` to `sizes` as a list; empty for equal sizes."""
     return [] if sizes == operand else [Rearrangement(sizes)]
 
 
 def transpose_by(permutation: Dims, operand: Dims) -> list[Rearrangement]:
-    """Return the transpose of an operand, in a list; empty if no dimension moves."""
+    """Return the transpose of sizes `operand` as a list; empty if no dimension moves."""
     if permutation == tuple(range(len(operand))):
         return []
     return [Rearrangement(tuple(operand[k] for k in permutation), permutation)]
 
 
 def combined(steps: Sequence[Rearrangement], source: Dims) -> IndexingMap:
-    """Return the map from the last result to the source.
+    """Return the map from an index of the last result to an index of the source.
+
+    `source` has the sizes of the source.
 
     >>> steps = [Rearrangement((8, 4), (1, 0)), Rearrangement((32,))]
     >>> print(combined(steps, (4, 8)))
@@ -207,7 +209,7 @@ def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[Mini
 
 
 def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
-    """Yield the source and target dimensions of each minimal reshape."""
+    """Yield the source dimensions and the target dimensions of each minimal reshape."""
     if here == there:
         yield from ((range(k, k + 1), range(k, k + 1)) for k in range(len(here)))
     elif 0 in here:
@@ -218,7 +220,10 @@ def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
 
 
 def _category(here: Dims, there: Dims) -> ReshapeCategory:
-    """Return the effect of one minimal reshape."""
+    """Return how one minimal reshape changes dimensions.
+
+    `here` has its sizes before, `there` those after.
+    """
     few, many = ([size for size in sizes if size != 1] for sizes in (here, there))
     if few == many:
         if len(here) == len(there):

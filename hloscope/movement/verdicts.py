@@ -319,7 +319,10 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
 
 
 def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
-    """Return the layout with the given stride of each dimension; `None` if there is none."""
+    """Return the layout in which each dimension has the given stride; `None` if there is none.
+
+    `steps` has the strides in elements, `shape` the sizes.
+    """
     real = sorted([d for d, n in enumerate(shape) if n > 1], key=steps.__getitem__)
     below_ = 1
     # Dense layouts only: each stride is the product of the sizes of the faster dimensions.

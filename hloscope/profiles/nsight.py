@@ -422,6 +422,11 @@ def _stack(
     """Return the texts of a range and those around it, outermost first, and the run.
 
     The run is the number of the innermost range with a module; `None` without one.
+
+    Args:
+        key: Identifier of the range.
+        texts: Text of each range.
+        parents: Identifier of the range around each range.
     """
     stack: list[str] = []
     run: int | None = None

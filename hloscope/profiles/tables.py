@@ -144,7 +144,7 @@ class Table:
         return None
 
     def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
-        """Return the integers of three columns; `None` if one is missing."""
+        """Return the integers in columns `x`, `y` and `z` of a row; `None` if one is missing."""
         a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
         return None if a is None or b is None or c is None else (a, b, c)
 

@@ -158,7 +158,16 @@ class _Trace:
 def _kineto(
     name: str, start: int, duration: int, kind: Kind, args: Mapping[str, Any], stream: str
 ) -> KernelEvent:
-    """Return an event of PyTorch's profiler, with device, stream, grid and block from `args`."""
+    """Return an event of PyTorch's profiler.
+
+    Args:
+        name: Name of the event.
+        start: Start in picoseconds.
+        duration: Duration in picoseconds.
+        kind: Kind of the event.
+        args: Recorded facts: device, stream, grid and block among them.
+        stream: Stream, if `args` has none.
+    """
     return KernelEvent(
         name,
         start,

@@ -277,7 +277,7 @@ def _run_here(function: Callable[[T], R], task: T) -> Done[T, R]:
 def _resubmit(
     engine: Engine, function: Callable[[T], R], given: deque[tuple[T, Future[R], int]]
 ) -> None:
-    """Submit every unfinished task again, and count the trial.
+    """Submit every unfinished task again to the engine, and count the trial.
 
     `given` has task, future and number of trials of each; it is changed in place.
     """

@@ -351,7 +351,7 @@ def stays_loop(root: Instruction, fused: Fused) -> bool:
 
 
 def _producers(value: Instruction, fused: Fused) -> set[Instruction]:
-    """Return all instructions of the kernel that a value depends on."""
+    """Return all direct and indirect producers of a value in the kernel."""
 
     def inside(ins: Instruction) -> list[Instruction]:
         return [operand for operand in ins.operands if fused.contains(operand)]

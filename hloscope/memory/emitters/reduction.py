@@ -217,7 +217,10 @@ def _to_root(written: IndexingMap, hero: Instruction, type: TensorType) -> Index
 
 
 def _without(type: TensorType, dimensions: tuple[int, ...]) -> TensorType:
-    """Return the type without some dimensions; the others keep their order in memory."""
+    """Return the array type without the given dimensions.
+
+    The other dimensions keep their order in memory.
+    """
     kept = [k for k in range(type.rank) if k not in dimensions]
     layout = None
     if type.layout is not None and len(type.layout.minor_to_major) == type.rank:

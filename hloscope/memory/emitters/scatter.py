@@ -160,7 +160,11 @@ def _whole_warps(launch: Launch, warp: int) -> Launch:
 def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
     """Return the plan in which each warp processes consecutive slices, a vector per lane.
 
-    `type` is the type of the updates.
+    Args:
+        choice: The fusion and its device.
+        hero: The scatter.
+        type: Type of the updates.
+        indices: Type of the indices.
     """
     warp = choice.device.warp
     slices, each = type.shape[0], prod(type.shape[1:])
