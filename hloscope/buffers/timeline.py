@@ -241,8 +241,8 @@ def placed_results(
             continue
         came_from: dict[Buffer, Buffer] = {}
         waiting, operand = [result], None
-        # Breadth-first search for an augmenting path: `waiting` grows by the results that hold the
-        # operands seen.
+        # Breadth-first search for an augmenting path: `waiting` grows by the results that take the
+        # operands reached so far.
         for mover in waiting:
             operand = _next_free(edges[mover], free_from, is_meant, taken_by)
             if operand is not None:

@@ -206,15 +206,13 @@ def program_bound(
     The run begins with its arguments in memory and ends with its results there.
 
     Args:
-        compulsory_read: Bytes of the arguments that the step needs, each once however many
-            kernels read it; an argument of which a kernel reads a part counts as that part.
-        compulsory_written: Bytes of the results that the step computes, each once; a result that
-            is an argument unchanged counts nothing.
+        compulsory_read: Bytes of the arguments that the run must read. Each byte counts once,
+            however many kernels read it. Of an argument only the part that kernels read counts.
+        compulsory_written: Bytes of the results that the run computes, each once. A result that
+            is an unchanged argument counts 0.
         work: Operations of all kernels, as often as they run.
         device: The device.
         more: Further arguments of `bound_of`.
-
-    The step begins with its arguments in memory and ends with its results there.
     """
     bound = bound_of(compulsory_read, compulsory_written, work, device, **more)  # type: ignore[arg-type]
     return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, STEP))

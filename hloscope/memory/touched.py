@@ -83,7 +83,7 @@ def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
     return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
 
 
-# Every output that is written whole asks for it, and programs have few types.
+# Cached: every output that is written completely needs it, and programs have few types.
 @lru_cache(maxsize=1 << 12)
 def _all_sectors(type: TensorType) -> tuple[int, bool]:
     """Return the number of sectors of an array that contain an element, and whether it is exact."""

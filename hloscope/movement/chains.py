@@ -285,8 +285,8 @@ def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorT
         whole = maps[0].dims == IndexingMap.identity(output.shape).dims
         if whole or output.num_elements == 0:
             return judge(maps[0], source, output)
-    # Parts may form one map of the whole output together: guess it, try it at some indices, prove
-    # it.
+    # The parts together may equal one map of the whole output. Candidates are tested at some
+    # indices, then proved.
     for candidate in _candidates(maps, source, output):
         if _fits(maps, candidate, output.shape) and prove_equal(maps, [candidate]).is_proved:
             return judge(candidate.simplify(), source, output)
@@ -480,7 +480,7 @@ class Patterns:
         for ins, k in place.items():
             if not self._around.moves(ins):
                 continue
-            # Depends on users outside of the computation, so it is asked for each fusion.
+            # The result depends on users outside of the computation, so each fusion decides it.
             if not self._is_decided(ins, is_inside):
                 found.append(Moved(k, None, None))
             elif self._ends_in(ins):

@@ -48,7 +48,7 @@ _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
 
 
-# Cached by op class: `issubclass` with a tuple is asked for every value of a module.
+# Cached by op class: every value of a module needs this `issubclass` with a tuple.
 @cache
 def _is_openable(kind: type[Op]) -> bool:
     """May the value of such an op be the same as another value?"""
@@ -95,7 +95,7 @@ def computes(ins: Instruction) -> bool:
     )
 
 
-# Cached: each step of a chain is asked for several times, by traversal, verdicts and plans.
+# Cached: traversal, verdicts and plans query each step of a chain several times.
 @lru_cache(maxsize=1 << 12)
 def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
     """Return, for each operand, the maps from an index of the result to the operand.

@@ -331,7 +331,8 @@ class _Chains:
         self._flow: Final = flow
         self._around: Final = Surroundings(flow)
         self._planner: Final = Planner(flow)
-        # Every value of the module is asked, and the answer depends on all users after it.
+        # Cached, since every value of the module is queried, and the result depends on all direct
+        # and indirect users.
         self._goes_on: Final[dict[Instruction, bool]] = {}
         self._models: Final[dict[tuple[int, ...], Chain]] = {}
         self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)
@@ -368,7 +369,7 @@ class _Chains:
         `None` if not all of these values satisfy `is_inside`.
         """
         # No step inside is written to memory, so a chain through ops on several arrays cannot save
-        # more: the plain one is the right one.
+        # more than the one that stops at them.
         plain = self._chain(sink, through_sums=False)
         around = self._around.of(sink, through_sums=False)
         values = [*around.values]
@@ -391,8 +392,8 @@ class _Chains:
         known = self._goes_on
         if value in known:
             return known[value]
-        # Depth-first on an explicit stack, as chains of users are long. A user in a cycle is still
-        # open when it is asked for, and counts as false.
+        # Depth-first on an explicit stack, as chains of users are long. A user in a cycle is
+        # queried while its own result is not known yet, and counts as false.
         opened = {value: self._readers(value)}
         stack = [value]
         while stack:

@@ -61,7 +61,7 @@ def memory_space(ins: Instruction) -> int:
     return 0 if layout is None else layout.memory_space
 
 
-# Cached: asked for each step by several plans; it composes maps.
+# Cached, since several plans query each step, and the result needs a composition of maps.
 @lru_cache(maxsize=1 << 12)
 def is_view(step: Instruction) -> bool:
     """Does a reshape, bitcast or transpose leave every element at its address?"""

@@ -336,8 +336,8 @@ class Digests(Structure):
         types = [self.type(value.type) for value in values]
         known = [self._value(value, computation, is_value_read) for value in values]
         places = {value: place for place, value in reversed(list(enumerate(values)))}
-        # Two operands of one value differ from two equal values: the positions of first use tell
-        # them apart.
+        # One value that is used twice differs from two equal values: the positions of first use
+        # distinguish the two cases.
         same = [places[value] for value in values]
         parts = (*self.called(ins), None, *types, None, *known, None, *same)
         key = ("kernel", self.label(ins), *parts)

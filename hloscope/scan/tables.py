@@ -276,7 +276,7 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
     duckdb = library_of("scan", "duckdb", "questions")
     connection = duckdb.connect()
     try:
-        # The newest scan has the plain table names, an older one the prefix.
+        # Tables of the newest scan have no prefix, those of an older one have `old_`.
         for number, folder in enumerate(reversed(scans)):
             for table in TABLES:
                 _load(connection, f"{'old_' * number}{table}", folder / f"{table}.parquet")
