@@ -88,7 +88,7 @@ def execute_kernel(
         inputs: Arrays of the operands in order; those of tuples one by one. By default floats are
             random values around 0, and integers are random and small enough to be indices.
         seed: Seed of the random inputs.
-        device: Name of the GPU whose requests are counted.
+        device: Name of the GPU of the model that the execution is compared with.
         limits: Limits of the execution.
 
     Raises:
@@ -145,7 +145,7 @@ def execute_named(
         place: The folder, with the module after `#` if it holds several: `dump#module_0001.jit_f`.
         name: Name of the instruction.
         inputs: A `.npz` or `.npy` file with the arrays of the operands, in order.
-        device: Name of the GPU whose requests are counted.
+        device: Name of the GPU of the model that the execution is compared with.
     """
     folder, _, module = place.partition("#")
     arrays = None if inputs is None else list(load(inputs).values())

@@ -393,10 +393,10 @@ def _is_cheap(memory: ProgramMemory, ins: Instruction, following: Use) -> bool:
 
 
 def second_highest(memory: ProgramMemory) -> tuple[int, int]:
-    """Return the moment and bytes of the second-highest local maximum of live bytes.
+    """Return the moment and bytes of the highest point outside of the peak and its slopes.
 
-    No change at the peak alone brings the program below these bytes. The peak extends on both sides
-    as far as the bytes do not rise again.
+    No change at the peak alone brings the program below these bytes. A slope ends where the bytes
+    rise again.
     """
     least, peak = memory.device.least, memory.peak
     left = peak

@@ -272,7 +272,8 @@ MOST_REQUESTS: Final = 1 << 16
 class BankUse(Struct, frozen=True):
     """Bank conflicts of one access to a tile in shared memory.
 
-    A phase is the part of a warp's request that reads or writes one 4-byte word per lane.
+    If each lane accesses k words of a bank, its warp's request has k phases, each with 1/k of the
+    lanes.
 
     Attributes:
         what: Label of the access.

@@ -136,8 +136,8 @@ class Stores(Struct, frozen=True):
     Attributes:
         is_apart: Does each element have its own store instruction, never merged with neighbours?
         reads_old: Does the kernel load the old element?
-        least: Minimum number of times that a thread repeats a store.
-        most: Maximum number of times that a thread repeats a store.
+        least: Minimum number of times that each store is made.
+        most: Maximum number of times that each store is made.
         tries: Maximum number of attempts of a compare-and-swap, the first one included.
         run: Maximum number of stores of a thread that may be combined in registers into one.
         word: Bits that an atomic replaces if an element has fewer; 0 for the bits of the element.
