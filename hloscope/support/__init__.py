@@ -1,1 +1,1 @@
-"""Code that every package uses: late imports, traversals, limits, source positions, the system."""
+"""What every room uses: late loading, traversals, limits, source positions, the system."""
