@@ -303,7 +303,7 @@ class Rewriter:
         self.watcher.changed(operation)
 
     def take_regions(self, operation: Operation) -> tuple[Region, ...]:
-        """Detach the regions of an operation and return them, with their content, for another op."""
+        """Detach the regions of an operation, with their content, and return them."""
         regions, operation.regions = operation.regions, ()
         for inner in [i for r in regions for block in r.blocks for i in block.operations]:
             for each in self.walk(inner):

@@ -196,7 +196,7 @@ class Builder(StablehloMethods):
         self._signatures[name] = signature
 
     def return_(self, *values: Any) -> None:
-        """Return values from the open function, or from the region that a Python function builds."""
+        """Return values from the open function, or from the region that a function builds."""
         inside = len(self._blocks) > 1
         name = "stablehlo.return" if inside else "func.return"
         self._block.append(Operation(name, tuple(_flat(values))))
@@ -206,7 +206,6 @@ class Builder(StablehloMethods):
 
         Raises:
             ValueError: The module has no function of that name.
-            VerifyError: The function does not accept these operands.
         """
         signature = self._signature(function)
         properties = {"callee": SymbolAttr(function)}

@@ -173,7 +173,7 @@ def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
 
 
 class Repeated(Struct, frozen=True):
-    """Constants of equal value and type in an artifact: their number, type, and the bytes of one."""
+    """Constants of equal value and type in an artifact: number, type, and the bytes of one."""
 
     count: int
     type: str

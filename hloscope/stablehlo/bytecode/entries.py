@@ -37,7 +37,7 @@ NOT_READ: Final = {
     ("builtin", False, 20): "sparse tensors",
     ("builtin", False, 21): "distinct attributes",
 }
-"""Entries of valid bytecode that are not supported, by (dialect, is it a type, code): their names."""
+"""Names of valid entries that are not supported, by (dialect, is it a type, code)."""
 
 _MOST_WRITTEN, _TIMES = 1 << 26, 64
 """Limits of the expanded size of all attributes and types: bytes, and bytes per byte of the file.

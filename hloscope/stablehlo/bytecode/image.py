@@ -107,7 +107,7 @@ def _blob(part: Cursor) -> tuple[int, int, int]:
 def write_resources(
     dialect: int, names: Iterable[tuple[int, str]], values: dict[str, tuple[int, bytes]]
 ) -> tuple[bytes, bytes, int]:
-    """Return the data and offset sections of a dialect's resources, and the latter's alignment.
+    """Return the offset and data sections of a dialect's resources, and the data's alignment.
 
     Args:
         dialect: Number of the dialect.
@@ -516,7 +516,7 @@ def is_of_the_future(producer: str) -> bool:
 
 @contextmanager
 def producer_noted(data: bytes, *, always: bool = False) -> Iterator[None]:
-    """In this context, add a note to errors about a file of a newer or unknown version.
+    """In this context, add a note to errors about a file of a newer version than the known ones.
 
     The note has the producer of the file, and the newest known version.
 

@@ -1,16 +1,7 @@
-"""Printing of a VHLO tree as text, with VHLO's spelling of attributes and types.
+"""Printing of VHLO modules as text, with VHLO's syntax of attributes and types.
 
-In memory the values are StableHLO's. So a second tree is printed whose attributes and types are
-texts. Kinds of fields in spellings:
-
-| kind | what is written |
-|---|---|
-| `one` `many` `types` | an attribute or type; several with commas; types, `()` for an empty list |
-| `int` `ints` `f64` `f64s` | numbers |
-| `sizes` `bounds` | `4x?x`, `4, ?` |
-| `truth` `string` `mode` | `true`, `"a"`, an accuracy's mode |
-| `pairs` | `#vhlo.string_v1<"a"> = …` with commas |
-| `number` `plain` | the attribute itself as MLIR spells it, its type as VHLO's or as MLIR's |
+In memory the values are StableHLO's. So a second module is printed, whose attributes and types are
+texts. Kinds of fields in the syntax:
 """
 
 from __future__ import annotations
@@ -71,7 +62,7 @@ def print_vhlo(
 
 
 class _Spelling:
-    """Rebuilds a tree with attributes and types as texts."""
+    """Rebuilds a module with texts in place of attributes and types."""
 
     def __init__(self) -> None:
         self._flavours = Flavours()
@@ -126,7 +117,7 @@ class _Spelling:
 
 
 def spelled(value: Any) -> str:
-    """Return an attribute or type in VHLO's spelling.
+    """Return an attribute or type in VHLO's syntax.
 
     >>> from hloscope.mlir import I64, ArrayAttr
     >>> spelled(ArrayAttr((IntegerAttr(1, I64),)))
@@ -167,7 +158,7 @@ def _named(chosen: Chosen) -> dict[str, Any]:
 
 
 def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Is the optional part of a spelling present?"""
+    """Does an optional part of the syntax have to be written for these fields?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 
