@@ -102,7 +102,7 @@ def _roots(module: Module) -> tuple[Computation, ...]:
 
 
 def _callers_first(roots: Sequence[Computation]) -> Iterator[Computation]:
-    """Yield all computations, each after one of its callers."""
+    """Yield all computations that the roots call, at any depth, each after one of its callers."""
     return nearest_first(roots, lambda computation: computation.callees)
 
 

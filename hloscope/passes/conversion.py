@@ -137,7 +137,7 @@ def refuse(run: Run, operation: Operation) -> None:
 
 
 def cast(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """Return the value cast to another type; the cast stays in the program."""
+    """Return a value cast to `type` by an op before `before`; the cast stays in the program."""
     return rewriter.create(CAST, (value,), before=before, types=(type,)).result
 
 
@@ -185,13 +185,13 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
 
 
 def convert_function(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the signature of a function and the block arguments of its body."""
+    """Convert the signature of a function and the block arguments of its body by `types`."""
     convert_signature(rewriter, function, types)
     convert_regions(rewriter, function, types)
 
 
 def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the type of a function; its body is not changed."""
+    """Convert the type of a function by `types`; its body is not changed."""
     signature = function_type(function)
     if signature is not None:
         inputs, results = tuple(map(types, signature.inputs)), tuple(map(types, signature.results))
@@ -201,7 +201,7 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
-    """Convert the arguments of all blocks in an operation's regions."""
+    """Convert the arguments of all blocks in an operation's regions by `types`."""
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
 
@@ -297,7 +297,7 @@ def sliced(
     *,
     before: Operation,
 ) -> Value:
-    """Create a `stablehlo.slice` with strides of 1."""
+    """Create a `stablehlo.slice` of `starts` to `limits`, without the limits, with strides of 1."""
     properties = {
         "start_indices": integers(starts),
         "limit_indices": integers(limits),
@@ -307,7 +307,7 @@ def sliced(
 
 
 def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
-    """Create a `stablehlo.reshape` to these sizes."""
+    """Create a `stablehlo.reshape` to the static sizes `sizes`."""
     assert isinstance(value.type, TensorType)
     type = shaped(value.type.element, *sizes)
     return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result
@@ -320,7 +320,7 @@ def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operati
 
 
 def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
-    """Are shapes compatible under numpy broadcasting, for any values of unknown sizes?
+    """Are all shapes compatible under numpy broadcasting, whatever the dynamic sizes are?
 
     >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
     (True, False, False)

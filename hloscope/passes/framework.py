@@ -66,7 +66,7 @@ class WorkList:
             self._stack.append(operation)
 
     def pop(self) -> Operation | None:
-        """Pop the top; `None` if the stack is empty."""
+        """Remove and return the operation on top; `None` if the stack is empty."""
         while self._stack:
             top = self._stack.pop()
             if top is not None:
@@ -75,7 +75,7 @@ class WorkList:
         return None
 
     def remove(self, operation: Operation) -> None:
-        """Remove an operation from any position, in O(1)."""
+        """Remove an operation from the stack, at whatever position it is, in O(1)."""
         place = self._places.pop(operation, None)
         if place is not None:
             # A hole keeps the positions of the others valid; `pop` skips it.
@@ -338,7 +338,8 @@ def _is_alone(operation: Operation) -> bool:
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     """Return the entry block of the outermost region whose values are visible at the operation.
 
-    Regions of ops that are isolated from above see no outer values; unknown ops count as such.
+    The region is in `scope`. Regions of ops that are isolated from above see no outer values;
+    unknown ops count as such. `None` if constants cannot be inserted.
     """
     at: Operation | None = operation
     region: Region | None = None
@@ -422,7 +423,7 @@ class Run(Struct):
         Args:
             operation: Location of the error.
             message: Text after the op's name.
-            fails: Does the pass fail?  Some passes report errors and succeed.
+            fails: Whether the pass fails; some passes report errors and succeed.
         """
         self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
 

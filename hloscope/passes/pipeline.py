@@ -1,6 +1,6 @@
 """Pipelines: passes with options, their text and execution, and the table of all passes.
 
-Pipelines: passes with options, their text, and their execution.
+Examples of the text of a pipeline:
 
     refine-arguments{types=tensor<16xf32>},refine-shapes
     builtin.module(stablehlo-refine-shapes, func.func(stablehlo-canonicalize-dynamism))
@@ -34,7 +34,7 @@ _MOST_STEPS: Final = 1000
 
 
 class PipelineError(UnknownNameError):
-    """The text is not a pipeline, or a pass does not have such an option."""
+    """The text is not a pipeline, or a pass lacks a requested option."""
 
 
 class Step(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Outcome(Struct):
 
     @property
     def ok(self) -> bool:
-        """Did all passes succeed?"""
+        """Return whether all passes succeeded."""
         return not self.failed
 
 
@@ -152,7 +152,7 @@ def parse_pipeline(text: str) -> list[Step]:
 
     Raises:
         UnknownNameError: No pass has that name.
-        PipelineError: The text is not a pipeline, or a pass does not have such an option.
+        PipelineError: The text is not a pipeline, or a pass lacks a requested option.
 
     >>> [step.name for step in parse_pipeline("builtin.module(func.func(refine-arguments))")]
     ['stablehlo-refine-arguments']
@@ -183,10 +183,10 @@ def parse_pipeline(text: str) -> list[Step]:
 
 
 def steps_of(name: str, options: str = "") -> list[Step]:
-    """Return the passes of a pass or pipeline name, with options as text: `a=1 b=2`.
+    """Return the passes of the pass or pipeline `name`; `options` is a text such as `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it does not have such an option.
+        UnknownNameError: No pass has that name, or the pass lacks a requested option.
     """
     if find_pipeline(name) is None:
         return [step_of(name, options)]
@@ -194,10 +194,10 @@ def steps_of(name: str, options: str = "") -> list[Step]:
 
 
 def step_of(name: str, options: str = "") -> Step:
-    """Return a pass with options as text: `a=1 b=2`.
+    """Return the pass `name` with options; `options` is a text such as `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it does not have such an option.
+        UnknownNameError: No pass has that name, or the pass lacks a requested option.
     """
     job = find_pass(name)
     given: dict[str, Any] = {}
@@ -406,7 +406,7 @@ def is_pass(name: str) -> bool:
 
 
 def pass_names() -> list[str]:
-    """Return the names of all passes and pipelines, sorted, without `stablehlo-`."""
+    """Return the names of all passes and pipelines, sorted, without the prefix `stablehlo-`."""
     return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))
 
 
@@ -485,10 +485,10 @@ def is_upstreams(word: str) -> bool:
 
 
 def parse_command_line(words: Sequence[str] | str) -> CommandLine:
-    """Parse the words after `stablehlo-opt`.
+    """Parse the command line of `stablehlo-opt`, without that word.
 
     Raises:
-        UnknownNameError: No pass has this name, or it does not have such an option.
+        UnknownNameError: No pass has this name, or the pass lacks a requested option.
 
     >>> line = parse_command_line("%s --stablehlo-refine-arguments='types=tensor<4xf32>'")
     >>> line.files, [step.name for step in line.steps]

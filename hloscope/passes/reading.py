@@ -153,7 +153,7 @@ class Limits:
 
 
 LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
-"""A rewrite that reads constants and computes within limits."""
+"""A rewrite function that reads constants; `Limits` bounds what it reads and computes."""
 
 
 class Row(NamedTuple):

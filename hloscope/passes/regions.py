@@ -167,7 +167,7 @@ def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
 
 
 def _passed(edge: _Edge) -> tuple[Value, ...]:
-    """Return the operands that a branch passes to its successor."""
+    """Return the operands that a branch passes to one successor."""
     operation, k = edge
     lo, hi = (_targets(operation) or ())[k]
     return operation.operands[lo:hi]

@@ -33,7 +33,7 @@ _MANY_OPERANDS: Final = 64
 
 
 class OpenBlock(Block):
-    """A block with a linked list of operations: insertion and removal take O(1)."""
+    """A block whose operations are a linked list, so that insertion and removal take O(1)."""
 
     __slots__ = ("_after", "_before", "_first", "_known", "_last")
 
@@ -171,7 +171,10 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- looking
 
     def walk(self, inside: Operation | None = None) -> Iterator[Operation]:
-        """Yield all operations, each before those in its regions; the current one may be erased."""
+        """Yield all operations in `inside`, each before those in its regions.
+
+        The default is the module. The operation that was yielded last may be erased.
+        """
         top = self.module if inside is None else inside
         yield top
         stack = [_ops_inside(top)]
@@ -423,7 +426,10 @@ class Rewriter:
         block.remove(operation)
 
     def finish(self) -> Operation:
-        """Return the rewritten module; the rewriter must not be used afterwards."""
+        """Return the rewritten module, with ordinary blocks.
+
+        The rewriter must not be used afterwards.
+        """
         for operation in [*self.walk()]:
             for region in operation.regions:
                 _replace_blocks(operation, region, Block)

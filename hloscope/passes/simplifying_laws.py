@@ -350,7 +350,7 @@ REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reduction of empty operands by broadcasts of its initial values."""
+    """Replace a `reduce` of operands without elements by broadcasts of its initial values."""
     half = len(operation.results)
     type = tensor_of(operation.operands[0]) if half and operation.operands else None
     if type is None or 0 not in type.sizes or len(operation.operands) != 2 * half:

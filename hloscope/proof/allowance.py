@@ -1,4 +1,4 @@
-"""Time budgets of proofs, and child processes for computations that may have to be killed."""
+"""Time limits of proofs, and child processes for computations that may have to be killed."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def cpu_seconds() -> float:
 
 
 class TimeOverError(HloscopeError):
-    """The time budget for running programs is used up."""
+    """The time limit for running test programs is exceeded."""
 
 
 class Deadline:
     """The time limit for executing test programs in one query; long computations check it."""
 
     def __init__(self, seconds: float = inf) -> None:
-        """Start the clock.
+        """Start to measure processor time.
 
         Args:
-            seconds: Processor time until the deadline.
+            seconds: Limit of the processor time, in seconds.
 
         >>> Deadline(0).check()
         Traceback (most recent call last):
@@ -219,7 +219,7 @@ class Isolated:
         self._child = self._end = None
 
     def _start(self) -> None:
-        """Fork the child process."""
+        """Start the child process, by a fork."""
         request = os.pipe()
         answer = os.pipe()
         pid = forked(lambda: _serve(self.questions, request, answer), MAX_MEMORY)
@@ -230,7 +230,7 @@ class Isolated:
 
 
 def _stop(pid: int, *pipes: int) -> None:
-    """Close the pipes, and kill and reap a child process."""
+    """Close the pipes, kill a child process and wait for it."""
     for pipe in pipes:
         os.close(pipe)
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -239,7 +239,9 @@ def _stop(pid: int, *pipes: int) -> None:
 
 
 def _clock_of(pid: int) -> float:
-    """Return the processor time of a process in seconds, or wall time without such a clock.
+    """Return the processor time of a process in seconds.
+
+    If the system has no such clock, return the wall time.
 
     Source: Linux's `include/linux/posix-timers.h`: the clock of a process is `~pid << 3 | 2`.
     """

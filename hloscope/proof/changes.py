@@ -146,7 +146,10 @@ class _Differing:
         self.seen: set[tuple[Computation, Computation]] = set()
 
     def run(self) -> Differences:
-        """Compare the entries, then the computations that corresponding instructions call."""
+        """Compare the entries, then the computations that corresponding instructions call.
+
+        Return all differences.
+        """
         parts: list[Part] = []
         work = deque([(self.a.entry, self.b.entry)])
         alone: list[Part] = []
@@ -271,7 +274,7 @@ def _text(value: object) -> str:
 
 
 def type_texts(before: Type, after: Type) -> tuple[str, str]:
-    """Return the texts of two types, with layouts if those differ."""
+    """Return the texts of two types; the layouts are included if they differ."""
     plain = print_type(before, layout=False), print_type(after, layout=False)
     here, there = _layouts(before), _layouts(after)
     is_layout_change = here != there and [*map(_rank, here)] == [*map(_rank, there)]
@@ -433,7 +436,7 @@ class _Languages:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard all results, before a new pass."""
+        """Discard the numbers and pairs of the previous pass."""
         self.meanings = Meanings(frozenset(plain(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
         """Pairs of instructions with equal operands that differ, first program to second."""

@@ -300,7 +300,7 @@ def _text(violation: Violation) -> tuple[str, str]:
 
 
 def _function(computation: Computation) -> Computation:
-    """Return the computation with a `return` at its end."""
+    """Return a computation with the same instructions, and a `return` at its end."""
     root = computation.root
     results: tuple[Instruction, ...] = (root,)
     if isinstance(root.type, TupleType):

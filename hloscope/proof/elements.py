@@ -196,7 +196,7 @@ def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element, given its row-major position."""
+    """Return the index of an element, given its row-major position in a tensor of shape `shape`."""
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 

@@ -49,7 +49,7 @@ SECONDS: Final = 2.0
 
 
 class Execution:
-    """Runs of the test program of one instruction, and checks of its maps against them.
+    """Runs of the test program of one instruction, and checks of maps against them.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[4,6] parameter(0) "

@@ -66,7 +66,10 @@ class Follower(Protocol[T]):
     """Represents the elements that a traversal has reached, as states of type `T`."""
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
-        """Return the elements that an access reads from those reached; `None` if there are none."""
+        """Return the elements that an access reads from those reached; `None` if there are none.
+
+        `names` are those of the values that the access reads at run time.
+        """
 
     def join(self, one: T, other: T) -> T:
         """Return the union of two states: the elements that either has."""
@@ -514,13 +517,13 @@ class Names:
         call: tuple[Instruction, int] | None = None,
         caller: Names | None = None,
     ) -> None:
-        """Names in a called computation; without arguments every value is its own name.
+        """Create the names in a called computation; without arguments every value is its own name.
 
         Args:
             handed: Operands by parameter, in the caller's names.
             outside: Values that the computation captures.
-            call: The calling instruction, and its operand that is the first parameter.  `None` if
-                the computation has no other caller.
+            call: The calling instruction, and the number of its operand that is the first
+                parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.
         """
         self._handed: Final = handed or {}

@@ -325,7 +325,7 @@ class _Rebuilding:
         return made
 
     def _name(self, name: str) -> str:
-        """Return a name that is not taken yet."""
+        """Return `name`, changed so that it differs from all other names of the copy."""
         found, count = name, 1
         while found in self._names:
             count += 1

@@ -1,7 +1,7 @@
-"""Comparison of accesses through collectives: is the same read on every device?
+"""Comparison of accesses through collectives: whether the same is read on every device.
 
 A map to other devices names members of groups by position, so equal maps mean equal reads only with
-equal groups.  Collectives whose groups are equal on every grid represent each other. Otherwise the
+equal groups. Collectives whose groups are equal on every grid represent each other. Otherwise the
 maps are compared device by device, on each grid that fits all collectives of both programs.
 """
 
@@ -203,7 +203,8 @@ class Participants:
     def same(self, a: Accesses, b: Accesses) -> Proof:
         """Prove or refute that two programs access the same elements on the same devices.
 
-        Each program's accesses are exact, and their union counts. They may lead to other devices.
+        The accesses of each program are exact, and their union is compared. They may lead to other
+        devices.
 
         Args:
             a: Accesses of the first program.

@@ -209,7 +209,7 @@ class Reaching:
         return True
 
     def key(self, reached: bool) -> bool:
-        """Return true, because all states are equal."""
+        """Return true, the key of the only state."""
         return True
 
     def weight(self, reached: bool) -> int:

@@ -80,7 +80,7 @@ class Relating:
         """Return the elements that an access reads from those reached; `None` if there are none.
 
         Raises:
-            UndecidedError: Ranks differ.
+            UndecidedError: The ranks of map and relation differ.
         """
         assert access.map is not None
         out, rank = self._isl.dim_type.out, len(access.map.results)
@@ -255,7 +255,7 @@ class Touching:
         """Return the elements that an access reads from those reached; `None` if there are none.
 
         Raises:
-            UndecidedError: Ranks differ, or there are too many elements.
+            UndecidedError: The ranks of map and elements differ, or there are too many elements.
         """
         assert access.map is not None
         rank, width = len(access.map.results), len(access.map.dims)

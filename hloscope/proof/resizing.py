@@ -129,7 +129,7 @@ def resized_type(type: Type, sizes: Sizes) -> Type:
 
 
 def with_fields(op: Op, **new: Any) -> Op:
-    """Return the op with some fields replaced."""
+    """Return the op with the fields in `new` replaced."""
     cls = type(op)
     return cls(**{name: new.get(name, getattr(op, name)) for name in cls.__struct_fields__})
 

@@ -91,7 +91,7 @@ class Seen:
         self._paths: Final[dict[tuple[Path, Instruction, int], Path]] = {}
 
     def __call__(self, ins: Instruction, value: Value) -> None:
-        """Record the value of an instruction."""
+        """Record the value of an instruction; the interpreter calls this."""
         self.put(ins, value)
 
     def enter(self, ins: Instruction, number: int) -> None:
@@ -569,7 +569,7 @@ class Draw:
         return tuple(found)
 
     def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
-        """Return a random array of the element type."""
+        """Return a random array of the element type and shape, in the style of the draw."""
         rng = self.rng
         if isinstance(element, QuantizedType):
             element = element.storage

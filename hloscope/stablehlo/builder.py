@@ -213,7 +213,9 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def broadcast_together(self, *values: Any) -> tuple[Value, ...]:
-        """Return the values in their common shape, as numpy broadcasts, bounded sizes included.
+        """Return the values broadcast to their common shape, by numpy's rules.
+
+        Sizes may be bounded.
 
         Raises:
             VerifyError: The shapes are incompatible.
@@ -374,7 +376,7 @@ def _symbols(callee: Any) -> Attribute:
 
 
 def _literal(value: Any, given: TypeLike | None) -> Attribute:
-    """Return the attribute `dense<…>` of a number or an array.
+    """Return a number or an array as the attribute `dense<…>`; `given` is its type.
 
     Raises:
         ValueError: The type is missing or not a static tensor, or a value does not fit it.

@@ -98,7 +98,7 @@ class _Computations(Mapping[str, Computation]):
         self._all: dict[str, Computation] | None = None
 
     def every(self) -> dict[str, Computation]:
-        """Return all computations, each function before its regions."""
+        """Return all computations by name, each function before its regions."""
         if self._all is None:
             found: dict[str, Computation] = {}
             for name, function in self.functions.items():
@@ -228,7 +228,7 @@ class _Function:
         self.numbers: Final = count()
 
     def body(self) -> Body:
-        """Return the body of the function."""
+        """Return the instructions of the function."""
         operation = self.operation
         # Control flow between several blocks is not modelled: such a function is one unknown op of
         # all its parameters, which is a safe answer.

@@ -108,7 +108,7 @@ def infer(
 
 
 def inferred_types(operation: Operation) -> Inferred:
-    """Infer the result types of an operation of the syntax tree."""
+    """Return the inferred result types of an operation in a syntax tree, or the error."""
     if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
@@ -122,7 +122,7 @@ def inferred_types(operation: Operation) -> Inferred:
 
 
 def walk(module: Operation) -> Iterator[Operation]:
-    """Iterate over a module's operations in program order, each before those in its regions."""
+    """Yield a module's operations in program order, each before those in its regions."""
     return module.walk()
 
 

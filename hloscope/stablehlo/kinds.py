@@ -122,7 +122,7 @@ def write_float(value: float) -> FloatAttr:
 
 
 def read_bool(attribute: Attribute) -> bool:
-    """Return a Boolean; a unit attribute is true."""
+    """Return the Boolean of an attribute; a unit attribute is true."""
     match attribute:
         case UnitAttr():
             return True
@@ -167,7 +167,7 @@ def read_dims(attribute: Attribute) -> Dims:
 
 
 def write_dims(values: Dims) -> DenseArrayAttr:
-    """Return the attribute `array<i64: 1, 2>`."""
+    """Return integers as the attribute `array<i64: 1, 2>`."""
     return DenseArrayAttr(I64, tuple(values))
 
 
@@ -177,7 +177,7 @@ def read_bools(attribute: Attribute) -> tuple[bool, ...]:
 
 
 def write_bools(values: tuple[bool, ...]) -> DenseArrayAttr:
-    """Return the attribute `array<i1: true>`."""
+    """Return Booleans as the attribute `array<i1: true>`."""
     return DenseArrayAttr(PRED, tuple(map(int, values)))
 
 
@@ -434,7 +434,10 @@ def _struct(name: str) -> Kind:
 
 
 def _write_api_version(value: str | int) -> IntegerAttr:
-    """Return the number of an API version, which HLO writes as a name."""
+    """Return an API version as an integer attribute.
+
+    A name, as in HLO, is converted to its number.
+    """
     text = str(value)
     if text in API_VERSIONS:
         return IntegerAttr(API_VERSIONS.index(text), I32)
@@ -480,7 +483,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 def kind_of(constraint: str) -> Kind:
-    """Return the conversion of attributes of a constraint."""
+    """Return how attributes with a constraint are read and written."""
     return KINDS.get(constraint, VERBATIM)
 
 

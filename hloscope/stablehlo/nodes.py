@@ -143,7 +143,7 @@ class Argument(_TreeInstruction):
 
     @property
     def location(self) -> Location:
-        """Location of the argument."""
+        """Location of the argument, not of the op with its block."""
         return self.value.location
 
 

@@ -37,7 +37,7 @@ class OpMaker:
         self._alike: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
-        """Return the op of an operation, as `make_op` does."""
+        """Return the op of the graph for an operation; see `make_op`."""
         alike = operation.alike
         if alike is None:
             return self._made(operation)

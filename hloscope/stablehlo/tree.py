@@ -384,7 +384,10 @@ def _return_name(owner: Instruction | None) -> str:
 
 
 def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
-    """Return the attributes of an op; the value of an HLO constant is converted."""
+    """Return the attributes of the operation for an instruction.
+
+    The value of an HLO constant is converted to a StableHLO literal.
+    """
     op, type = ins.op, bare(ins.type)
     if not isinstance(op, Constant) or isinstance(op.literal, MlirLiteral):
         return attributes_of(op)

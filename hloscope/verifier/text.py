@@ -57,7 +57,7 @@ def verify_text(
 def first_errors(
     text: str, name: str = "<text>", *, allow_unregistered: bool = False
 ) -> list[Diagnostic]:
-    """Return the errors that MLIR's tools report for a text: they stop at the first of a function."""
+    """Return the errors that MLIR's tools report for a text: the first one of each function."""
     try:
         module = parse_mlir(text, name, dialects=DIALECTS, allow_unregistered=allow_unregistered)
     except ParseError as error:

@@ -49,7 +49,7 @@ _SIZE: Final = "stablehlo.get_dimension_size"
 
 
 def specification(tree: Operation) -> Specification:
-    """Return the sizes of a program's arguments in terms of its dimension variables.
+    """Return the sizes of a program's arguments as expressions of its dimension variables.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> specification(parse_stablehlo("func.func @main(%a: tensor<?xf32>) { return }").tree)
@@ -301,7 +301,7 @@ def entry_of(tree: Operation) -> Operation | None:
 
 
 def arguments_of(tree: Operation) -> Sequence[Value]:
-    """Return the arguments of a program's entry function."""
+    """Return the block arguments of a program's entry function; none if there is no entry."""
     entry = entry_of(tree)
     return () if entry is None else entry.regions[0].blocks[0].arguments
 
@@ -409,7 +409,10 @@ def _failure_message(op: Operation) -> str:
 
 
 def check_assertions(run: Run) -> None:
-    """Check all assertions, or erase them unchecked if the option is off."""
+    """Check all assertions of a module and erase those that hold.
+
+    If the option is off, all are erased unchecked.
+    """
     for function in run.functions():
         for op in run.rewriter.walk(function):
             if is_assertion(op):

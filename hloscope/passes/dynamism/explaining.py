@@ -497,7 +497,8 @@ def refining_steps(
     Args:
         tree: The program.
         types: Types of its arguments.
-        assertions: Check assertions about sizes, or erase them; `None` leaves them in place.
+        assertions: True checks assertions about sizes, false erases them, `None` leaves them in
+            place.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f() { return }").tree

@@ -253,7 +253,7 @@ def unwrap(rewriter: Rewriter, op: Operation) -> bool:
 SIZE_READERS: Final = frozenset(
     ["shape.dim", "shape.shape_of", "tensor.cast", "tensor.dim", "tensor.extract", "tensor.rank"]
 )
-"""Ops of other dialects that read tensors of any type, most of them for their sizes."""
+"""Ops of other dialects that accept operands of any tensor type, most of them to read sizes."""
 
 
 @REFINE.on("tensor.cast")

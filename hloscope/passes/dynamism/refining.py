@@ -1,4 +1,4 @@
-"""Refinement: types of arguments, and sizes propagated from the arguments through a program."""
+"""Refinement: argument types are set, and sizes are propagated from them through a program."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ _DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
 
 
 def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
-    """Return the sizes as a literal of `i64`, with `UNKNOWN_SIZE` for `None`."""
+    """Return the sizes as a literal of `i64`, in which `UNKNOWN_SIZE` stands for `None`."""
     return i64_tensor([UNKNOWN_SIZE if size is None else size for size in sizes], [len(sizes)])
 
 
@@ -459,7 +459,7 @@ def _is_unknown(text: str) -> bool:
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """Split a list of types at the commas between them.
+    """Split a text of types at the commas between them, not at those inside a type.
 
     >>> split_types("tensor<2xf32>, tensor<?xf32, #stablehlo.bounds<4>>")
     ('tensor<2xf32>', 'tensor<?xf32, #stablehlo.bounds<4>>')

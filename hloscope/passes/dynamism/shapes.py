@@ -47,7 +47,7 @@ from hloscope.stablehlo import AttributeGroups, inferred_types, made
 
 
 SHAPES: Final = Patterns()
-"""Patterns of single ops, in upstream's order."""
+"""Patterns that refine the result types of single ops, in upstream's order."""
 
 
 def _sizes_of(type: Type) -> Sizes | None:

@@ -150,7 +150,7 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """Return the constant with the same bits as integers of the kind `signed` or `unsigned`."""
+    """Return a constant of integers with the same bits, as `signed` or `unsigned` integers."""
     element = known.type.element
     if element.kind == kind or element.kind not in _KINDS.values():
         return known
@@ -367,7 +367,7 @@ def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
-    """Does reversing these dimensions move an element?"""
+    """Do dimensions that are reversed have more than one element, so that an element moves?"""
     return type.num_elements > 0 and any(
         0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
     )

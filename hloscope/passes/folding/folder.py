@@ -294,7 +294,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }
-"""Options of the folder, shared by passes that include its patterns."""
+"""Options of the folder by name; passes that include its patterns have them, too."""
 
 
 def fold_patterns(options: Mapping[str, Any]) -> Patterns:

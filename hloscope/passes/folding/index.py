@@ -27,7 +27,7 @@ INDEX_FOLDS: Final = Patterns()
 _CAST: Final = "builtin.unrealized_conversion_cast"
 _CONSTANTS: Final = frozenset(["arith.constant", "stablehlo.constant"])
 _MOST: Final = 1 << 12
-"""Largest number of elements of a constant that is folded; lists of sizes are short."""
+"""Largest number of elements of a constant that is folded or read; lists of sizes are short."""
 
 
 def _bits(type: Type) -> int:
@@ -244,7 +244,7 @@ _UNSIGNED_CASTS: Final = ("arith.extui", "arith.index_castui")
 
 @INDEX_FOLDS.on("arith.index_cast", "arith.extsi", "arith.trunci", *_UNSIGNED_CASTS)
 def fold_conversion(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a conversion of a constant."""
+    """Replace a conversion of a constant integer by a constant."""
     found, bits = known_integers(op.operands[0]), _bits(op.operands[0].type)
     if found is None:
         return False

@@ -76,7 +76,10 @@ def _splitter(x: Term, largest: Term) -> Term:
 
 
 def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
-    """Return the rounding error of `x²`, given the negated rounded square."""
+    """Return the rounding error of `x²`.
+
+    `negated` is the negated rounded square, `splitter` Dekker's factor.
+    """
     # Dekker: `high` has the upper half of the bits, so that its products with itself and with `low`
     # are exact.
     scaled = splitter * x

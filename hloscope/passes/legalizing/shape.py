@@ -350,7 +350,7 @@ _WIDTH: Final = pattern(r"(?<=[x<])[us]i(\d+)\b")
 
 
 def signless(type: Type) -> Type:
-    """Return the type with signless integers.
+    """Return the type with each unsigned integer type replaced by the signless one of its width.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> signless(TensorType(ELEMENT_TYPES["u8"], (3,)))
@@ -388,7 +388,7 @@ def _element(element: ElementType) -> ElementType:
 
 
 def _constant(value: Attribute) -> Attribute:
-    """Return a literal of the signless type with the same bits; other attributes unchanged."""
+    """Return a literal with the same bits and signless integers; other attributes are unchanged."""
     if not isinstance(value, DenseAttr):
         return value
     type = signless(value.type)

@@ -294,7 +294,7 @@ class Term:
         return Term(made.result, self.site, self.like)
 
     def compare(self, direction: str, other: Term | Number) -> Term:
-        """Create a comparison, with elements of type `pred`."""
+        """Create a `compare` op with `direction`, such as `LT`; its elements have type `pred`."""
         properties = {
             "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
         }
@@ -411,7 +411,10 @@ def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
 
 
 def chebyshev(x: Term, coefficients: Sequence[float]) -> Term:
-    """Create a Chebyshev series by Clenshaw's recurrence, as Cephes; highest term first."""
+    """Create a Chebyshev series by Clenshaw's recurrence, as in Cephes.
+
+    The coefficient of the highest term is first.
+    """
     newest, middle, oldest = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         oldest, middle = middle, newest

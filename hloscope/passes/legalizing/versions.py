@@ -240,7 +240,7 @@ def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
 
 
 def start_of(location: Location) -> Location:
-    """Return the location with each range replaced by its start.
+    """Return the location with each range in a file replaced by its start.
 
     >>> start_of(NameLoc("f", FileLoc("a.py", 2, 21, 2, 30)))
     NameLoc(name='f', child=FileLoc(file='a.py', line=2, column=21, end_line=-1, end_column=-1))
@@ -362,7 +362,7 @@ def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def adding(type: TensorType) -> Region:
-    """Return a region that adds two elements of the type."""
+    """Return a region that returns the sum of two scalars of the element type of `type`."""
     element = shaped(type.element)
     left, right = Value(element, None, 0), Value(element, None, 1)
     total = made("stablehlo.add", (left, right), types=(element,))

@@ -116,7 +116,7 @@ def is_vhlo(module: Operation) -> bool:
 
 
 def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
-    """Read a portable artifact of any version as a program in StableHLO.
+    """Return the program in a portable artifact of any version, converted to StableHLO.
 
     Raises:
         BytecodeError: The artifact is damaged.
@@ -137,7 +137,7 @@ def stablehlo_of(found: Bytecode) -> Operation:
 
 
 def stablehlo_of_tree(module: Operation) -> Operation:
-    """Convert a module of any version of VHLO to StableHLO.
+    """Return a module of any version of VHLO, converted to StableHLO.
 
     A module without ops of VHLO is returned unchanged.
     """
@@ -223,12 +223,12 @@ class Health(Struct, frozen=True):
 
     @property
     def is_of_the_future(self) -> bool:
-        """Does the artifact state a version newer than the newest known one?"""
+        """Does the file state a VHLO version newer than the newest known one?"""
         return is_of_the_future(self.producer)
 
 
 def examine(data: bytes, name: str) -> Health:
-    """Summarize a bytecode file, or a file of `jax.export`.
+    """Return a summary of a bytecode file, or of a file of `jax.export`.
 
     Raises:
         BytecodeError: The file is damaged.

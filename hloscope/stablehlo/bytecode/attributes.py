@@ -1,4 +1,4 @@
-"""Encodings of attributes in bytecode."""
+"""Encodings of attributes in MLIR bytecode: how they are read from fields and written as fields."""
 
 from __future__ import annotations
 

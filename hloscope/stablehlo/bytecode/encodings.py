@@ -88,7 +88,12 @@ _BUILTIN_ATTRIBUTES: Final = """
     18 DenseElements    0.0.0 | type:type data:blob | dense_builtin
     22 FileLineColRange 0.0.0 | file:attr numbers:varints | file_range
 """
-"""Source: MLIR's `BuiltinDialectBytecode.td`."""
+"""Rows `code name version | fields | value` of builtin attributes.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+"""
 
 _BUILTIN_TYPES: Final = """
     0  Integer          0.0.0 | width:varint | integer_type

@@ -68,7 +68,7 @@ class Cursor:
         return found
 
     def byte(self) -> int:
-        """Read one byte."""
+        """Read one byte, as an integer."""
         if self.at >= self.end:
             self.fail("the section ends too early")
         self.at += 1

@@ -220,7 +220,7 @@ SECTIONS: Final = (
     *("String", "Dialect", "AttrType", "AttrTypeOffset", "IR", "Resource", "ResourceOffset"),
     *("DialectVersions", "Properties"),
 )
-"""Names of the sections, indexed by number."""
+"""Name of each section; the position is its number in the file."""
 _REQUIRED: Final = (STRINGS, DIALECTS, ENTRIES, OFFSETS, IR)
 
 
@@ -361,7 +361,10 @@ def _header(cursor: Cursor) -> tuple[int, str]:
 
 
 def section_header(cursor: Cursor) -> tuple[int, int]:
-    """Read the header of a section, with its padding; return the section's number and size."""
+    """Read the header of a section and its padding.
+
+    Return the section's number and size in bytes.
+    """
     at = cursor.at
     number = cursor.byte()
     size = cursor.varint()

@@ -168,7 +168,7 @@ class Tables:
         return found
 
     def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """Return the number of a value that was added before."""
+        """Return the number of a value that was added before, or of an equal value."""
         return self.found(value, is_type, vhlo).number
 
     def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
@@ -187,7 +187,7 @@ class Tables:
         self._lists[key] = [self.found(value, False, vhlo) for value in values]
 
     def sort(self) -> None:
-        """Number the entries: those used more often come first."""
+        """Number all entries: those that are used more often get smaller numbers."""
         self.attributes = _sorted(self.attributes)
         self.types = _sorted(self.types)
         self.ops = {op.value: op for op in _sorted(list(self.ops.values()))}

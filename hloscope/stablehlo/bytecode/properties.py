@@ -1,4 +1,4 @@
-"""Attributes of ops in bytecode: properties for inherent ones, a dictionary for the others."""
+"""Attributes of ops in bytecode: inherent ones are properties, the others a dictionary."""
 
 from __future__ import annotations
 

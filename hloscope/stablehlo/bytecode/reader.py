@@ -274,7 +274,7 @@ class _Reader:
         return tuple(found)
 
     def _successors(self) -> tuple[Block, ...]:
-        """Read the successors of an op, blocks of the current region."""
+        """Read the successors of an op: blocks of the current region, which may come later."""
         cursor = self.cursor
         at, count = cursor.at, cursor.count()
         if not self.frames:

@@ -133,7 +133,7 @@ _LOOK: Final = pattern(r'(?m)^\s*(?:%\S.*= )?(?:vhlo\.func_v1 |"vhlo\.\w+_v\d+"\
 
 
 def is_vhlo_text(text: str) -> bool:
-    """Does a text have ops of VHLO?
+    """Does a text contain ops of VHLO, outside of comments?
 
     >>> is_vhlo_text('"vhlo.return_v1"() : () -> ()'), is_vhlo_text("// vhlo.func_v1")
     (True, False)
@@ -333,7 +333,7 @@ class _Cursor:
         return parse_type(text) if is_type else parse_attribute(text)
 
     def pairs(self) -> tuple[tuple[Any, Any], ...]:
-        """Read pairs `key = value` with commas."""
+        """Read pairs `key = value`, with commas between them."""
 
         def pair() -> tuple[Any, Any]:
             if not self._sees("#vhlo.string_v1"):

@@ -1,7 +1,16 @@
-"""Printing of VHLO modules as text, with VHLO's syntax of attributes and types.
+"""Printing of a VHLO module as text, with VHLO's syntax of attributes and types.
 
-In memory the values are StableHLO's. So a second module is printed, whose attributes and types are
-texts. Kinds of fields in the syntax:
+In memory the values are StableHLO's. So a second module is printed whose attributes and types are
+texts. Kinds of fields in that syntax:
+
+| kind | what is written |
+|---|---|
+| `one` `many` `types` | an attribute or type; several with commas; types, `()` for an empty list |
+| `int` `ints` `f64` `f64s` | numbers |
+| `sizes` `bounds` | `4x?x`, `4, ?` |
+| `truth` `string` `mode` | `true`, `"a"`, an accuracy's mode |
+| `pairs` | `#vhlo.string_v1<"a"> = …` with commas |
+| `number` `plain` | the attribute itself as MLIR spells it, its type as VHLO's or as MLIR's |
 """
 
 from __future__ import annotations

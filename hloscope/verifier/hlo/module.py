@@ -53,7 +53,7 @@ from hloscope.verifier.hlo.types import begun, opcode
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
-    """Yield the errors that do not belong to a single instruction."""
+    """Yield the errors of a module that do not belong to a single instruction."""
     yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
@@ -90,7 +90,7 @@ def _check_header(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
-    """Yield differences between `entry_computation_layout` and the entry computation."""
+    """Yield an error for each difference between `entry_computation_layout` and the entry."""
     text = dict(module.extras).get("entry_computation_layout")
     if text is None:
         return

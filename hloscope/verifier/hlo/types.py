@@ -133,11 +133,11 @@ def inferred(ins: Instruction) -> Type | None:
 
 
 def _check(ins: Instruction) -> None:
-    """Check number and kinds of operands, then the constraints of the op itself.
+    """Check the number and kinds of operands, then the rules of the op itself.
 
     Raises:
-        IncompatibleTypesError: The declared type is not the inferred one.
-        VerifyError: Another constraint is violated.
+        IncompatibleTypesError: The declared type differs from the inferred one.
+        VerifyError: Another rule is violated.
     """
     operands = tuple([o.type for o in ins.operands])
     needed = signature(ins.op)

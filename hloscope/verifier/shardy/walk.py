@@ -262,7 +262,7 @@ class _Checker:
             )
 
     def check_edge(self, operation: Operation) -> None:
-        """Check the type, the operand and the sharding of an `sdy` data flow edge."""
+        """Check the type, the operand and the sharding of `sdy.data_flow_edge`."""
         name, (read,) = operation.name, operation.operands
         word = "input" if name == "sdy.data_flow_edge" else "operand"
         type_ = operation.result.type
@@ -442,7 +442,10 @@ class _Checker:
             return None, False  # reported where it is written
 
     def _sharding_of_argument(self, value: Value, block: Block) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a block argument, and whether it is known."""
+        """Return the sharding of a block argument, and whether it is known.
+
+        A missing sharding is known: `(None, True)`.
+        """
         around = block.parent.parent if block.parent else None
         if around is None:
             return None, False

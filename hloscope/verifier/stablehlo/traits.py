@@ -132,7 +132,7 @@ def _same_element_unless_quantized(operation: Operation) -> None:
 
 
 def _elementwise(operation: Operation) -> None:
-    """Check an elementwise op: all non-scalar operands and results have one shape."""
+    """Check an elementwise op: all operands and results that are no scalars have one shape."""
     operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
     results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
     if not operands and not results:
@@ -279,9 +279,10 @@ def _successors(block: Block) -> Sequence[Block]:
 
 
 def _immediate_dominators(region: Region) -> dict[int, int]:
-    """Return the immediate dominator of each reachable block of a region, both by identity (`id`).
+    """Return the immediate dominator of each reachable block, both by identity (`id`).
 
-    The dominator of the entry block is itself.
+    The dominator of the entry block is itself. Source: Cooper, Harvey, Kennedy, "A Simple, Fast
+    Dominance Algorithm".
     """
     entry = region.blocks[0]
     postorder: list[Block] = []

@@ -515,7 +515,7 @@ class Typing:
         self._make = OpMaker()
 
     def check(self, operation: Operation) -> VerifyError | None:
-        """Return the error of the operation's types; `None` if they are valid."""
+        """Return the type error of an operation; `None` if its types are valid."""
         try:
             op = self._make(operation)
         except VerifyError as error:
@@ -556,7 +556,7 @@ def _verify(
 
 
 def infers(name: str) -> bool:
-    """Does upstream infer the result types of this op?"""
+    """Does upstream infer the result types of the op of this name?"""
     traits = DEFINITIONS[name].traits
     return "infer" in traits or "compatible" in traits
 
