@@ -440,7 +440,7 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """Did a run show a dependence in this place that the test program's maps do not have?"""
+        """May this place have a dependence that a run showed and the test program's maps lack?"""
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
@@ -544,9 +544,9 @@ class Evidence:
         return self._narrowed(run, row, asked)
 
     def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
-        """Return the changed element of a run that changes a row, found by bisection.
+        """Return the violation by one changed element of a run, which bisection finds.
 
-        `None` if the maps have that pair.
+        `row` is an output element that the run changed. `None` if the maps have the pair of both.
 
         Raises:
             UndecidedError: The time limit is exceeded.

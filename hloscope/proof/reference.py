@@ -198,10 +198,7 @@ class Reaching:
     """A follower of traversals whose state is only that something is reached."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
-        """Return true, as an access of reached elements may read something.
-
-        `None` if it reads nothing.
-        """
+        """Return true if the access may read something; `None` if its map is empty or unknown."""
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:

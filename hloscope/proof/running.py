@@ -208,7 +208,7 @@ class Runner:
 
     Attributes:
         count: Number of runs so far.
-        deadline: Time limit of all runs.
+        deadline: Time limit of the runs; it may be replaced.
     """
 
     def __init__(self, instance: Instance, deadline: Deadline) -> None:

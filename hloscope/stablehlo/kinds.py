@@ -254,7 +254,11 @@ def read_enums(attribute: Attribute) -> tuple[str, ...]:
 
 
 def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
-    """Return the fields of the structure `name`; fields that are omitted are empty, or 0."""
+    """Return the fields of the structure `name`; fields that are omitted are empty, or 0.
+
+    Raises:
+        ValueError: The attribute is not a structure of that name.
+    """
     if not isinstance(attribute, StructAttr) or attribute.name != name:
         raise ValueError(f"a structure `{name}`")
     given = dict(attribute.fields)

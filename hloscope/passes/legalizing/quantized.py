@@ -100,7 +100,7 @@ def quantize(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def why_not_quantized(op: Operation) -> str | None:
-    """Return upstream's message if a quantized op cannot be legalized; `None` if it can."""
+    """Return upstream's message if a `uniform_quantize` cannot be legalized; else `None`."""
     if op.name != "stablehlo.uniform_quantize":
         return None
     source, target = op.operands[0].type, quantized(op.result.type)
