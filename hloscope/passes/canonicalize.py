@@ -346,7 +346,7 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
     middle = 1 + counts[1]
     operands_of = operation.operands[1:middle], operation.operands[middle:]
     truth = _constant_condition(operation)
-    # With an unknown condition, both ways must lead to one block with the same operands.
+    # With an unknown condition, both successors must be one block, with the same operands.
     if truth is None:
         if (
             operation.successors[0] is not operation.successors[1]

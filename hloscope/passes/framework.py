@@ -78,7 +78,7 @@ class WorkList:
         """Remove an operation from the stack, at whatever position it is, in O(1)."""
         place = self._places.pop(operation, None)
         if place is not None:
-            # A hole keeps the positions of the others valid; `pop` skips it.
+            # `None` in its place keeps the positions of the others valid; `pop` skips it.
             self._stack[place] = None
 
     def reverse(self) -> None:
@@ -289,7 +289,8 @@ class GreedyDriver(Watcher):
             return True
         block = operation.parent
         assert isinstance(block, OpenBlock)
-        # The constants at the front form a run: an owned one before this one means it is in place.
+        # Constants are consecutive at the front: one that follows a constant of this driver is at
+        # its final position.
         is_front = block is front and (
             front.first is operation or block.before(operation) in self._owned
         )

@@ -98,7 +98,7 @@ class _Merging:
                 stack += self._scoped_blocks(
                     operation, None if is_isolated(operation.name) else scope
                 )
-        # Users are erased before what they read, so that whole dead chains go.
+        # Users are erased before their operands, so that dead chains are erased completely.
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)

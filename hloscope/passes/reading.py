@@ -107,7 +107,7 @@ class Limits:
         literal = literal_of(value)
         if literal is None:
             return None
-        # Several patterns ask for the elements of one constant: they are read, and paid for, once.
+        # Several patterns ask for the elements of one constant: they are read, and counted, once.
         # The literal is compared, since a pattern may give a constant another one.
         found = self._read.get(value)
         if found is None or found[0] is not literal:

@@ -420,7 +420,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
             rewriter.replace_uses(old, given[k])
     gone = set(fixed)
     kept = [k for k in range(len(given)) if k not in gone]
-    # The results are gone last: all lists shrink by the same numbers.
+    # The results are removed last; all lists lose the elements at the same positions.
     rewriter.set_operands(end, [end.operands[k] for k in kept])
     for block in (first, second):
         rewriter.keep_arguments(block, [block.arguments[k] for k in kept])

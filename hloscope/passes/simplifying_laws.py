@@ -392,7 +392,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     ]
     if pairs != used or not all(map(may_go, rest)):
         return False
-    # The terminator lets go of its operands first, then the body's unused ops from the end.
+    # The terminator's unused operands are removed first, then the body's unused ops, last first.
     rewriter.set_operands(end, [end.operands[k] for k in used])
     for inner in reversed(rest):
         rewriter.erase(inner)

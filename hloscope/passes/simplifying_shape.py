@@ -340,7 +340,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
     if parts is None:
         return False
     needed, offset = parts
-    # No operand means an empty slice; all operands mean that nothing is saved.
+    # Without operands the slice is empty; if all operands are read, nothing is saved.
     if len(needed) in (0, len(joined.operands)):
         return False
     # With another use, the long concatenation stays and the short one is additional work.
@@ -351,7 +351,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
         new = rewriter.create(joined.name, needed, joined.properties, before=operation)
         new.location = joined.location
         source = new.result
-    # Bounds count from the first operand that is left.
+    # Bounds are relative to the begin of the first operand that is read.
     begins, stops = [
         tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
     ]

@@ -460,7 +460,7 @@ class _Collective:
         found = []
         for source, at in [pair for pair in self.op.pairs if pair[0] in numbers]:
             left = len(targets)
-            # `left` ends a cycle in which no device is kept.
+            # `left` ends the search in a cycle of pairs in which no device is kept.
             while at not in numbers and at in targets and left:
                 at, left = targets[at], left - 1
             if at in numbers:

@@ -194,7 +194,7 @@ class _Comparison:
                     above[pair] = []
                     stack.append(pair)
                 above[pair].append(top)
-        # A pair is only as equal as its operands, so a difference spreads to all users.
+        # A pair with an unequal pair of operands may differ, so a difference spreads to all users.
         stack = list(unlike)
         while stack:
             pair = stack.pop()
@@ -308,7 +308,7 @@ class _Comparison:
         )
         if not all(_is_certain(found) for found in (*a.values(), *b.values())):
             return ""
-        # Values with equal structural numbers are one place, whatever they are called.
+        # Values with equal structural numbers count as one value, whatever their names are.
         names = {self._place(end): end[0].name for end in (*b, *a)}
         mine, theirs = (
             {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)

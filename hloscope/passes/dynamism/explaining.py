@@ -162,7 +162,7 @@ class _Explainer:
         seen: set[Value] = set()
         at = value
         while True:
-            # Paths of different values meet: each step is computed once and shared.
+            # Paths of different values have common ends: each step is computed once and shared.
             step = self._steps.get(at)
             if step is None:
                 step = self._steps[at] = self._step(at)

@@ -218,7 +218,8 @@ def expand_sqrt(z: Term) -> Term:
     two = x.constant(2.0)
     size = select(is_equal, equal, select(is_lost, longer + part / two, longer * root))
     plain = sqrt(size / two + width / two)
-    # Where `|z|` overflows or underflows, the roots of both parts are taken before they meet.
+    # Where `|z|` overflows or underflows, the roots of both parts are taken before the parts are
+    # combined.
     is_out = plain.eq(zero) | plain.eq(x.limit("inf"))
     is_flat, is_steep = width > height, width < height
     slope = select(is_diagonal, one, select(is_steep, width / height, height / width))

@@ -239,7 +239,8 @@ class Entries:
         return found
 
     def _finish(self, number: int, scanned: _Scanned) -> None:
-        # Weighed before it is made: the value of a small damaged entry could fill the memory.
+        # Its expanded size is checked before the value is created: a small damaged entry could
+        # otherwise fill the memory.
         self._weigh(number, scanned)
         row, cursor = scanned.row, scanned.cursor
         self._cursor = cursor

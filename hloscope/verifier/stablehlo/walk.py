@@ -174,8 +174,8 @@ class _Verification:
             height = self._scopes[-1]
             root = self._stack[height][0]
             self.broken.add(id(root))
-            # The isolated op stays on the stack with nothing left to visit, so that it is still
-            # left.
+            # The isolated op stays on the stack with no more ops to visit, so that `_leave` still
+            # checks it.
             self._stack[height:] = [(root, iter(()))]
 
     def _refuse(self, operation: Operation, error: VerifyError) -> None:
