@@ -451,7 +451,7 @@ class Run(Struct):
     ) -> bool:
         """Apply patterns in the regions of `scope` until none applies.
 
-        False if the limit came first.
+        Return false if `max_iterations` did not suffice.
         """
         driver = GreedyDriver(
             self.rewriter,

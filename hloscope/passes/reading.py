@@ -182,7 +182,7 @@ class LimitedRewrites:
     def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
         """Return a decorator that adds a rewrite for the ops `roots`.
 
-        For all ops if there is none.
+        Without `roots` it is for all ops.
         """
 
         def listed(rewrite: LimitedRewrite) -> LimitedRewrite:

@@ -533,7 +533,7 @@ class Patterns:
     def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
         """Return a decorator that adds a function as pattern for the ops `roots`.
 
-        For all if empty.
+        Without `roots` it is for all ops.
         """
 
         def listed(rewrite: Rewrite) -> Rewrite:

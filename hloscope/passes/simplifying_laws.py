@@ -261,7 +261,7 @@ _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 def _integer_comparison(operation: Operation) -> str | None:
     """Return the direction of a `compare` that is declared for integers, and has them.
 
-    Else `None`.
+    `None` for other ops.
     """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):

@@ -181,7 +181,7 @@ def restored(array: Array, type_: Type) -> Array:
 def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
     """Yield the arrays of a value with their types, in order.
 
-    Tuples are flattened, tokens skipped.
+    Tuples are flattened, and tokens are skipped.
     """
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)

@@ -495,7 +495,7 @@ class _Languages:
     def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Record the value numbers of an instruction of the first program.
 
-        Return them unchanged.
+        The numbers are returned unchanged.
         """
         self._seen.update(flat(meaning))
         return meaning

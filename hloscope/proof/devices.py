@@ -52,7 +52,7 @@ class GridError(Exception):
 def collective_of(ins: Instruction) -> Collective | CrossReplicaSum | None:
     """Return the collective op of an instruction, or that of its asynchronous start.
 
-    Else `None`.
+    `None` for other instructions.
     """
     op = ins.op.wrapped if isinstance(ins.op, AsyncStart) else ins.op
     return op if isinstance(op, Collective | CrossReplicaSum) else None
@@ -156,7 +156,7 @@ class Counts(NamedTuple):
         return Devices(*self) if self.total > 1 else ONE
 
     def along(self, axis: Axis) -> int:
-        """Return the number of devices, replicas or partitions, by what groups of `axis` list."""
+        """Return the number of replicas, partitions or devices, as `axis` selects."""
         match axis:
             case Axis.PARTITION:
                 return self.partitions
@@ -243,7 +243,7 @@ class _Number:
     def candidates(self, whole: int) -> set[int]:
         """Return numbers to try.
 
-        Among them the divisors of `whole`, the number of devices, if not 0.
+        The divisors of `whole`, the number of devices, are among them if it is not 0.
         """
         if self.known:
             return {self.known}
@@ -393,7 +393,7 @@ class _Kept:
         self._columns = counts.partitions
 
     def numbers(self, axis: Axis) -> Mapping[int, int]:
-        """Return the new number by old number, of what groups along `axis` number."""
+        """Return new by old numbers: of replicas, partitions or devices, as `axis` selects."""
         if axis is Axis.PARTITION:
             return self.partitions
         if axis is not Axis.DEVICE:
@@ -430,7 +430,7 @@ class _Collective:
     def size(self, kept: _Kept) -> int:
         """Return the group size on the kept devices.
 
-        0 for source-target pairs, or if sizes differ.
+        It is 0 for source-target pairs, or if sizes differ.
         """
         if isinstance(self.op, CollectivePermute):
             return 0

@@ -324,9 +324,8 @@ class _Comparison:
     def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
         """Do two tensors surely read the same parameter elements, although along different paths?
 
-        Example: sums over an array and over its reverse. Then their users need no comparison.
-
-        Example: sums over an array and over its reverse.  Their users need not be composed.
+        Example: sums over an array and over its reverse.  Then the instructions that use them need
+        no comparison.
         """
         a, b = self._parameters_read(one, other)
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)

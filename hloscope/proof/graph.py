@@ -68,7 +68,7 @@ class Follower(Protocol[T]):
     def through(self, reached: T, access: Access, names: Names) -> T | None:
         """Return the elements that an access reads from those reached; `None` if there are none.
 
-        `names` are those of the values that the access reads at run time.
+        `names` gives the names of values that the access reads at run time.
         """
 
     def join(self, one: T, other: T) -> T:
@@ -316,7 +316,7 @@ class Walker(Generic[T]):
     def _ended(self, walk: Walk[T]) -> Ends[T]:
         """Run a traversal, and all traversals that it yields, on an explicit stack.
 
-        Return its ends.
+        Return the ends of the traversal.
         """
         stack = [walk]
         ends: Ends[T] = {}

@@ -155,7 +155,7 @@ class Meanings:
     ) -> _Steps:
         """Number all values of a computation, given the numbers of its parameters.
 
-        Return its root's. `depth` is the number of regions around it.
+        Return the number of its root. `depth` is the number of regions around the computation.
         """
         key = (computation, tuple(parameters), depth)
         known = self._regions.get(key)
@@ -350,7 +350,7 @@ class Meanings:
     def _constant(self, ins: Instruction) -> Meaning:
         """Return the number of a constant.
 
-        If all elements are equal, that of a broadcast scalar.
+        If all elements are equal, it is the number of a broadcast scalar.
         """
         type_ = ins.type
         if plain(type_) in self._unknown:

@@ -165,7 +165,7 @@ class _Numbers:
     def _of_constant(self, ins: Instruction) -> int:
         """Return the number of a constant.
 
-        If all elements are equal, that of a broadcast scalar.
+        If all elements are equal, it is the number of a broadcast scalar.
         """
         try:
             value: Any = kernel(ins, World())()

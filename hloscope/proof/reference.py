@@ -552,7 +552,7 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 def _moved(place: IndexingMap | None, points: Ints) -> Ints:
     """Return logical indices mapped to another order.
 
-    Unchanged without a map. Shape `[n, rank]`.
+    Without a map they are unchanged. Shape `[n, rank]`.
     """
     if place is None or not place.results:
         return points  # a scalar has no other places

@@ -98,7 +98,7 @@ class Relating:
     def reversed(self, relation: Any, count: int) -> Any:
         """Return the inverse relation.
 
-        The last `count` results, positions in groups, stay results.
+        The last `count` results, which are positions in groups, stay results.
         """
         back = relation.reverse()
         if not count:

@@ -373,7 +373,7 @@ class Reifier:
     def subtract(self, left: Value, right: Value) -> Value:
         """Return the difference of two sizes.
 
-        Folded if the right one is 0 or both are constants.
+        It is folded if the right one is 0 or both are constants.
         """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
@@ -381,7 +381,7 @@ class Reifier:
         return left if b == 0 else self._make("arith.subi", INDEX, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """Return the product of two sizes; folded if one is 0 or 1, or both are constants."""
+        """Return the product of two sizes; it is folded if one is 0 or 1, or both are constants."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a * b)

@@ -143,7 +143,7 @@ class Refinement:
     def _replace_sizes(self, key: Key) -> bool:
         """Replace arguments of constant size by constants, and remove them.
 
-        False after an error.
+        Return false after an error.
         """
         if not key.sizes:
             return True

@@ -222,7 +222,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
 def warning_of(op: Operation) -> str | None:
     """Return a warning if the broadcast of an op is not aligned to the last dimensions.
 
-    Else `None`.
+    `None` if it is, or if the op does not broadcast.
     """
     types = _ranked(op.operands)
     if op.name not in _PLAIN or types is None or len(types) != 2:

@@ -549,9 +549,9 @@ def convert(rewriter: Rewriter, value: Value, type: TensorType, *, before: Opera
 def rounded(
     rewriter: Rewriter, value: Value, type: QuantizedType, *, clamps: bool, before: Operation
 ) -> Value:
-    """Return values in units of the stored integers, rounded to the nearest.
+    """Return values in units of the stored integers, rounded to the nearest integer.
 
-    `clamps` limits them.
+    With `clamps`, they are clamped to the range of the stored integers.
     """
     own = value.type
     if clamps:

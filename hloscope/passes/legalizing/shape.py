@@ -71,9 +71,9 @@ def _is_i32(type: Type) -> bool:
 
 
 def _as_i32(type: Type) -> Type | None:
-    """Return `tensor<i32>` for `index`, and an `i32` tensor for one of `index` or `i32`.
+    """Return `i32` tensor types for `index`, `tensor<…xindex>` and `tensor<…xi32>`.
 
-    Else `None`.
+    A scalar `index` becomes `tensor<i32>`. `None` for other types.
     """
     if type == INDEX:
         return shaped(S32)

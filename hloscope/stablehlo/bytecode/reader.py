@@ -238,7 +238,7 @@ class _Reader:
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
         """Return the next values that the region defines, with these types.
 
-        Forward uses are kept.
+        A value that was read before its definition is returned itself.
         """
         if not self.frames:
             return tuple([Value(type, None, index) for index, type in enumerate(types)])

@@ -476,9 +476,9 @@ mode = {mode:mode}>
 
 
 class Piece(NamedTuple):
-    """A part of an attribute's syntax: text, or a field and its kind.
+    """A part of an attribute's syntax: a text, or a field with its kind.
 
-    And whether it is optional.
+    `optional` says whether it may be missing.
     """
 
     text: str

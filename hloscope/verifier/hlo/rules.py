@@ -94,7 +94,7 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
 
 
 def array_of(type_: Type) -> TensorType:
-    """Return the type of an array, also of an array in a buffer type.
+    """Return the type of an array, also if it is in a buffer type.
 
     `type_` must be one of both.
     """

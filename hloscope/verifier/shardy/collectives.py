@@ -154,7 +154,7 @@ def _check_unreduced(
 ) -> None:
     """Check that the result's unreduced axes are the operand's and `given`.
 
-    `word` is for errors.
+    `word` names the operation in errors.
     """
     # Sets are compared in mesh order, since the order of unreduced axes has no meaning.
     expected = grid.set_of(map(grid.axis, (*taken.unreduced, *given)))
