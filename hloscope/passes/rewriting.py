@@ -497,7 +497,10 @@ def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None
 
 
 Rewrite: TypeAlias = "Callable[[Rewriter, Operation], bool]"
-"""A function that rewrites the module at an operation, and returns whether it changed anything."""
+"""A function that rewrites the module at an operation, and returns whether it did.
+
+If it returns false, it has changed nothing.
+"""
 
 
 class Pattern(NamedTuple):

@@ -426,6 +426,10 @@ def same_maps(
 ) -> Proof:
     """Prove or refute that two unions of maps are equal.
 
+    A few steps of isl, enough for nearly all maps, are taken in this process. More steps are taken
+    in a child process that can be killed: with nested divisions a single step of isl may take
+    milliseconds.
+
     Args:
         a: Maps of the first union.
         b: Maps of the second union.

@@ -230,6 +230,8 @@ class Participants:
     def _on_grids(self, a: Accesses, b: Accesses) -> Proof:
         """Compare the accesses of each device, on each grid that fits both programs.
 
+        Return the first proof that fails, or a proof of equality.
+
         Raises:
             GridError: No grid fits, or not all fitting grids can be tried.
             UndecidedError: Accesses depend on values that the program reads at run time.
@@ -255,7 +257,7 @@ class Participants:
         return PROVED
 
     def _on_grid(self, grid: Counts, a: Accesses, b: Accesses) -> Proof:
-        """Compare the accesses of each device on one grid."""
+        """Compare the accesses of each device on one grid, and return the proof."""
         if grid.total > MOST_DEVICES:
             raise GridError(f"{grid.total} devices, more than {MOST_DEVICES} are not compared")
         if grid not in self._devices:
@@ -283,7 +285,7 @@ class Participants:
         return undecided or PROVED
 
     def _grids(self, axes: set[Axis]) -> tuple[list[Counts], bool]:
-        """Return the grids that fit all collectives of both programs; true if there are no others.
+        """Return grids that fit all collectives of both programs, and whether there are no others.
 
         Args:
             axes: What the relevant groups count. Replicas or partitions that no such group counts

@@ -527,7 +527,10 @@ STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
 
 
 class Draw:
-    """Draws random values of types in one style."""
+    """Draws random values of types in one style.
+
+    Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
+    """
 
     def __init__(self, rng: np.random.Generator, style: str) -> None:
         self.rng: Final = rng

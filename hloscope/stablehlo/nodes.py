@@ -29,7 +29,10 @@ Extras = tuple[tuple[str, str], ...]
 
 
 class _TreeInstruction(Instruction):
-    """An instruction of a syntax tree; attributes and location are formatted on request."""
+    """An instruction of a syntax tree; attributes and location are formatted on request.
+
+    The text of a location may be long, so only `extras` and `extra("loc")` format it.
+    """
 
     __slots__ = ()
 

@@ -557,7 +557,10 @@ def callee_name(call: Operation) -> str:
 
 
 def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
-    """Return the names of the functions that have effects in their own ops or through calls."""
+    """Return the names of the functions that have effects in their own ops or through calls.
+
+    Declarations, and functions that call an undefined one, count as having effects.
+    """
     callers: dict[str, set[str]] = {}
     work: list[str] = []
     known: set[str] = set()

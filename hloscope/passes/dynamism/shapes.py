@@ -79,9 +79,9 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
 def _collective(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
-    """Return the sizes in a constant shape, or of the ranked tensor whose shape the value is.
+    """Return the operand's sizes, the dimension in the attribute `name`, and the group size.
 
-    A dynamic size is `None`; the result is `None` for any other value.
+    `None` if one of them is unknown.
     """
     if len(op.operands) != 1:
         return None
@@ -245,7 +245,7 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("func.return")
 def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
-    """Return the operand of a cast, in place of a cast from a more specific type.
+    """Make a function return the operands of casts, instead of casts from more specific types.
 
     The result types of the function become those of the returned values.
     """

@@ -135,7 +135,11 @@ ELEMENTWISE: Final = _folds(_OTHER_ROWS)
 
 @SHAPE_ELEMENTWISE.on("stablehlo.compare")
 def fold_compare(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold `compare` of constants; integers are compared as `compare_type` declares."""
+    """Fold `compare` of constants; integers are compared as `compare_type` declares.
+
+    The specification requires that it agrees with the operands' type, but upstream does not verify
+    that.
+    """
     type, given = static_result(operation), constants(operation, limits)
     if type is None or given is None or len(given) != 2 or type.element.kind != "pred":
         return False

@@ -71,9 +71,9 @@ def _is_i32(type: Type) -> bool:
 
 
 def _as_i32(type: Type) -> Type | None:
-    """Return `i32` tensor types for `index`, `tensor<…xindex>` and `tensor<…xi32>`.
+    """Return the `i32` tensor type for `index`, or for a static tensor of `index` or `i32`.
 
-    A scalar `index` becomes `tensor<i32>`. `None` for other types.
+    It has rank 0 for `index`. `None` for other types.
     """
     if type == INDEX:
         return shaped(S32)
