@@ -376,7 +376,7 @@ def _erase_casts(run: Run) -> None:
 
 
 def _value_before_casts(operation: Operation) -> tuple[Value, ...] | None:
-    """Return the value before a chain of casts that ends in the result types it began with.
+    """Return the values before a chain of casts that ends in the types it began with.
 
     `None` if the op is not a cast, or there is no such value within 64 casts.
     """

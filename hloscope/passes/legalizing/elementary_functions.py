@@ -129,9 +129,9 @@ def _hypot(
 def asin_acos_kernel(z: Term) -> Term:
     """Return the complex number from which complex `asin`, `acos` and their inverses are computed.
 
-    It is computed for `|x| + i|y|`. The real part is the length `l` for which `atan2(x, l)` is the
-    real part of `asin`. The imaginary part is `log(a + sqrt(a² - 1))`, where `a` is half the sum of
-    the distances from 1 and -1.
+    It is computed for `|x| + i|y|`. The real part is the number `leg` for which `atan2(x, leg)` is
+    the real part of `asin`. The imaginary part is `log(a + sqrt(a² - 1))`, where `a` is half the
+    sum of the distances from 1 and -1.
     """
     signed_x = real(z)
     x = abs(signed_x)
