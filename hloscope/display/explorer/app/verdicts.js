@@ -6,7 +6,8 @@ const pair = (name, ...value) => [H.el("dt", "", name), H.el("dd", "", ...value)
 const facts = (...pairs) => H.el("dl", "facts", ...pairs.flat());
 
 function table(head, rows) {
-  const cells = (tag, some) => some.map((cell) => (cell instanceof Node ? H.el(tag, "", cell) : H.el(tag, "", String(cell))));
+  const kind = (text) => (/^(≤ )?[\d,.]+( [KMGT]iB| bytes)?$/.test(text) ? "amount" : "");
+  const cells = (tag, some) => some.map((cell) => (cell instanceof Node ? H.el(tag, "", cell) : H.el(tag, kind(cell), String(cell))));
   return H.el("table", "table", H.el("thead", "", H.el("tr", "", ...cells("th", head))),
     H.el("tbody", "", ...rows.map((row) => H.el("tr", "", ...cells("td", row)))));
 }
@@ -88,7 +89,7 @@ class Verdicts {
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
       isCounted(array) && array.requests ? bar(array.efficiency) : array.tile ? bar(array.tile.utilisation) : "",
-      isCounted(array) ? H.bytes(array.moved_bytes) : "",
+      isCounted(array) ? H.bytes(array.moved_bytes) : "not counted",
       reason(array),
     ]);
     const [quality, verdict] = judged(found);
