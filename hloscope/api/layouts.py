@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.affine import Dim, Range, substitute
+from hloscope.affine import Dim, Expr, Range, Var, substitute
 from hloscope.devices import DEFAULT, Device, gpu_of
 from hloscope.display import (
     GRID_COLOURS,
@@ -315,7 +315,8 @@ def shared_banks(
 def _conflicts(m: IndexingMap, dimension: int, size: int, bits: int, device: Device) -> str:
     """The conflicts of warps whose lanes are neighbours along a dimension, as a statement."""
     others = [k for k in range(len(m.dims)) if k != dimension]
-    new = {Dim(dimension): Dim(0)} | {Dim(k): Range(n) for n, k in enumerate(others)}
+    new: dict[Var, Expr] = {Dim(dimension): Dim(0)}
+    new |= {Dim(k): Range(n) for n, k in enumerate(others)}
     launch = Launch.of(m.dims[dimension].interval.size, 1)
     by_thread = IndexingMap(
         launch.map((), ()).dims,
