@@ -22,6 +22,12 @@ function bar(share) {
 // Sectors are counted if the threads of an array are known; for Triton fusions tiles are judged.
 const isCounted = (array) => array.efficiency !== undefined;
 
+// The bytes transferred for an array: by requests of warps, or for the tiles of a Triton fusion.
+function moved(array) {
+  const bytes = isCounted(array) ? array.moved_bytes : array.tile?.moved_bytes;
+  return bytes === undefined ? "not counted" : H.bytes(bytes);
+}
+
 // The cause of the unused share of an array.
 function reason(array) {
   if (array.spoiler || array.reason) return array.spoiler || array.reason;
@@ -89,7 +95,7 @@ class Verdicts {
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
       isCounted(array) && array.requests ? bar(array.efficiency) : array.tile ? bar(array.tile.utilisation) : "",
-      isCounted(array) ? H.bytes(array.moved_bytes) : "not counted",
+      moved(array),
       reason(array),
     ]);
     const [quality, verdict] = judged(found);
