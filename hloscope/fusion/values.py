@@ -293,16 +293,8 @@ def _limits(type: Type) -> Interval | None:
     """Return the range of the element type; `None` if it is not an integer."""
     if not isinstance(type, TensorType):
         return None
-    match type.element.kind:
-        case "pred":
-            return Interval(0, 1)
-        case "signed":
-            half = 1 << (type.element.bits - 1)
-            return Interval(-half, half - 1)
-        case "unsigned":
-            return Interval(0, (1 << type.element.bits) - 1)
-        case _:
-            return None
+    limits = type.element.integer_limits
+    return None if limits is None else Interval(*limits)
 
 
 def _fits(bounds: Interval, type: Type) -> bool:

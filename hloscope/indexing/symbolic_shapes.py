@@ -407,6 +407,8 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
     element = ins.type.element
     if e is None or element.kind == "pred":
         return e
+    if element.integer_limits is None:
+        return None
     holds, bounds = values_of(element), frame.symbols.bounds(e)
     is_known = isinstance(e, Const) or element.bits < SIZE_BITS
     if is_known:

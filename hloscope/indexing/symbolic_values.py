@@ -416,10 +416,9 @@ def values_of(element: ElementType) -> Interval:
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
     [-128, 127] 0
     """
-    signed = element.kind == "signed"
-    half = 1 << (element.bits - 1)
-    lo, hi = (-half, half - 1) if signed else (0, 2 * half - 1)
-    return Interval(max(lo, NEG_INF), min(hi, POS_INF))
+    limits = element.integer_limits
+    assert limits is not None
+    return Interval(max(limits[0], NEG_INF), min(limits[1], POS_INF))
 
 
 def is_followed(type: Type) -> bool:

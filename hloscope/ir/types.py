@@ -34,6 +34,23 @@ class ElementType(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"ElementType({self.name!r})"
 
+    @property
+    def integer_limits(self) -> tuple[int, int] | None:
+        """The least and the greatest value of an integer or boolean type; `None` for other types.
+
+        >>> ELEMENT_TYPES["s8"].integer_limits, ELEMENT_TYPES["pred"].integer_limits
+        ((-128, 127), (0, 1))
+        """
+        match self.kind:
+            case "pred":
+                return 0, 1
+            case "signed":
+                return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+            case "unsigned":
+                return 0, (1 << self.bits) - 1
+            case _:
+                return None
+
 
 class QuantizedType(ElementType, frozen=True, kw_only=True):
     """Integers that represent real numbers, `(integer - zero_point) * scale`.
