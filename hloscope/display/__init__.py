@@ -1,4 +1,4 @@
-"""Answers as text, JSON, HTML and SVG.
+"""Answers as text, JSON, HTML and SVG, and the page of `hloscope html`.
 
 Users meet them as methods of `hloscope.Indexing`.
 """
