@@ -230,7 +230,7 @@ class Computation:
 
     @property
     def callees(self) -> tuple[Computation, ...]:
-        """Computations that its instructions call, each once, in order."""
+        """Computations that the instructions call, each once, in the order of the first call."""
         body = self._body
         if not isinstance(body, Body):
             body = self._read()
@@ -280,7 +280,7 @@ class Module:
         computations: Computations by name.
         entry: The computation that runs when the program runs.
         preamble: Text before the first computation, as written.
-        has_tree: Was it made from an MLIR syntax tree, which it keeps?
+        has_tree: Does the module hold the MLIR syntax tree that it was made from?
         spell: Function that writes types and op names in the language of its text.
         notes: Diagnostics about deviations from the language that the reader accepted.
     """
@@ -314,7 +314,10 @@ class Module:
         return iter(self.computations.values())
 
     def possible_callers(self) -> dict[Computation, list[Computation]]:
-        """Return, for each called computation, the computations that call it."""
+        """Return, for each computation that is called, the computations that call it.
+
+        Whether these calls ever run is not examined.
+        """
         found: dict[Computation, list[Computation]] = {}
         for caller in self:
             for callee in caller.callees:
@@ -375,7 +378,10 @@ WIDE: Final = 256
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator
-    """Decorator of a function of instructions that keeps its last result for a wide instruction.
+    """Decorator of a function of instructions: keeps the last result, for instructions above
+    `WIDE`.
+
+    Calling it again with the same instruction returns the kept result.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[1] parameter(0) ROOT t = (f32[1]) tuple(p) }")
@@ -401,7 +407,7 @@ class of_last(Generic[T]):  # noqa: N801  # a decorator
 
 
 class Hashed:
-    """A tuple whose hash is computed once, for keys of many elements."""
+    """A tuple that computes its hash once; for dictionary keys of many elements."""
 
     __slots__ = ("_hash", "values")
 
@@ -424,7 +430,7 @@ def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
 
 
 def operand_type_ids(ins: Instruction) -> tuple[int, ...] | Hashed:
-    """Return the identities of the operands' types, as part of a cache key."""
+    """Return the Python `id` of each operand's type, as part of a cache key."""
     if len(ins.operands) <= WIDE:
         return tuple([id(operand.type) for operand in ins.operands])
     return _type_ids(ins)
@@ -452,7 +458,10 @@ Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
-    """Yield a computation and all that it calls, callees first; skip those in `done`."""
+    """Yield a computation and all that it calls, directly or not, callees first.
+
+    Computations in `done` are skipped, with all that only they call.
+    """
     if not start.callees:
         return iter(() if start in done else (start,))
     return needed_first([start], lambda computation: computation.callees[::-1], done)
@@ -478,9 +487,10 @@ def users(computation: Computation) -> Uses:
 
 
 def topological_order(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the instructions, operands and control predecessors first, else in text order.
+    """Return the instructions so that operands and control predecessors come before their users.
 
-    HLO text is already in such an order; a rewritten computation may not be.
+    Otherwise the text order is kept.  HLO text is already in such an order; a rewritten computation
+    may not be.
 
     Raises:
         ValueError: The instructions form a cycle; the message names one on it.

@@ -47,15 +47,15 @@ class Signature(NamedTuple):
 
 
 class NotInferredError(VerifyError):
-    """The type of the result does not follow from the operands and has to be declared."""
+    """Raised if the type of the result does not follow from the operands and has to be declared."""
 
 
 class InferenceError(VerifyError):
-    """`Op.infer` refuses the operands or parameters; raised by `Op.verify`."""
+    """Raised by `Op.verify` if `Op.infer` refuses the operands or parameters."""
 
 
 class IncompatibleTypesError(VerifyError):
-    """The declared types of the results are not compatible with the inferred ones."""
+    """Raised if the declared types of the results are not compatible with the inferred ones."""
 
     def __init__(
         self, inferred: tuple[Type, ...], declared: tuple[Type, ...], rule: str = ""
@@ -78,9 +78,12 @@ class Op(Struct, metaclass=OpClass, frozen=True):
     name: ClassVar[str] = ""
     """StableHLO mnemonic, or the HLO opcode if StableHLO does not have the op."""
     result_rule: ClassVar[str] = ""
-    """Label of the constraint on the type of the result."""
+    """Label of the constraint that relates the type of the result to the operands, as in `(C1)`."""
     reads_values: ClassVar[tuple[int, ...]] = ()
-    """Operands whose constant values the type rules read; their type may be a `KnownTensor`."""
+    """Numbers of the operands whose constant values the type rules read.
+
+    The type of such an operand may be a `KnownTensor`.
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         """Return the type of the result, from the operands' types, parameters and computations.
@@ -164,7 +167,9 @@ class ByOp(Generic[T]):
         self._known: dict[type[Op], T] = {}
 
     def add(self, *classes: type[Op]) -> Callable[[T], T]:
-        """Return a decorator that enters something for these classes."""
+        """Return a decorator that enters its argument, a function or other object, for these
+        classes.
+        """
 
         def register(what: T) -> T:
             self._known.update(dict.fromkeys(classes, what))
@@ -245,7 +250,7 @@ _FRONTEND: Final = ("mhlo.frontend_attributes", "frontend_attributes")
 
 
 class Written(str):
-    """Text of an attribute, as its language writes it."""
+    """The text of an attribute; subclasses of a front end can read its value."""
 
     __slots__ = ()
 
@@ -256,7 +261,10 @@ class Written(str):
 
 
 def value_of(texts: Iterable[tuple[str, str]], name: str) -> Any:
-    """Return the value of an attribute in settings or extras; `None` if it is absent."""
+    """Return the Python value of the attribute `name`.
+
+    The result is `None` if no pair `(name, text)` has this name, or if its text has no known value.
+    """
     text = dict(texts).get(name)
     return text.value if isinstance(text, Written) else None
 
@@ -265,7 +273,7 @@ def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
     """Return the entries of a backend config; empty if there is none.
 
     Args:
-        texts: Settings and extras of an instruction.
+        texts: Pairs `(name, text)`, such as the settings and the extras of an instruction.
     """
     written = [pair for group in texts for pair in group]
     for name in _CONFIGS:
@@ -279,7 +287,7 @@ def frontend_attributes(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
     """Return the entries of frontend attributes, in the spelling of either language; may be empty.
 
     Args:
-        texts: Settings and extras of an instruction, or extras of a module.
+        texts: Pairs `(name, text)`: settings and extras of an instruction, or extras of a module.
     """
     found: dict[str, Any] = {}
     for name, text in (pair for group in texts for pair in group):
