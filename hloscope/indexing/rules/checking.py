@@ -1,4 +1,5 @@
-"""Ops of StableHLO's own tests: prints pass their operand on, and comparisons have no result."""
+"""Rules for ops of StableHLO's own tests: prints return their operand, comparisons have no result.
+"""
 
 from __future__ import annotations
 

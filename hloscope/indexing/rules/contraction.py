@@ -1,4 +1,4 @@
-"""Products summed over dimensions: dot, scaled-dot, einsum, ragged-dot."""
+"""Rules for products summed over dimensions: dot, scaled-dot, einsum, ragged-dot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ SPARSE: Final = "a dot of compressed (sparse) operands"
 def dot_labels(
     dimensions: DotDimensions, lhs_rank: int, rhs_rank: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the labels of both sides and of the result: batch, free of `lhs`, free of `rhs`.
+    """Return the labels of the dimensions of `lhs`, `rhs` and the result.
+
+    Equal labels are one index. The result has batch labels, then free ones of `lhs`, then of `rhs`.
 
     >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
     ([0, 1, 2], [0, 2, 5], [0, 1, 5])
@@ -60,9 +62,9 @@ def dot_labels(
 def index_by_labels(
     at: MapBuilder, here: Labels, there: Labels, shape: Dims, order: Labels = ()
 ) -> list[Expr]:
-    """Return the index into an array with labels `there`.
+    """Return the index into an array whose dimensions have the labels `there`.
 
-    Labels that are not in `here` become ranges.
+    Labels that are not in `here` become range variables.
 
     Args:
         at: The map under construction, whose dimensions have the labels `here`.
