@@ -217,8 +217,9 @@ class AffineMap(Struct, frozen=True):
         return AffineMap(num_dims, self.num_symbols, self.results)
 
     def compress_dims(self, remove: Sequence[bool]) -> AffineMap:
-        """Return a map without the dimensions whose flag in `remove` is true; the others are
-        renumbered.
+        """Return a map without the dimensions whose flag in `remove` is true.
+
+        The others are renumbered.
 
         Raises:
             ValueError: A result uses a removed dimension.
@@ -228,8 +229,9 @@ class AffineMap(Struct, frozen=True):
         return AffineMap(self.num_dims - sum(remove), self.num_symbols, results)
 
     def compress_symbols(self, remove: Sequence[bool]) -> AffineMap:
-        """Return a map without the symbols whose flag in `remove` is true; the others are
-        renumbered.
+        """Return a map without the symbols whose flag in `remove` is true.
+
+        The others are renumbered.
 
         Raises:
             ValueError: A result uses a removed symbol.
@@ -299,8 +301,9 @@ def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tu
 
 
 def _expect(source: Source, at: int, token: str, what: str) -> int:
-    """Return the position after `token`, which must follow at `at`; white space before it is
-    skipped.
+    """Return the position after `token`, which must follow at `at`.
+
+    White space before it is skipped.
 
     Raises:
         ParseError: Another text follows; the message names the expected `what`.
@@ -395,12 +398,11 @@ def _largest_value(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
 
 
 def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
-    """Return the values of a sum whose terms and result fit into int64, though its partial sums may
-    not.
+    """Return the values of a sum of int64 terms, even if its partial sums exceed int64.
 
-    The result is `None` if the last node is not such a sum. Sums modulo 2**64 are right if the true
-    ones are within int64. Floats decide that: their error is below 2**60 where no partial sum
-    passes 2**100.
+    The result is `None` if the last node is not a sum, or if the sum or its terms may not fit into
+    int64. Sums modulo 2**64 are right if the true ones are within int64. Floats decide that: their
+    error is below 2**60 where no partial sum passes 2**100.
     """
     # `nodes` is in postorder, so the last node is the whole expression.
     *inside, last = nodes

@@ -395,7 +395,9 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
 
 
 _FAR: Final = 1 << 61
-"""Numbers below this are far from the ends of int64, which stand for infinity; so are their sums.
+"""Numbers below this are far from the ends of int64, which stand for infinity.
+
+So are their sums.
 """
 
 

@@ -56,8 +56,7 @@ _BINARY: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
 
 
 class _Level:
-    """State of the reader inside one parenthesis: the terms read so far, and the term being read.
-    """
+    """State of the reader inside one parenthesis: the terms read so far, and the one being read."""
 
     __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
 
@@ -108,8 +107,9 @@ class _Reader:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
 
     def expected(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the next token; the message has `what` was expected and the
-        token.
+        """Raise a `ParseError` at the next token.
+
+        The message has `what` was expected and the token.
         """
         start = self.at
         while start < len(self.text) and self.text[start].isspace():
@@ -300,7 +300,9 @@ _COMMA: Final = pattern(r"\s*,")
 
 
 def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the positions of `where` and of the first name after it; `None` without named parts.
+    """Return the positions of `where` and of the first name after it.
+
+    The result is `None` without named parts.
     """
     found = _WHERE.search(text, start, end)
     return found.span() if found else None

@@ -28,7 +28,9 @@ def as_sum(e: Expr) -> tuple[Terms, int]:
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """Return the sum of terms that are already sorted in stored order; cheaper than `from_terms`.
+    """Return the sum of terms that are already sorted in stored order.
+
+    Cheaper than `from_terms`.
     """
     if len(terms) == 1:
         if const == 0 and terms[0][1] == 1:
@@ -75,10 +77,9 @@ def plus(e: Expr, other: Expr, k: int) -> Expr:
 
 
 def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr:
-    """Return `coeffs + const + k * other` for nonzero `k`, where `coeffs` has a coefficient per
-    term.
+    """Return `coeffs + const + k * other` for nonzero `k`; `coeffs` is changed in place.
 
-    `coeffs` is changed in place. No term of it is a sum or a constant.
+    `coeffs` has the coefficient of each term. No term of it is a sum or a constant.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus_terms({Dim(0): 2}, 5, Dim(1) - 1, 3))

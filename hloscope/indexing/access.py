@@ -235,7 +235,9 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
 
 
 def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
-    """Replace runtime variables by expressions; the intervals of the variables become constraints.
+    """Replace runtime variables by expressions.
+
+    The intervals of the variables become constraints.
     """
     conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
     left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
@@ -308,8 +310,7 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 
 
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
-    """Return the map with its dimensions from number `start` on replaced by the expressions `ends`.
-    """
+    """Return the map with its dimensions from number `start` on replaced by expressions."""
     gone = [Dim(start + k) for k in range(len(ends))]
     inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
     held = m.with_(constraints=(*m.constraints, *inside))

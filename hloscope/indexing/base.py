@@ -219,8 +219,9 @@ class MapBase:
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
-        """For each result an interval that contains its values over the box; constraints are
-        ignored.
+        """For each result an interval that contains its values over the box.
+
+        Constraints are ignored.
         """
         found = self._result_bounds
         if found is None:
@@ -246,8 +247,7 @@ class MapBase:
 
     @property
     def has_domain(self) -> bool:
-        """Is some variable bounded or constrained? In the symbolic map `(d0) -> (d0 / 2)` none is.
-        """
+        """Is some variable bounded or constrained? In a symbolic map `(d0) -> (d0 / 2)` none is."""
         every = Interval.EVERYTHING
         if self.constraints or any([v.is_condition for v in self.runtime]):
             return True
@@ -255,8 +255,9 @@ class MapBase:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The interval of each variable; the dictionary is shared between maps and must not be
-        changed.
+        """The interval of each variable.
+
+        The dictionary is shared between maps and must not be changed.
         """
         box = self._box
         if box is None:

@@ -197,8 +197,9 @@ def empty(maps: Sequence[MapBase], budget: int) -> Proof:
 
 
 def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
-    """Prove that the values of `expr` lie in the interval on the whole domain, for all runtime
-    values.
+    """Prove that the values of `expr` lie in the interval on the whole domain.
+
+    The proof is for all runtime values.
     """
     tables = Tables(([m], by_name))
     # Its values outside of the interval must be impossible, on both sides.
@@ -209,8 +210,9 @@ def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
 
 
 def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
-    """Return the smallest interval that contains all values of `expr`; `None` if isl does not
-    decide.
+    """Return the smallest interval that contains all values of `expr`.
+
+    The result is `None` if isl does not decide.
     """
     body = Tables(([m], by_name)).body(m, [expr], by_name)
     try:
@@ -433,16 +435,15 @@ Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
-    """Return the identity of runtime variable `i` without origin: its name, or `i` without a name.
-    """
+    """Return the identity of runtime variable `i` without origin: its name, else `i`."""
     return v.name or i
 
 
 def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
-    """Return the comma-separated names of the runtime variables whose index depends on range
-    variables.
+    """Return the names of the runtime variables whose index depends on range variables.
 
-    With `also_dims`, an index that depends on dimension variables counts too.
+    Names are separated by commas. With `also_dims`, an index that depends on dimension variables
+    counts too.
     """
     return ", ".join(
         m.names[Runtime(i)]
@@ -471,8 +472,7 @@ def index_variables(m: MapBase, i: int) -> set[Var]:
 
 
 class Tables:
-    """The tables that the runtime variables of some maps read, with the intervals of their values.
-    """
+    """The tables that the runtime variables of some maps read, with intervals of their values."""
 
     def __init__(self, *groups: tuple[Iterable[MapBase], Identity]) -> None:
         self._values: dict[Hashable, set[Interval]] = {}
@@ -482,9 +482,7 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """Return the key of the table that variable `i` reads: its origin or identity, and its
-        rank.
-        """
+        """Return the key of the table that variable `i` reads: its origin or identity, its rank."""
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
@@ -527,8 +525,7 @@ class Tables:
     def _read(
         self, i: int, v: RuntimeVariable, identity: Identity, what: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """Return the value that runtime variable `i` reads; `what` is the variable of the body for
-        it.
+        """Return what runtime variable `i` reads; `what` is the variable of the body for it.
 
         Returns:
             The interval of the table's value, the clamped value, and the interval of that.

@@ -271,8 +271,7 @@ def compose_deep(first: M, second: M) -> M:
 
 
 def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
-    """Return the composition, and the expressions `others` of `first` in the composition's
-    variables.
+    """Return the composition, and the expressions `others` of `first` in its variables.
 
     Composition renumbers range and runtime variables and merges equal runtime variables. So
     `others` are passed through `second` as additional results.
@@ -306,15 +305,13 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
 
 
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
-    """Return the number of terms of all sums of `e`, where a variable in `inner` counts as its sum.
-    """
+    """Return the number of terms of all sums of `e`; a variable in `inner` counts as its sum."""
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
 
 def _inner_parts(e: Expr) -> list[Expr]:
-    """Return the subexpressions that are to become variables: numerators that nest many divisions.
-    """
+    """Return the subexpressions that become variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
         if t._divisions > SMALL + 1:
@@ -355,8 +352,9 @@ class _Bounds:
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
-        """Tighten the interval `found` of a sum that has all terms of a constraint, and perhaps
-        others.
+        """Tighten the interval `found` of a sum that has all terms of a constraint.
+
+        The sum may have other terms too.
         """
         coefficients = dict(e.terms)
         for fact, interval in self._facts.items():

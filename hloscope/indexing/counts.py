@@ -50,7 +50,9 @@ from hloscope.simplifier import BUDGET, UndecidedError, count_results
 MAX_ENUMERATED: Final = 1 << 22
 """Maximum number of points that are enumerated if isl does not count them."""
 COUNTING: Final = 500_000
-"""Maximum number of isl's steps for one count. isl counts by enumeration, where steps take longer.
+"""Maximum number of isl's steps for one count.
+
+To count, isl enumerates points, where a step takes longer than in proofs.
 """
 MAX_VALUES: Final = 64
 """Maximum number of combinations of runtime values that are tried one by one."""
@@ -366,8 +368,7 @@ def _product_of_counts(m: M) -> int | None:
 
 
 def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
-    """Return the number of values of a sum of scaled variables, or `None` if it is not easy to
-    count.
+    """Return the number of values of a sum of scaled variables; `None` if that is not easy.
 
     It is easy if the values are dense, or if each coefficient exceeds all smaller sums (a mixed
     radix).

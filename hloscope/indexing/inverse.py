@@ -35,7 +35,9 @@ from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
 MAX_STEPS: Final = 1000
-"""Maximum number of steps; then unsolved equations stay constraints. No known program needs more.
+"""Maximum number of steps; then unsolved equations stay constraints.
+
+No known program needs more.
 """
 NEW_UNKNOWNS: Final = 2
 """Number of new unknowns per division. Solving them may bring divisions back without end."""
@@ -111,8 +113,9 @@ class _Solver:
         self.equations = []
 
     def join(self, i: int) -> bool:
-        """Turn constraint number `i` into an equation, if that solves an unknown; return whether it
-        did.
+        """Turn constraint number `i` into an equation, if that solves an unknown.
+
+        Return whether it did.
         """
         expr, interval = self.constraints[i]
         if not interval.is_point or not _has_unknown(expr):
@@ -126,10 +129,9 @@ class _Solver:
         return done
 
     def strip(self, i: int) -> bool:
-        """Solve constraint number `i` if it is `c * x + r in [lo, lo + c)`; return whether it was
-        solved.
+        """Solve constraint number `i` if it has the form `c * x + r in [lo, lo + c)`.
 
-        There is exactly one `x` for each `r`.
+        There is exactly one `x` for each `r`. Return whether the constraint was solved.
         """
         expr, interval = self.constraints[i]
         if interval.is_point or not isinstance(expr, Sum):
@@ -165,8 +167,7 @@ class _Solver:
         return self.replace(k)
 
     def split(self, k: int, left: Terms, right: Expr) -> bool:
-        """Split equation number `k`, `c * a + b = r` with `b` in `[lo, lo + c)`, into two
-        equations.
+        """Split equation number `k`, `c * a + b = r` with `b` in `[lo, lo + c)`, into two.
 
         Both `a` and `b` follow from `r`. Return whether the equation had that form.
         """
@@ -182,7 +183,9 @@ class _Solver:
         return False
 
     def single(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve equation number `k` if it has a single unknown alone; return whether it was solved.
+        """Solve equation number `k` if it has a single unknown alone.
+
+        Return whether it was solved.
         """
         match left:
             case [(Range() as x, 1 | -1 as sign)] if self.can_solve(x, right * sign):
@@ -236,8 +239,9 @@ class _Solver:
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve equation number `k` for an unknown with coefficient 1 or -1; return whether it was
-        solved.
+        """Solve equation number `k` for an unknown with coefficient 1 or -1.
+
+        Return whether it was solved.
 
         Unknowns of the map are preferred to new ones, and those with many values to those with few.
         """
@@ -276,8 +280,9 @@ class _Solver:
         return not needs
 
     def solve(self, x: Range, value: Expr) -> bool:
-        """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint; return
-        `True`.
+        """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint.
+
+        Return `True`.
         """
         self.constraints.append((value, self.box.pop(x)))
         new: dict[Var, Expr] = {x: value}

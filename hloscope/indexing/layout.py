@@ -71,9 +71,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
 
 
 def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
-    """Return the physical index of a logical index of an array, as the layout and its tiles define
-    it.
-    """
+    """Return the physical index of a logical index, as layout and tiles define it."""
     order = major_to_minor(type)
     placed = [index[k] for k in order]
     for tile in _tiles(type):

@@ -200,8 +200,9 @@ class IndexingMap(MapBase):
     def satisfies_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
     ) -> Bools:
-        """Return, for each of many points, whether it lies in the domain; arrays of values
-        broadcast.
+        """Return, for each of many points, whether it lies in the domain.
+
+        Arrays of values broadcast.
 
         Without `check_bounds` only the constraints are checked.
         """
@@ -233,8 +234,9 @@ class IndexingMap(MapBase):
         return values.points_of_box(self, sides, runtime)
 
     def range_of(self, expr: Expr) -> Interval:
-        """Return an interval that contains all values of an expression over the domain; may be too
-        large.
+        """Return an interval that contains all values of an expression over the domain.
+
+        It is not always the smallest one.
 
         >>> IndexingMap.identity((10,)).range_of(Dim(0) * 2 + 1)
         Interval(lo=1, hi=19)
@@ -298,10 +300,9 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_bijective(self, shape), "bijectivity")
 
     def image(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """Return the set of all results of the indices in a box; without a box, of the whole
-        domain.
+        """Return the set of all results of the indices in a box, or in the whole domain.
 
-        A side is an interval, a pair of both included ends, or one index.
+        A side is an interval, a pair of both included ends, a range, or one index.
 
         >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], "
         ...                            "s0 in [0, 2]")
@@ -339,8 +340,7 @@ class IndexingMap(MapBase):
         return tiles.exact_tiles([self], sizes)
 
     def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """Return the set of all indices that have a result in a box; without a box, that have a
-        result.
+        """Return the set of all indices that have a result in a box, or any result.
 
         >>> list(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 9]").preimage([2]))
         [(8,), (9,)]
@@ -363,10 +363,9 @@ class IndexingMap(MapBase):
         return sets.image(self).card(runtime)
 
     def card_bounds(self) -> tuple[int, int]:
-        """Return a lower and an upper bound of the number of different results, for all runtime
-        values.
+        """Return a lower and an upper bound of the number of different results.
 
-        They are equal if `card` returns the number.
+        They hold for all runtime values, and are equal if `card` returns the number.
 
         Raises:
             UnsupportedError: The number is infinite.
@@ -476,8 +475,7 @@ class IndexingMap(MapBase):
         return transform.unused_variables(self)
 
     def remove_unused_vars(self) -> Self:
-        """Return the map without variables that do not affect results or whether the domain is
-        empty.
+        """Return the map without variables that affect neither results nor emptiness.
 
         The remaining variables are renumbered. Constraints that have only removed variables are
         dropped if they can be satisfied; otherwise the map is empty.
@@ -493,8 +491,7 @@ class IndexingMap(MapBase):
         return transform.remove_unused(self, dims=False)
 
     def rescale_symbols(self) -> Self:
-        """Return the relation in which a range variable with `s mod c = r` is replaced by `s * c +
-        r`.
+        """Return the relation with range variables under `s mod c = r` written as `s * c + r`.
 
         >>> print(IndexingMap.parse("()[s0] -> (s0 / 2), domain: s0 in [0, 9], s0 mod 4 in [1, 1]")
         ...       .rescale_symbols())

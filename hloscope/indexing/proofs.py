@@ -89,8 +89,7 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
-    """Prove that every index in bounds has exactly one result, and every index of `shape` one
-    origin.
+    """Prove that every index in bounds has one result, and every index of `shape` one origin.
 
     >>> from hloscope.indexing import IndexingMap
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
@@ -383,8 +382,9 @@ def equal(a: MapBase, b: MapBase) -> Proof | None:
 
 
 def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that the values of `expr` lie in the interval on the domain; `None` if isl should be
-    used.
+    """Prove that the values of `expr` lie in the interval on the domain.
+
+    The result is `None` if isl should be used.
 
     A counter-example is reported only if the map has no constraints, as a constraint may exclude
     it.

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 MOST_WRITTEN: Final = 1 << 20
-"""Maximum length, in characters, of a literal that `Literal.integers` reads; longer gives `None`.
+"""Maximum length, in characters, of a literal that `Literal.integers` reads.
+
+Longer gives `None`.
 """
 
 
@@ -247,8 +249,7 @@ def _in_bytes(elements: int, bits: int) -> int:
 
 
 def padded_elements(type: TensorType) -> int:
-    """Return the number of elements in memory, including the padding of tiles and of the tail
-    (`L(n)`).
+    """Return the number of elements in memory, with the padding of tiles and of the tail (`L(n)`).
 
     Raises:
         UnsupportedError: A dimension has neither size nor bound.

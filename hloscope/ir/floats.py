@@ -177,8 +177,9 @@ def _not_finite(form: Format, sign: int, nan: bool) -> int:
 
 @lru_cache(maxsize=65536)
 def format_float(bits: int, name: str) -> str:
-    """Return the text that MLIR prints for the number with these bits; reading it gives the same
-    bits.
+    """Return the text that MLIR prints for the number with these bits.
+
+    Reading it gives the same bits.
 
     The text has six digits after the point and an exponent if these identify the number, else as
     many digits as identify every number of the format.  Infinities, NaNs and texts that would look

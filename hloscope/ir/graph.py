@@ -378,10 +378,10 @@ WIDE: Final = 256
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator
-    """Decorator of a function of instructions: keeps the last result, for instructions above
-    `WIDE`.
+    """Decorator of a function of instructions that keeps the last result, if it has many operands.
 
-    Calling it again with the same instruction returns the kept result.
+    Calling it again with the same instruction returns the kept result. Instructions with at most
+    `WIDE` operands are not kept.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[1] parameter(0) ROOT t = (f32[1]) tuple(p) }")

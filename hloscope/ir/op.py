@@ -167,9 +167,7 @@ class ByOp(Generic[T]):
         self._known: dict[type[Op], T] = {}
 
     def add(self, *classes: type[Op]) -> Callable[[T], T]:
-        """Return a decorator that enters its argument, a function or other object, for these
-        classes.
-        """
+        """Return a decorator that enters what it decorates, such as a rule, for these classes."""
 
         def register(what: T) -> T:
             self._known.update(dict.fromkeys(classes, what))

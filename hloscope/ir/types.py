@@ -213,8 +213,9 @@ class TensorType(Struct, frozen=True):
 
     @property
     def most(self) -> tuple[int | None, ...]:
-        """The sizes in elements; a dynamic size is replaced by its bound, or `None` if it has no
-        bound.
+        """The sizes in elements.
+
+        A dynamic size is replaced by its bound, or `None` if it has no bound.
         """
         if None not in self.sizes:
             return self.sizes

@@ -91,7 +91,9 @@ class Domain:
         return found
 
     def bounds(self, e: Expr) -> Interval:
-        """Return an interval that contains every value of `e` on the domain; it may be too large.
+        """Return an interval that contains every value of `e` on the domain.
+
+        It is not always the smallest one.
         """
         found = self._bounds.get(e)
         if found is None:
@@ -108,16 +110,22 @@ class Domain:
         return found
 
     def _forget_if_many(self) -> None:
-        """Drop the memo tables if they have more than `MOST_KNOWN` entries; the caller holds
-        `_LOCK`.
+        """Drop the memo tables if they have more than `MOST_KNOWN` entries.
+
+        The caller holds `_LOCK`.
         """
         known = len(self._simple) + len(self._bounds)
         if known + sum([engine.size for engine in self._engines]) > MOST_KNOWN:
             self._simple, self._bounds, self._engines = {}, {}, []
 
     def _of_forms(self, e: Expr) -> Interval:
-        """Return the intersection of two bounds of `e`: from its flat form and from its printed
-        form.
+        """Return the intersection of the bounds from the flat and from the printed form of `e`.
+
+        Raises:
+            TooDeepError: The flat form would be far longer than `e`.
+
+        Raises:
+            TooDeepError: The flat form would be far longer than `e`.
 
         Raises:
             TooDeepError: The flat form would be far longer than `e`.
@@ -131,9 +139,7 @@ class Domain:
         return interval((max(lo, low), min(hi, high)))
 
     def _bounds_of_operands(self, e: Expr) -> Interval:
-        """Return the interval that follows from the operands of `e`, and from constraints on `e`
-        itself.
-        """
+        """Return the interval that follows from `e`'s operands, and from constraints on `e`."""
         found = bounds(e, self.box)
         for x, side in self.constraints:
             if x is e:
@@ -145,8 +151,7 @@ class Domain:
         return ends(self.box.get(v, Interval.EVERYTHING))  # type: ignore[arg-type]
 
     def simplify(self, e: Expr) -> Expr:
-        """Return an expression that equals `e` on the domain, with fewer divisions or operators if
-        found.
+        """Return an expression equal to `e` on the domain, with fewer divisions or operators.
 
         The result is `e` itself if nothing shorter was found.
         """
@@ -184,11 +189,10 @@ class Domain:
         return best
 
     def _merged(self, e: Expr) -> Expr:
-        """Return `(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)` if both are equal, else
-        `e`.
+        """Return `(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if both are equal.
 
-        With `x = q * a + t` the latter is `(k * q + r + k * t / a) // c`. It is equal if the
-        largest `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`.
+        Otherwise return `e`. With `x = q * a + t` the new form is `(k * q + r + k * t / a) // c`.
+        It is equal if the largest `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`.
         """
         terms, r = as_sum(e.num)  # type: ignore[union-attr]
         ((q, k), *others), c = terms, e.by

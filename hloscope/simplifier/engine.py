@@ -218,8 +218,7 @@ class Engine(Context):
         return new
 
     def _flat_node(self, x: Expr, stack: list[Expr]) -> Expr | None:
-        """Return the flat form of a node that is not a sum, if the memo table has those of its
-        operands.
+        """Return the flat form of a node that is not a sum, if those of its operands are known.
 
         Otherwise push the operands without one to `stack` and return `None`.
         """
@@ -406,8 +405,7 @@ class Engine(Context):
         return found
 
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """Return the coefficient of `f` with which it forms a remainder with terms of `coeffs`, or
-        0.
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
 
         `f` is a quotient `num // d`, and `coeffs` has the coefficients of the other terms of the
         sum. `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`. With `k * x` it

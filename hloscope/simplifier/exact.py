@@ -302,8 +302,7 @@ def _combined_slopes(parts: Any) -> dict[Var, Fraction]:
 
 
 def step_sizes(coefficients: Sequence[int]) -> list[int]:
-    """Return candidates for the factor `k` in `a.x + c + k * ((b.x + s) // m)`, in descending
-    order.
+    """Return candidates for the factor `k` of `a.x + c + k * ((b.x + s) // m)`, largest first.
 
     That form has one floor division; `a.x` and `b.x` are linear in the variables.
 
@@ -417,8 +416,7 @@ def _fractions(
 
 
 def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[Fraction, Fraction]:
-    """Return the open interval of slopes along `v` that agree with the values on one line of
-    points.
+    """Return the open interval of slopes along `v` that agree with the values on one line.
 
     The line has all points that differ from point 0 in `v` only.
     """

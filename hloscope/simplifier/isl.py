@@ -74,8 +74,9 @@ def _index(at: Sequence[object]) -> str:
 
 
 class CounterExample(Struct, frozen=True):
-    """A pair `dims -> results` that refutes a statement, such as a pair in only one of two
-    relations.
+    """A pair `dims -> results` that refutes a statement.
+
+    It is, for example, in only one of two relations.
 
     Attributes:
         dims: The index on the left of the relation.
@@ -166,7 +167,9 @@ def _prove(question: Callable[[Any], Proof], budget: int) -> Proof:
 def prove_subset(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that every pair of the first union of relations is in the second, for all parameters.
+    """Prove that every pair of the first union of relations is in the second.
+
+    The proof is for all values of runtime variables.
     """
     return _compare(first, second, budget, both=False)
 
@@ -203,8 +206,9 @@ def _compare(
 def _compare_relations(
     isl: Any, a: Any, b: Any, parameters: Parameters, num_dims: int, *, both: bool = True
 ) -> Proof:
-    """Prove that two `islpy.Map`s have the same pairs; unless `both`, only that `b` has all of
-    `a`'s.
+    """Prove that two `islpy.Map`s have the same pairs.
+
+    Unless `both`, only that `b` has all of `a`'s.
     """
     differences = (a.subtract(b), b.subtract(a)) if both else (a.subtract(b),)
     for number, difference in enumerate(differences):
@@ -216,8 +220,14 @@ def _compare_relations(
 def _sample(
     isl: Any, relation: Any, parameters: Parameters, num_dims: int, only_in: int = 0
 ) -> CounterExample:
-    """Return a pair of a nonempty `islpy.Map` whose wrapped tuple has `num_dims` coordinates on the
-    left.
+    """Return a pair of a nonempty `islpy.Map` as a counter-example.
+
+    Args:
+        isl: The module `islpy`.
+        relation: The map.
+        parameters: Its isl parameters.
+        num_dims: Number of coordinates on the left.
+        only_in: The relation that has the pair; see `CounterExample`.
     """
     point = relation.wrap().sample_point()
 
@@ -263,8 +273,7 @@ def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int 
 
 
 def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """Return the smallest interval that contains all values of `expr` on the domain of the
-    relation.
+    """Return the smallest interval that contains all values of `expr` on the domain.
 
     The result is `None` if isl does not decide within the budget.
 
@@ -394,8 +403,7 @@ def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
 def prove_onto(
     systems: Sequence[System], boxes: Sequence[Sequence[Interval]], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the domain of the relation is exactly `boxes[0]`, and its range exactly
-    `boxes[1]`.
+    """Prove that the domain of the relation is the box `boxes[0]`, and its range `boxes[1]`.
 
     The counter-example is an index without a result or outside of the box (empty `results`), or a
     result without an index or outside of the box (empty `dims`).

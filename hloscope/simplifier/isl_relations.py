@@ -37,11 +37,11 @@ islpy: Any = lazy("islpy")
 BUDGET: Final = 2_000_000
 """Default number of isl's steps, about one or two seconds, after which a proof is undecided."""
 FEW: Final = 12
-"""Number of quotients of a relation above which its budget shrinks with the cube of their number.
-"""
+"""Number of quotients above which the budget shrinks with the cube of their number."""
 MOST_QUOTIENTS: Final = 64
-"""Maximum number of quotients of a relation; with more, isl is not asked and the proof is
-undecided.
+"""Maximum number of quotients of a relation.
+
+With more, isl is not asked and the proof is undecided.
 """
 CASES: Final = 64
 """Maximum number of values of a factor or divisor that is split into one case per value.
@@ -114,8 +114,9 @@ class Parameters(Struct, frozen=True):
         return cls({key: i for i, key in enumerate(number)}, facts)
 
     def named(self, isl: Any, space: Any) -> Any:
-        """Return the isl space with its parameters named `p0`, `p1`, …; isl aligns parameters by
-        name.
+        """Return the isl space with its parameters named `p0`, `p1`, …
+
+        This is necessary because isl aligns parameters by name.
         """
         for i in range(len(self.number)):
             space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
@@ -177,8 +178,9 @@ class Builder(Struct):
         return self.isl.dim_type.in_, offset + v.index
 
     def linear(self, terms: Sequence[tuple[Expr, int]], const: int) -> Any:
-        """Return `sum(c * t) + const` as an `islpy.PwAff`; terms that are not variables are in
-        `known`.
+        """Return `sum(c * t) + const` as an `islpy.PwAff`.
+
+        Terms that are not variables are in `known`.
         """
         aff = self.isl.Aff.zero_on_domain(self.isl.LocalSpace.from_space(self.space))
         aff = aff.set_constant_val(self.val(const))

@@ -44,8 +44,9 @@ Constraint = tuple[Expr, Interval]
 
 
 class Piece(Struct, frozen=True):
-    """A relation `{ dims -> results }`: all results for values of the range variables that satisfy
-    the constraints.
+    """A relation `{ dims -> results }`, over all values of its range variables.
+
+    An index has one result for each choice of values that satisfies the constraints.
 
     Attributes:
         num_ranges: Number of range variables: coordinates that the dimensions do not determine.
@@ -72,8 +73,7 @@ def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
 
 
 def _basic_sets(flat: Any) -> list[Any]:
-    """Return disjoint `islpy.BasicSet`s with explicit quotients instead of existential variables.
-    """
+    """Return disjoint `islpy.BasicSet`s without existential variables other than quotients."""
     flat = flat.compute_divs()
     if flat.n_basic_set() > 1:
         flat = flat.make_disjoint().compute_divs()

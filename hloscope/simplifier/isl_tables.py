@@ -106,8 +106,7 @@ class Body(Struct, frozen=True):
     reads: tuple[Read, ...] = ()
 
     def shifted(self, by: int) -> Body:
-        """Return the same set with variables numbered from `by`, so that they follow another set's.
-        """
+        """Return the same set with variables numbered from `by`, after those of another set."""
         new: dict[Var, Expr] = {Range(i): Range(i + by) for i in range(len(self.box))}
         return Body(
             self.box,
@@ -241,8 +240,7 @@ class Question:
         return self._outputs(builder, points, body, columns)
 
     def matched(self, body: Body, like: Body) -> Iterator[Any]:
-        """Yield sets of points that the body has for every table, one set for each matching of
-        reads.
+        """Yield sets of points that the body has for every table, one per matching of reads.
 
         A matching identifies each open read of `body` with an element that `like` reads, or with a
         given. The coordinates are those of `points(like)`.
@@ -281,8 +279,7 @@ class Question:
     def _builder(
         self, body: Body, width: int
     ) -> tuple[Builder, list[tuple[Hashable, tuple[Expr, ...], Expr]]]:
-        """Return a builder over the variables of the body, the givens, and `width` further
-        variables.
+        """Return a builder over the variables of the body, the givens and `width` others.
 
         Also return the givens as triples `(table, index, value)` over these variables.
         """
@@ -303,8 +300,10 @@ class Question:
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]
     ) -> Iterator[Any]:
-        """Yield, for each two reads of one table, the set where their indices differ or values
-        agree.
+        """Yield, for each two reads of a table, the set where indices differ or values agree.
+
+        Raises:
+            UndecidedError: There are more than `MAX_PAIRS` such pairs of reads.
 
         Raises:
             UndecidedError: There are more than `MAX_PAIRS` such pairs of reads.
@@ -357,7 +356,9 @@ class Question:
 
 
 def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
-    """Return a point that one of the bodies has for some tables, or `None` if all are always empty.
+    """Return a point that one of the bodies has for some tables, or `None`.
+
+    The result is `None` if the bodies are empty for all tables.
     """
     for body in bodies:
         question = Question(isl, [body])
@@ -467,8 +468,9 @@ def _number(index: Sequence[Interval]) -> Expr:
 
 
 def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Formula:
-    """Return the family of tables of that rank with these entries; all other elements equal a
-    parameter.
+    """Return the family of tables that have the listed entries.
+
+    All other elements equal a parameter. `rank` is the number of dimensions of the table.
     """
     element: Expr = Runtime(0)
     for index, value in entries:

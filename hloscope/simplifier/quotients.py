@@ -1,5 +1,4 @@
-"""Laws of quotients, remainders, ceilings, minima and maxima, in the order in which they are tried.
-"""
+"""Laws of quotients, remainders, ceilings, minima and maxima, in the order of their trial."""
 
 from __future__ import annotations
 
@@ -48,8 +47,9 @@ FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
 """Numbers that a law produces stay below this limit, safely within int64."""
 HEAVY: Final = 16
-"""Maximum number of divisions of a quotient whose coefficient is split, as that repeats the
-quotient.
+"""Maximum number of divisions of a quotient whose coefficient is split.
+
+Splitting repeats the quotient.
 """
 
 FAR, OUTSIDE, COMMON, FACTOR, NEAR_ONE, NEGATIVE, EXTREMUM = (1 << i for i in range(7))
@@ -139,8 +139,9 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Apply `value_is_known_after_residues` to a numerator with quotients; `None` if it does not
-    hold.
+    """Apply `value_is_known_after_residues` to a numerator with quotients.
+
+    The result is `None` if it does not hold.
     """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
@@ -460,8 +461,9 @@ def _fits(x: Expr, den: Expr, engine: Context) -> bool:
 
 
 def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
-    """Write `x == den * quotient + rest` term by term; return the terms of the quotient, and the
-    rest.
+    """Write `x == den * quotient + rest` term by term.
+
+    Return the terms of the quotient, and the rest.
     """
     factors, scale = _factors(den)
     quotient: list[tuple[Expr, int]] = []

@@ -61,8 +61,7 @@ def interval(pair: Ends) -> Interval:
 
 
 def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
-    """Return the lower and upper end of `sum(c * t) + const`, where `of` gives the ends of a term.
-    """
+    """Return the ends of `sum(c * t) + const`, where `of` returns the ends of a term."""
     lo = hi = const
     for t, c in terms:
         low, high = of(t)
@@ -76,9 +75,7 @@ def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
 
 
 class Ranges:
-    """Facts about values on one domain: ranges of variables, constraints, and what follows from
-    them.
-    """
+    """Facts about values on one domain: ranges of variables, constraints, and derived facts."""
 
     def __init__(self, box: Mapping[Var, Interval]) -> None:
         self.box: dict[Expr, Ends] = {}
@@ -262,10 +259,10 @@ class Ranges:
         return a, b, c, d
 
     def _values_of_variable(self, v: Expr) -> Values | None:
-        """Return both ends of a variable's interval, and two inner points that differ between
-        variables.
+        """Return both ends of a variable's interval, and two inner points.
 
-        The result is `None` if constraints exclude some points of the box, or if it is empty.
+        The inner points differ between variables. The result is `None` if constraints exclude some
+        points of the box, or if it is empty.
         """
         lo, hi = self.box.get(v, (-HUGE, HUGE))
         if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
@@ -277,8 +274,7 @@ class Ranges:
     # -------------------------------------------------------------------- relaxed quotients
 
     def _relax(self, f: Expr) -> Relaxed:
-        """Return the relaxation of a quotient `f`: a combination of variables plus a bounded slack.
-        """
+        """Return the relaxation of a quotient `f`: a linear form in variables plus a slack."""
         found = self._relaxed.get(f)
         if found is None:
             # `d * (num // d)` is `num - t` with `t` in `[0, d - 1]`. Inner quotients are replaced
@@ -302,8 +298,7 @@ class Ranges:
         return found
 
     def _relaxed_bounds(self, e: Sum) -> Ends:
-        """Return bounds of a sum, in which a quotient is replaced by its relaxation if that is
-        narrower.
+        """Return bounds of a sum, with quotients replaced by relaxations where that is narrower.
 
         `num // d` lies between `(num - d + 1) / d` and `num / d`. Terms that the quotient has in
         common with the rest of the sum cancel, as in `42 * x - 209 * (x // 5)`.
@@ -480,7 +475,9 @@ class Relaxed:
         self.scale, self.coeffs, self.lo, self.hi = scale, coeffs, lo, hi
 
     def add(self, other: Relaxed, k: int) -> None:
-        """Add `k * (sum + slack)` of `other` to the right side; the caller makes the scales agree.
+        """Add `k * (sum + slack)` of `other` to the right side.
+
+        The caller makes the scales agree.
         """
         coeffs = self.coeffs
         for t, c in other.coeffs.items():
@@ -501,8 +498,9 @@ class Context(Ranges, ABC):
     """The part of the engine that laws may use."""
 
     reduce_all: bool
-    """Whether all coefficients inside quotients are reduced by the divisor, not only those of
-    quotients.
+    """Whether all coefficients inside quotients are reduced by the divisor.
+
+    Otherwise only the coefficients of quotients are.
     """
 
     @abstractmethod
@@ -527,8 +525,7 @@ class Context(Ranges, ABC):
 
     @abstractmethod
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """Return the coefficient of `f` with which it forms a remainder with terms of `coeffs`, or
-        0.
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
 
         See `Engine.remainder_target`.
         """

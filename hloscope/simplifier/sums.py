@@ -226,8 +226,9 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 def _take_remainders(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move remainders from `coeffs` to `done` until none is left; return the change of the
-    constant.
+    """Move remainders from `coeffs` to `done` until none is left.
+
+    Return the change of the constant.
 
     `coeffs` has the coefficient of each term of the sum. After each remainder the search starts
     again at the first quotient. From `MANY` quotients on it continues with the next one instead.
@@ -415,8 +416,9 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
 def _take_quotient(
     f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move the term of the quotient `f` from `coeffs` to `done`; return the new constant of the
-    sum.
+    """Move the term of the quotient `f` from `coeffs` to `done`.
+
+    Return the new constant of the sum.
 
     Terms of the sum move into the numerator where that makes it shorter.
     """

@@ -19,14 +19,18 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 def _of_feature(shape: Dims, feature: Dim) -> Accesses:
-    """Return the access from an index with this feature to the element of a vector over features.
-    """
+    """Return the access from an index with this feature to a vector's element for the feature."""
     return exact(MapBuilder(shape).map((feature,)))
 
 
 def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
-    """Return the access from an index with this feature to all array elements with the same
-    feature.
+    """Return the access from an index with this feature to all elements with the feature.
+
+    Args:
+        here: Sizes of the start tensor.
+        feature: The dimension of `here` that numbers features.
+        whole: Sizes of the array.
+        place: The dimension of the array that numbers features.
 
     Args:
         here: Sizes of the start tensor.
@@ -41,7 +45,9 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
 
 
 def _is_array(operand: int) -> bool:
-    """Does this operand of training or of the gradient have the array's shape? Others are vectors.
+    """Does this operand of training or of the gradient have the array's shape?
+
+    The other operands are vectors over features.
     """
     return operand in (0, 4)
 
@@ -49,7 +55,9 @@ def _is_array(operand: int) -> bool:
 _TRAINING = ({0, 1, 2}, {0}, {0})
 """For the outputs (array, mean, variance): the operands (array, scale, offset) that each reads."""
 _GRAD = ({0, 1, 2, 3, 4}, {0, 2, 3, 4}, {4})
-"""For each of the three gradients: the operands (array, scale, mean, variance, gradient) it reads.
+"""For each of the three gradients, the operands that it reads.
+
+Operands are numbered as (array, scale, mean, variance, gradient).
 """
 
 

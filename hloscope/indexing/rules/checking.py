@@ -1,5 +1,4 @@
-"""Rules for ops of StableHLO's own tests: prints return their operand, comparisons have no result.
-"""
+"""Rules for ops of StableHLO's own tests: prints return their operand, tests return nothing."""
 
 from __future__ import annotations
 

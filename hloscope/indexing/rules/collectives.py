@@ -85,8 +85,9 @@ def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
 def _(
     ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
 ) -> tuple[Accesses, ...]:
-    """Return accesses of the same index on every member of the group; operand and output
-    correspond.
+    """Return accesses of the same index on every member of the group.
+
+    Operand and output correspond.
     """
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
@@ -121,8 +122,7 @@ def _(
 
 @output_to_input(AllGather, shared=False)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
-    """Return accesses of the gathered parts: each part of the result is the operand of one member.
-    """
+    """Return accesses of the gathered parts: each is the operand of one member."""
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
@@ -271,7 +271,9 @@ def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tup
 
 
 MAX_RUNS: Final = 64
-"""Maximum number of runs of consecutive devices; with more, any sender may be the one that is read.
+"""Maximum number of runs of consecutive devices.
+
+With more, any sender may be the one that is read.
 """
 _PAIRS: Final = f"which of more than {MAX_RUNS} senders sends to which device"
 
@@ -311,7 +313,9 @@ def _runs(pairs: Pairs) -> list[_Run]:
 @output_to_input(CollectivePermute, shared=False)
 @input_to_output(CollectivePermute, shared=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
-    """Return accesses of the device that sends to this one; devices without a sender receive zeros.
+    """Return accesses of the device that sends to this one.
+
+    Devices without a sender receive zeros.
     """
     if is_in_place(tuple([o.type for o in ins.operands])):
         raise UnsupportedError("a collective that writes into a slice of an operand")
@@ -346,8 +350,9 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """Return the accesses between operand and output `number`; they are the same in both
-    directions.
+    """Return the accesses between operand and output `number`.
+
+    They are the same in both directions.
     """
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
@@ -380,8 +385,9 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """Return the access from the operand of roots: element `number` influences all of output
-    `number`.
+    """Return the access from the operand of roots to output `number`.
+
+    Element `number` influences all elements of that output.
     """
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
