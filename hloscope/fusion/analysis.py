@@ -205,8 +205,7 @@ class Analysis(Flows):
                 yield Flow(place, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
-        """Return the accesses that a traversal found: to parameters in order, then captured values.
-        """
+        """Return the dependences that a traversal found: on parameters in order, then captures."""
         found = walk.found
         flows: list[Flow] = []
         last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple

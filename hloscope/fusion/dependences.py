@@ -270,8 +270,7 @@ class Flows(ABC):
         accesses: Accesses,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
-        """Return the accesses from the op's output to a captured value, through all body
-        applications.
+        """Return the accesses from the op's output to a captured value, through all applications.
 
         Args:
             instances: Accesses from the op's output to the applications of the body.
@@ -342,7 +341,7 @@ class Flows(ABC):
     ) -> tuple[object, ...] | None:
         """Return the key under which equal instructions share dependences.
 
-        The result is `None` if they do not.
+        The result is `None` if they cannot share them.
         """
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
@@ -429,15 +428,13 @@ class Flows(ABC):
         return flows
 
     def _is_unchanged(self, ins: Instruction, accesses: Accesses, type: Type) -> bool:
-        """Are the accesses just the identity between the instruction's value and a value of `type`?
-        """
+        """Are the accesses only the identity between the instruction's value and one of `type`?"""
         if len(accesses) != 1 or isinstance(ins.type, TupleType):
             return False
         return accesses[0] is self.interner.identity(ins.type) is self.interner.identity(type)
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
-        """Return the access with runtime variables of known value replaced, and equal ones merged.
-        """
+        """Return the access with runtime variables of known value replaced, equal ones merged."""
         if access.map is None or not access.map.runtime:
             return access
         both = indexing.joined(access)

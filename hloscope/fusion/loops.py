@@ -95,9 +95,7 @@ class Closure:
             known[access] = None
 
     def _covers(self, access: Access, type: Type) -> bool:
-        """Does the access read all elements of a value of `type`, from each index of the start
-        part?
-        """
+        """Does the access read all elements of a value of `type`, from each index of the start?"""
         map = access.map
         if map is None or access.replica is not None or map.dims != self._dims:
             return False

@@ -171,8 +171,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
-    """Finish a traversal inside a computation, expand the fusions in it, and return all accesses.
-    """
+    """Finish a traversal inside a computation, expand the fusions in it, and return accesses."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: Found = {}
     _merge(found, walk.found)
@@ -237,8 +236,7 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
 
 
 def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
-    """Return the accesses inside a fusion, each composed with the accesses `before` to the fusion.
-    """
+    """Return the accesses inside a fusion, each composed with `before`, those to the fusion."""
     return {
         ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
         for ins, leaves in further.items()

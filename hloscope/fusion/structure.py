@@ -278,7 +278,9 @@ def start_writes(
 def _named(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
-    """Yield the dependences with the start as their collective, instead of the operation `inner`.
+    """Yield the dependences with the start as their collective, instead of `inner`.
+
+    `inner` is the operation that the start runs.
     """
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):

@@ -222,8 +222,7 @@ class Values:
         return found
 
     def _select(self, known: Sequence[Expr | None]) -> Expr | None:
-        """Return the value of a `select` with a constant condition or equal branches, else `None`.
-        """
+        """Return the value of a `select` with a constant condition or equal branches, or `None`."""
         condition, on_true, on_false = known
         match condition:
             case Const(value):

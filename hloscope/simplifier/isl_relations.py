@@ -114,7 +114,7 @@ class Parameters(Struct, frozen=True):
         return cls({key: i for i, key in enumerate(number)}, facts)
 
     def named(self, isl: Any, space: Any) -> Any:
-        """Return the isl space with its parameters named `p0`, `p1`, …
+        """Return the isl space with its parameters named `p0`, `p1` and so on.
 
         This is necessary because isl aligns parameters by name.
         """
