@@ -125,9 +125,6 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
 
     Raises:
         _UnknownError: It has not been found yet.
-
-    Raises:
-        _UnknownError: It is not known yet.
     """
     found: Source | None = at.results.get(("source", callee, leaf))
     if found is None:
@@ -150,9 +147,6 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
     Raises:
         _UnknownError: The source inside a called computation has not been found yet.
-
-    Raises:
-        _UnknownError: The source inside a called computation is not known yet.
     """
     match ins.op:
         case GetTupleElement(index):
@@ -223,11 +217,6 @@ def dependence_of(
     Args:
         callee: The computation.
         at: Flattens types, and holds memoized results.
-        summary: Returns the dependences of a leaf of the root on the parameters.
-
-    Args:
-        callee: The computation.
-        at: Numbers the leaves.
         summary: Returns the dependences of a leaf of the root on the parameters.
     """
     first = [0]

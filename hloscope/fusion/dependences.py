@@ -309,9 +309,6 @@ class Flows(ABC):
 
         Raises:
             VerifyError: The instruction's types disagree.
-
-        Raises:
-            VerifyError: The instruction's types disagree.
         """
         if not isinstance(operand, int):
             return self._reached_from(ins, operand, leaf)

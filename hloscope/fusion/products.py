@@ -201,8 +201,7 @@ def _known_sizes(type: object) -> Dims:
     """Return the sizes of an array; a dynamic dimension counts with its bound.
 
     Raises:
-        ValueError: A size is not known.
-        AttributeError: The value is not an array.
+        ValueError: A size is not known, or the value is not an array.
     """
     if not isinstance(type, TensorType):
         raise ValueError("the value is not an array")

@@ -47,9 +47,6 @@ class TypeGuard:
 
         Raises:
             VerifyError: The instruction is not valid.
-
-        Raises:
-            VerifyError: The instruction is not valid.
         """
         if self._refuse is anything_goes:
             return

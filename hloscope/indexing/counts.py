@@ -65,10 +65,6 @@ def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
         UnsupportedError: The number is undecided, or depends on values read at run time. The
             message states why, or the bounds.
 
-    Raises:
-        UnsupportedError: The number is undecided, or values read at run time decide it. The
-            message states why, or the bounds.
-
     >>> from hloscope.indexing import IndexingMap
     >>> card([IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]")])
     4

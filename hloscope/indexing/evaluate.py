@@ -97,9 +97,6 @@ def evaluate(
         TypeError: A value is not an integer.
         ValueError: The number of values is wrong or the map is undefined. With `check_domain`: the
             point does not lie in the domain.
-
-    Raises:
-        ValueError: With `check_domain`: the point does not lie in the domain.
     """
     at = _at(m, dims, ranges, runtime)
     if check_domain:
@@ -178,9 +175,6 @@ def satisfies(
 
 def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24) -> set[Point]:
     """Return all results of one index, over all values of the range variables.
-
-    Raises:
-        ValueError: The range variables have more than `limit` combinations of values.
 
     Raises:
         ValueError: The range variables have more than `limit` combinations of values.

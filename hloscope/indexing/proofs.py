@@ -131,9 +131,6 @@ def decided(proof: Proof, what: str) -> bool:
 
     Raises:
         UnsupportedError: The proof is undecided.
-
-    Raises:
-        UnsupportedError: It is undecided.
     """
     if proof.verdict is Verdict.UNDECIDED:
         raise UnsupportedError(f"{what} is undecided: {proof.reason}")

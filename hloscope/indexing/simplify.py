@@ -89,9 +89,6 @@ def settle(
 
     Raises:
         EmptyDomainError: No point satisfies the constraints.
-
-    Raises:
-        EmptyDomainError: No point satisfies them.
     """
     table: Table = {}
     for e, interval in constraints:

@@ -72,10 +72,6 @@ class Told(NamedTuple):
         reads: Function of an instance and an output: the accesses of each operand, `None` for an
             operand that is not checked.
         reached: Function of an instance, an output, an operand and its array: the inverse accesses.
-
-    Attributes:
-        reads: Function to the accesses of each operand; `None` for an operand that is not checked.
-        reached: Function of an instance, output, operand and array to the inverse accesses.
     """
 
     reads: Callable[[Instance, int], Sequence[Accesses | None]]

@@ -355,8 +355,8 @@ def project_out(m: M) -> M:
 
     A range variable is removed if no result and no index of a runtime variable depends on it, and
 
-    * it can be eliminated (`eliminated`) without more constraints than before, or * it occurs only
-    in a sum `p * s + t` (up to a factor) with another such variable `t` of at
+    * it can be eliminated (`eliminated`) without more constraints than before, or
+    * it occurs only in a sum `p * s + t` (up to a factor) with another such variable `t` of at
       least `|p|` values: the sum takes all values of an interval and becomes one variable.
 
     >>> from hloscope.indexing import IndexingMap

@@ -18,9 +18,8 @@ class Format(NamedTuple):
         mantissa: Mantissa bits.
         bias: Bias of the exponent.
         special: Meaning of special bit patterns.  `ieee`: the highest exponent is infinity and
-            NaNs;
-            `fn`: no infinity, all ones is NaN; `fnuz`: no infinity, the pattern of -0 is NaN;
-            `finite`: only numbers; `scale`: no sign, no zero, all ones is NaN.
+            NaNs; `fn`: no infinity, all ones is NaN; `fnuz`: no infinity, the pattern of -0 is
+            NaN; `finite`: only numbers; `scale`: no sign, no zero, all ones is NaN.
     """
 
     exponent: int

@@ -189,8 +189,7 @@ class CalledValue(Instruction):
     """A value inside a computation, as one call of it computes it.
 
     Two calls of one function compute two values of each of its instructions, which runtime
-    variables
-    have to distinguish.  `called_value` makes one object for each value of each call.
+    variables have to distinguish. `called_value` makes one object for each value of each call.
 
     Attributes:
         value: The instruction, or a `CalledValue` if the computation makes a call in turn.

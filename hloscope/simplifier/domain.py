@@ -123,12 +123,6 @@ class Domain:
 
         Raises:
             TooDeepError: The flat form would be far longer than `e`.
-
-        Raises:
-            TooDeepError: The flat form would be far longer than `e`.
-
-        Raises:
-            TooDeepError: The flat form would be far longer than `e`.
         """
         with _LOCK:
             self._forget_if_many()
@@ -243,11 +237,6 @@ class Domain:
             e: The expression.
             path: If given, receives a pair for each accepted result: the number of the engine (see
                 `new_engine`) and the expression that it simplified.
-
-        Args:
-            e: The expression.
-            path: If given, receives pairs of an engine's number and the expression it was given,
-                for each result that was taken.
         """
         seen = [e]
         for _ in range(_ROUNDS):

@@ -368,9 +368,6 @@ def shape_of(*systems: System) -> tuple[int, int]:
 
     Raises:
         ValueError: The systems differ in these numbers.
-
-    Raises:
-        ValueError: The systems differ in it.
     """
     shapes = {(s.num_dims, len(s.results)) for s in systems}
     if len(shapes) > 1:
@@ -384,9 +381,6 @@ def to_isl(*systems: System) -> Any:
 
     Raises:
         ValueError: An expression is not affine, or isl ran out of steps.
-
-    Raises:
-        ValueError: An expression is not affine.
     """
     try:
         with budgeted(BUDGET) as isl:

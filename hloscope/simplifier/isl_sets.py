@@ -279,10 +279,6 @@ def count_results(systems: Sequence[System], *, budget: int = BUDGET) -> int:
         UndecidedError: An expression is not affine, the number depends on a runtime variable or is
             infinite, or isl ran out of its budget.
 
-    Raises:
-        UndecidedError: An expression is not affine, a runtime variable decides, there is no end of
-            them, or isl ran out of its budget.
-
     >>> box = {Dim(0): Interval(0, 999_999), Dim(1): Interval(0, 7)}
     >>> count_results([System(2, 0, box, (), [Dim(0) * 4 + Dim(1)])])
     4000004

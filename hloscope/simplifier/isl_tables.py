@@ -304,9 +304,6 @@ class Question:
 
         Raises:
             UndecidedError: There are more than `MAX_PAIRS` such pairs of reads.
-
-        Raises:
-            UndecidedError: There are more than `MAX_PAIRS` such pairs of reads.
         """
         count = 0
         for (table, index, value), (other, at, there) in combinations(reads, 2):

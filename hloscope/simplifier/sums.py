@@ -277,8 +277,8 @@ def _as_remainder(
 ) -> tuple[int, int, Expr] | None:
     """Return `(m, k, inner)` of the best remainder `k * (inner % m)` that uses `f`, or `None`.
 
-    `inner` has the numerator of `f` over a smaller divisor, so that `k * (inner % m)` is `k * inner
-    - k * m * f`. The result is `None` if every remainder would make the sum longer.
+    `inner` has the numerator of `f` over a smaller divisor, so that `k * (inner % m)` equals
+    `k * inner - k * m * f`. The result is `None` if every remainder would make the sum longer.
     """
     d = f.by
     coeff = coeffs[f]

@@ -172,9 +172,6 @@ class Tiler:
 
         Raises:
             UnsupportedError: There are more than `limit` candidates.
-
-        Raises:
-            UnsupportedError: There are more than `limit` candidates.
         """
         dims = [p.size for p in self.symbolic.parameters]
         count = prod([len(candidate_sizes(n)) for n in dims])

@@ -278,9 +278,6 @@ class TileConstraints(Struct, frozen=True):
 
         Raises:
             UnsupportedError: It has more than `limit` conjunctions.
-
-        Raises:
-            UnsupportedError: It has more than `limit` conjunctions.
         """
         found = ConstraintExpression.ALWAYS
         for clause in self.clauses:

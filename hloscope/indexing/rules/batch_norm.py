@@ -31,12 +31,6 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
         feature: The dimension of `here` that numbers features.
         whole: Sizes of the array.
         place: The dimension of the array that numbers features.
-
-    Args:
-        here: Sizes of the start tensor.
-        feature: The dimension of `here` that numbers features.
-        whole: Sizes of the array.
-        place: The dimension of the array that numbers features.
     """
     at = MapBuilder(here)
     return exact(

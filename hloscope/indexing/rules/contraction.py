@@ -97,9 +97,6 @@ def check_dense(op: DotGeneral | ScaledDot, lhs: Dims, rhs: Dims) -> None:
 
     Raises:
         UnsupportedError: An operand is compressed (sparse).
-
-    Raises:
-        UnsupportedError: The operands are sparse.
     """
     pairs = zip(op.dimensions.lhs_contracting, op.dimensions.rhs_contracting, strict=True)
     if any(lhs[left] != rhs[right] for left, right in pairs):

@@ -363,9 +363,6 @@ def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
 
     Raises:
         UnsupportedError: The sizes do not follow from the operands.
-
-    Raises:
-        UnsupportedError: They do not follow from the operands.
     """
     whole, indices = (sizes(operand.type) for operand in ins.operands)
     if sizes(ins.type) != op.selected_sizes(whole, indices):

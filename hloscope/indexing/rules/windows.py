@@ -230,8 +230,8 @@ def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> 
     A window of one element has no choice. For others this holds if `select` compares. Let x and y
     be any two values that compare as different.
 
-    - By order: the element is before all others of its windows. - `EQ` keeps the selected element
-    if the next one is equal, `NE` if it differs. With `EQ`, the
+    - By order: the element is before all others of its windows.
+    - `EQ` keeps the selected element if the next one is equal, `NE` if it differs. With `EQ`, the
       elements before it in its window are y, it and those behind it are x. With `NE`, it and the
       first element of the window are x, the others y.
 
