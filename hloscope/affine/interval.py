@@ -166,7 +166,7 @@ class Interval(Struct, frozen=True):
         return Interval(min(ends), max(ends)) if ends else Interval.EMPTY
 
     def ceildiv(self, other: Interval | int) -> Interval:
-        """Return the interval of `ceil(x / y)`, computed as `-floor(-x / y)`."""
+        """Return an interval that contains `ceil(x / y)`, for `x` in `self` and `y` in `other`."""
         return -(-self).floordiv(other)
 
     def mod(self, other: Interval | int) -> Interval:

@@ -326,7 +326,7 @@ def _fail(message: str, source: Source, at: int) -> NoReturn:
 
 
 def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
-    """Evaluate an expression at many points at once; arrays broadcast as in numpy.
+    """Return the values of an expression at many points; arrays broadcast as in numpy.
 
     Every variable of `e` has an integer array in `at`; the result has the shape that all arrays of
     `at` broadcast to.  Shared subexpressions are computed once, in int64 where that holds all of

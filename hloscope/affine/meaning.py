@@ -126,7 +126,7 @@ def largest_number(e: Expr) -> int:
 
 
 def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
-    """Return the operation of `e` with `of(x)` in place of each operand `x`, in normal form."""
+    """Return `e` with each of its direct operands `x` replaced by `of(x)`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
@@ -337,9 +337,10 @@ class _DeepBounds:
         self._table: dict[Expr, Interval] = {}
 
     def table(self) -> dict[Expr, Interval]:
-        """Return the current table.
+        """Return the table of memoized intervals, by expression.
 
-        A full one is replaced, and callers that hold the old one may go on using it.
+        A table with more than `MOST` entries is first replaced by an empty one. Callers that hold
+        the old table may continue to use it.
         """
         if len(self._table) > self.MOST:
             self._table = {}
@@ -402,7 +403,10 @@ So are their sums.
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:
-    """Return the interval of a node; `known` has the intervals of its operands."""
+    """Return an interval that contains all values of the node `x`.
+
+    `known` has the intervals of its operands, `box` those of variables.
+    """
     match x:
         case Const(value):
             return Interval(value, value)

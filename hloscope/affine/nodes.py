@@ -55,7 +55,7 @@ class Node:
     """The divisor of a floor division by a positive constant; 0 for any other node."""
     _live: ClassVar[dict[Any, ref[Any]]]
     _draft: ClassVar[type]
-    """Class of a node under construction: the same fields, but assignable."""
+    """A class with the same fields, but assignable ones, for a node under construction."""
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
@@ -535,7 +535,7 @@ def product(*factors: ExprLike) -> Expr:
 
 
 def primitive(e: Sum) -> tuple[int, Expr]:
-    """Write `e = content * rest` with the largest integer content.
+    """Return `(content, rest)` with `e = content * rest` and the largest integer `content`.
 
     The first coefficient of `rest` is positive.
     """

@@ -150,7 +150,7 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
 
 
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
-    """Split a compound expression into words and operands, in the order of the text."""
+    """Return the text of a compound expression as a list of strings and its operands, in order."""
     match x:
         case Sum():
             return _pieces_of_sum(printed_terms(x), x.const)
@@ -178,7 +178,7 @@ def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
 
 
 def _operand(x: Expr) -> list[Expr | str]:
-    """Return an operand of a binary operator, in parentheses if it is a binary operation itself."""
+    """Return the pieces of an operand; one that is itself a binary operation gets parentheses."""
     return ["(", x, ")"] if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else [x]
 
 

@@ -53,7 +53,7 @@ class AccessInterner:
         return len(self._composed)
 
     def keep(self, access: Access) -> Access:
-        """Return the interned access that equals `access` with `leaf=0`.
+        """Return the one object for all accesses equal to `access`; its `leaf` is 0.
 
         An access with an undefined map becomes unknown.
         """
@@ -158,7 +158,7 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
-    """Return the normal form of `second` after `first`, with the constraints `bounds` added."""
+    """Return the normal form of the composition: `first`, then `second`, restricted by `bounds`."""
     if is_deep(first):
         return normal(compose_deep(first, second))
     return normal(compose_inside(first, second, bounds))

@@ -92,7 +92,7 @@ class Tables:
         self._tables: dict[tuple[Part, ...] | tuple[Flow, ...], Table] = {}
         """Tables by their contents; equal subtrees are one object."""
         self._joined: dict[tuple[Inflow, ...], Part] = {}
-        """Unions of compositions."""
+        """Memoized unions of tables, each table composed with accesses."""
 
     @property
     def size(self) -> int:
@@ -164,7 +164,7 @@ class Tables:
         return found
 
     def _now(self, table: Table | None) -> Node | None:
-        """Return the table with all deferred joins computed."""
+        """Return the table; if it is deferred, first compute the unions of all tables below it."""
         stack = [table] if isinstance(table, Deferred) else []
         while stack:
             top = stack[-1]
@@ -183,7 +183,7 @@ class Tables:
         return None if table is None else self._node_of(table)
 
     def _node_of(self, table: Table) -> Node | None:
-        """Return the table, or the union that was computed for a deferred one."""
+        """Return `table`, or the union that has already been computed if it is deferred."""
         if isinstance(table, Node):
             return table
         found = self._joined[((None, table),)]

@@ -310,7 +310,7 @@ class Analysis(Flows):
 def _with_few_values(access: Access) -> Access:
     """Return the access, or an unknown one if it has more than `MOST_VALUES` runtime variables.
 
-    Nested calls multiply runtime variables.
+    The number of runtime variables grows with each nested call.
     """
     if access.map is None or len(access.map.runtime) <= MOST_VALUES:
         return access

@@ -36,7 +36,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """What a leaf is: a tensor, or the run-time size of one of its dimensions."""
+    """What a leaf represents: a tensor, or the run-time size of a dimension of a tensor."""
 
     tensor: int
     """Number of the tensor in the value."""
@@ -55,7 +55,7 @@ class _Parts(NamedTuple):
     """Types of the tensors."""
     parts: tuple[Part, ...]
     tensors: tuple[int, ...]
-    """Leaf number of each tensor."""
+    """For each tensor, the number of the leaf that represents it."""
 
     @classmethod
     def of(cls, type: Type) -> _Parts:

@@ -130,7 +130,7 @@ class Sizes:
         return self._leaves.part(type, leaf)
 
     def of_size(self, ins: Instruction, part: Part) -> Iterator[Flow]:
-        """Yield the dependences of a run-time size of an instruction's value."""
+        """Yield the dependences of run-time size `part` of the value of `ins` on its operands."""
         assert part.dimension is not None
         try:
             reads = indexing.size_reads(ins, part.tensor, part.dimension)

@@ -67,7 +67,7 @@ class Context(Protocol):
     ) -> tuple[Flow, ...]:
         """Return the dependences of a root leaf of `callee` on operands of the caller `ins`.
 
-        Parameter `k` is operand `first + k`.
+        Parameter `k` of `callee` is operand `first + k` of `ins`.
         """
 
     def calling(
@@ -85,7 +85,7 @@ class Context(Protocol):
         """
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of the root's leaves on a parameter leaf.
+        """Return the dependences of all leaves of the root on leaf `leaf` of a parameter.
 
         Runtime variables are read from instructions of the computation.
         """

@@ -98,7 +98,7 @@ class Walk:
         self._interner, self._leaves, self._end = interner, leaves, end
 
     def begin(self, ins: Instruction, leaf: int) -> None:
-        """Start at a leaf of a value, with the identity access."""
+        """Start the traversal at a leaf of the value of `ins`, with the identity access."""
         self.add(ins, leaf, {self._interner.identity(self._leaves(ins.type)[leaf]): None})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
@@ -114,7 +114,7 @@ class Walk:
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
-        """Return the accesses to a leaf of a value, or a superset if there are too many."""
+        """Return the accesses; if they are many or large, fewer ones that reach a superset."""
         if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
             return accesses
         type = self._end or self._leaves(ins.type)[leaf]
@@ -304,7 +304,7 @@ class Users:
             yield from self._of_leaf.get((value, leaf), ())
 
     def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
-        """Return those of the leaves, in order, that an instruction may read."""
+        """Return the leaves in `leaves` that `ins` may read, in the order of `leaves`."""
         part = self._part(ins)
         if part is None or len(leaves) < len(part):
             return [*leaves]

@@ -120,7 +120,7 @@ def is_doubtful(ins: Instruction) -> bool:
 
 
 def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
-    """Does the op's `verify` reject these result types because of sizes or structure?"""
+    """Return whether the op's `verify` rejects these result types for their sizes or structure."""
     try:
         ins.op.verify(tuple([operand.type for operand in ins.operands]), results, ins.calls)
     except IncompatibleTypesError as error:

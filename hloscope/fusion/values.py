@@ -135,7 +135,7 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
 
 
 class Values:
-    """Elements of integer tensors, as expressions over the variables of a domain."""
+    """Computes elements of integer tensors as expressions over the variables of a domain."""
 
     def __init__(self, domain: Domain, rule: Rule) -> None:
         self._domain = domain

@@ -63,7 +63,7 @@ PASSING: Final = (
 """Ops whose value consists of unchanged operands or parts of one."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
-"""A value with the frame that computes it, and the number of one of its arrays."""
+"""`(frame, ins, number)`: array `number` of the value of `ins`, as computed in `frame`."""
 
 
 class SizeComparison(NamedTuple):
@@ -253,7 +253,10 @@ class _BackwardTraversal:
         self._count = 0
 
     def run(self, ins: Instruction, output: int) -> dict[tuple[Instruction, int], Accesses]:
-        """Return the accesses of each parameter, by parameter and number of the array."""
+        """Return the accesses from array `output` of `ins` to parameters.
+
+        Keys are pairs (parameter, number of its array).
+        """
         answer: dict[tuple[Instruction, int], Accesses] = {}
         self._add((self._start, ins, output), None)
         # The heap yields the latest value first, so all of a value's users are done before it is
@@ -509,7 +512,7 @@ class SizeWalk:
 def _with_declared_sizes(
     frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf
 ) -> Leaf:
-    """Return a leaf whose sizes also agree with the declared type."""
+    """Return `leaf` with the sizes that the declared type states; others remain unchanged."""
     if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
         return declared(frame, value)[number]
     pairs = zip(type.sizes, leaf.shape, strict=True)
@@ -518,7 +521,7 @@ def _with_declared_sizes(
 
 
 def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
-    """Return the value of an op that passes operands on unchanged; `None` for other ops."""
+    """Return the value of an op whose arrays are arrays of its operands; `None` for other ops."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
             whole = ins.operands[0]

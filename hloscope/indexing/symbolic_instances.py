@@ -316,7 +316,7 @@ def difference(
 
 
 def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
-    """Return the accesses of one array of a value, and those without a map."""
+    """Return the accesses to array `leaf` of a value, and all accesses without a map."""
     return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
 
 

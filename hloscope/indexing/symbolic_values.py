@@ -192,7 +192,7 @@ class Symbols:
         return self.settled(a - b) == Const(0)
 
     def learn(self, a: Expr, b: Expr, interval: Interval) -> None:
-        """Record that `a - b` lies in an interval whenever the program runs to its end."""
+        """Record the fact that `a - b` lies in an interval in every run that ends without error."""
         if interval == Interval.point(0):
             self.unify(a, b)
             return
@@ -210,7 +210,7 @@ class Symbols:
         return self._learnt
 
     def _note(self, e: Expr, interval: Interval) -> None:
-        """Record a fact about a settled expression; a contradictory fact is ignored."""
+        """Record that `e` lies in an interval; a contradiction of earlier facts is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
             # `step * e in [lo, hi]` bounds `e`, rounded inwards; infinite ends stay infinite.
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
@@ -236,7 +236,7 @@ class Symbols:
         self._domain = None
 
     def unify(self, a: Expr, b: Expr) -> None:
-        """Record that two sizes are equal whenever the program runs to its end."""
+        """Record the fact that two sizes are equal in every run that ends without error."""
         difference = _divided_by_content(self.settled(a - b))
         terms, _ = as_sum(difference)
         # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
@@ -280,7 +280,7 @@ def _stem(name: str) -> str:
 
 
 def _divided_by_content(e: Expr) -> Expr:
-    """Divide a sum that equals 0 by the common factor of its numbers."""
+    """Return a sum divided by the greatest common divisor of its coefficients and constant."""
     if not isinstance(e, Sum):
         return e
     factor = gcd(e.const, *[c for _, c in e.terms])
@@ -398,7 +398,7 @@ class Frame:
 
 
 def declared(frame: Frame, value: Instruction) -> Known:
-    """Return the arrays that the type of a value declares; unknown sizes become new symbols."""
+    """Return the arrays of a value with the sizes of its type; dynamic sizes are new symbols."""
     found = []
     for number, type in enumerate(leaves(value.type)):
         shape = None
@@ -411,7 +411,7 @@ def declared(frame: Frame, value: Instruction) -> Known:
 def declared_size(
     frame: Frame, value: Instruction, leaf: int, type: TensorType, dimension: int
 ) -> Expr:
-    """Return the declared size of a dimension; a new symbol if it is unknown."""
+    """Return the size of a dimension by the type of the array; a new symbol if it is dynamic."""
     size = type.sizes[dimension]
     if size is not None:
         return Const(size)
@@ -435,7 +435,7 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
 
 
 def values_of(element: ElementType) -> Interval:
-    """Return the interval of an integer type, limited to 64 bits.
+    """Return the interval of the values of an integer type, cut to the range of 64 bits.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)

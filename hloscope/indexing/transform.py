@@ -53,7 +53,7 @@ def used_variables(m: MapBase) -> set[Var]:
 
 
 def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
-    """Add to `used` the variables in the indices of its runtime variables, and return it."""
+    """Add to `used` all variables in the indices of its runtime variables; return `used`."""
     todo = [v for v in used if isinstance(v, Runtime)]
     while todo:
         new = variables(*m.runtime[todo.pop().index].arguments) - used

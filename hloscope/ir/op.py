@@ -153,7 +153,7 @@ T = TypeVar("T")
 
 
 class ByOp(Generic[T]):
-    """A table with one entry for each op class.
+    """A table from op classes to values; a class without an entry has that of its base class.
 
     >>> from hloscope.ops import Reshape, Transpose
     >>> names = ByOp[str]()
@@ -215,7 +215,9 @@ _LOCK: Final = shared_lock()
 
 
 def called_value(value: Instruction, call: Instruction, first: int = 0) -> CalledValue:
-    """Return the value of a called computation as one call computes it; always the same object.
+    """Return `value` of a called computation as `call` computes it.
+
+    Equal arguments give the same object.
 
     >>> from hloscope.ir import TupleType
     >>> from hloscope.ops import Parameter

@@ -293,7 +293,7 @@ class Engine(Context):
         return self.flat(new)
 
     def _by_laws(self, leaf: Expr) -> Expr:
-        """Return the flat form of a leaf whose operands are in printed form."""
+        """Return the flat form of `leaf` by the laws of its class; operands are printed forms."""
         for rule in LEAVES[type(leaf)]:
             after = rule.code(leaf, self)
             if after is not None:
@@ -386,7 +386,7 @@ class Engine(Context):
         return e
 
     def note(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Append a step to the trace, if tracing is on and the expression changed."""
+        """Append the step from `before` to `after` to the trace, if one is kept and they differ."""
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box

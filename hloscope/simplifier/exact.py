@@ -223,7 +223,9 @@ FITTED: Final = Rule(
 
 
 def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:
-    """Are two expressions proved to be equal on the domain? `False` can also mean undecided.
+    """Return whether two expressions are proved equal on the domain.
+
+    `False` means that they differ or that the proof is undecided.
 
     >>> d0, domain = Dim(0), Domain({Dim(0): Interval(0, 10**9)})
     >>> is_equal(d0 // 1024 * 512 + d0 % 512, d0 - (d0 + 512) // 1024 * 512, domain)

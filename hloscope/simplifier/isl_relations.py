@@ -205,7 +205,7 @@ class Builder(Struct):
         return self.known[e]
 
     def slow_down(self) -> None:
-        """Allow fewer steps, as each takes longer with more quotients or wide integers.
+        """Lower the number of steps allowed to isl, as quotients and wide integers slow each step.
 
         Raises:
             UndecidedError: There are more than `MOST_QUOTIENTS` different divisions.

@@ -477,7 +477,7 @@ def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Form
 
 
 def _is_at(differences: Sequence[Expr]) -> Expr:
-    """Return an expression that is 1 where all differences are 0, else 0."""
+    """Return an expression whose value is 1 at points where all differences are 0, else 0."""
     distance: Expr = ZERO
     for off in differences:
         distance = distance + maximum(off, -off)
@@ -494,7 +494,13 @@ FAMILIES: Final[tuple[Callable[[Sequence[Interval], Interval], Formula], ...]] =
 
 
 class Known(Struct, frozen=True):
-    """A table of a refutation: its listed elements, and a formula over `Dim(i)` for the others."""
+    """A table of integers for which a statement is refuted.
+
+    Attributes:
+        table: Key of the table.
+        entries: Pairs (index, element) of the listed elements.
+        formula: The other elements, as an expression; `Dim(i)` is the index in dimension `i`.
+    """
 
     table: Hashable
     entries: tuple[tuple[tuple[int, ...], int], ...]

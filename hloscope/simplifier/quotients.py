@@ -63,7 +63,7 @@ coefficient. EXTREMUM: the only term is a min or max.
 
 
 def features(num: Expr, den: int, reduce_all: bool) -> int:
-    """Return the set of features that a numerator has, as a bit mask.
+    """Return a bit mask of the features (see `FAR`) that the numerator of `num // den` has.
 
     >>> from hloscope.affine import Dim
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR

@@ -38,9 +38,9 @@ from hloscope.affine import (
 Ends: TypeAlias = tuple[int, int]
 Values: TypeAlias = tuple[int, int, int, int]
 FAR: Final = 1 << 20
-"""Distance from zero of the sample points of an unbounded variable."""
+"""Absolute value of the sample points of a variable without bounds."""
 HUGE: Final = 1 << 1000
-"""Stands for infinity: no product of int64 numbers comes near it."""
+"""Number that represents infinity; it far exceeds all products of two int64 numbers."""
 MAX_DEPTH: Final = 4
 """Maximum depth of facts used inside facts; quotients in facts may form a cycle."""
 VARIABLES: Final = (Dim, Range, Runtime)

@@ -33,7 +33,14 @@ class Rule(Struct, Generic[Code], frozen=True, eq=False):
 
 
 class Step(Struct, frozen=True):
-    """One application of a law: the expression before and after, and the ranges that allowed it."""
+    """One application of a law.
+
+    Attributes:
+        law: The law.
+        before: The expression before.
+        after: The expression after.
+        ranges: The intervals of the variables of `before`, which the law may require.
+    """
 
     law: Rule[Any]
     before: Expr

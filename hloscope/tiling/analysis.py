@@ -120,7 +120,7 @@ class TiledNode:
 
 
 def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
-    """Yield the nodes and all nodes in their regions, operands before users."""
+    """Yield the nodes and all nodes in their regions, each after its operands."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
 

@@ -378,7 +378,7 @@ class Added(Struct, frozen=True):
 Adding: TypeAlias = Callable[[Instruction, Any], Added]
 A = TypeVar("A", bound=Adding)
 ADDED: Final[dict[type[Op], Adding]] = {}
-"""By op class, the function that returns what an instruction adds."""
+"""For each op class, the function that returns what an instruction adds to the space."""
 
 
 def _adds(*classes: type[Op]) -> Callable[[A], A]:

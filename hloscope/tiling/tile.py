@@ -246,7 +246,7 @@ class Tile(Struct, frozen=True):
         return variables(*every) if every else frozenset()
 
     def indices(self, at: Mapping[Var, int]) -> tuple[range, ...]:
-        """Return the indices in every dimension, for values of the variables."""
+        """Return the indices of the tile in each dimension, at the values `at` of the variables."""
         return tuple([d.indices(at) for d in self.dims])
 
 

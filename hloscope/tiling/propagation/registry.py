@@ -140,7 +140,7 @@ def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
 
 
 def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
-    """Register a reason why ops have no rule."""
+    """Register the reason why ops of these classes have no propagation rule in `ways`."""
     for way in ways:
         for cls in classes:
             RULES[way][cls] = Entry(None, reason)
