@@ -302,7 +302,7 @@ def bounds_knowing(
     box: Box,
     closer: Callable[[Sum, Interval], Interval] | None = None,
 ) -> list[Interval]:
-    """Return bounds of each root, in order.
+    """Return the interval of each expression in `roots`, in their order.
 
     Bounds that are in `known` are not computed again; new ones are added to it.
 

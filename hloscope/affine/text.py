@@ -214,7 +214,7 @@ class Shared(Struct, frozen=True):
 
 
 def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
-    """Replace parts that are used several times by variables, if the expressions are long.
+    """Return the expressions with repeated parts replaced by variables, if they are long.
 
     Args:
         roots: The expressions.

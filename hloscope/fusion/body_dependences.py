@@ -58,7 +58,7 @@ _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
-    """What this module needs: flattening of types, and memoized results; see `Analysis`."""
+    """Interface that this module needs: flattening of types, and memoized results."""
 
     @property
     def results(self) -> Results:

@@ -65,7 +65,10 @@ else:
     values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]
-"""Which inputs an output of a reduction reads: those that its body uses, or all, as in XLA."""
+"""Rule for the inputs that an output of a reduction reads.
+
+"structural": those that its body uses. "xla": all inputs, as in XLA.
+"""
 INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables may be read from instructions of the computation they call."""
 _OF_TYPES: Final = (Tuple, GetTupleElement)

@@ -36,7 +36,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """What a leaf represents: a tensor, or the run-time size of a dimension of a tensor."""
+    """Meaning of a leaf: a tensor, or the run-time size of a dimension of a tensor."""
 
     tensor: int
     """Number of the tensor in the value."""

@@ -37,7 +37,7 @@ from hloscope.ops import (
 
 
 class Context(Protocol):
-    """What the functions of this module need of an analysis; see `analysis.Analysis`."""
+    """Interface of an analysis that this module needs; `analysis.Analysis` implements it."""
 
     @property
     def interner(self) -> AccessInterner:

@@ -32,7 +32,7 @@ from hloscope.ops import (
 
 
 class Precision(StrEnum):
-    """How the elements of a map relate to the elements that are accessed."""
+    """Relation between the elements of a map and the elements that are accessed."""
 
     EXACT = "exact"
     """The map has precisely the elements that are accessed."""
@@ -338,7 +338,7 @@ _MAX_DEVICES: Final = 1 << 12
 
 
 class Axis(StrEnum):
-    """What the numbers in groups count: replicas, partitions or devices."""
+    """Meaning of the numbers in the groups of a collective: replicas, partitions or devices."""
 
     REPLICA = "replica"
     PARTITION = "partition"

@@ -41,10 +41,10 @@ from hloscope.indexing.variables import below, substituted, substituted_constrai
 
 
 class TileVerdict(StrEnum):
-    """What the images of all tiles look like."""
+    """Form of the images of all tiles: the sets of elements that each tile reads."""
 
     BOX = "box"
-    """The same strided box for every whole tile, up to a shift."""
+    """All tiles of full size have the same strided box as image, up to a shift."""
     VARYING = "varying"
     """Strided boxes whose sizes or strides depend on the tile."""
     HOLES = "holes"
@@ -52,7 +52,7 @@ class TileVerdict(StrEnum):
     EMPTY = "empty"
     """No tile reads any element."""
     UNDECIDED = "undecided"
-    """Undecided within the budget, or dependent on values read at run time."""
+    """The form was not found within the budget, or depends on values read at run time."""
 
 
 class Ragged(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Ragged(Struct, frozen=True):
     Attributes:
         dim: Number of the dimension.
         size: Size of the dimension.
-        tile: Size of a whole tile.
+        tile: Size of a tile that the end of the dimension does not cut.
     """
 
     dim: int
@@ -75,11 +75,11 @@ class Ragged(Struct, frozen=True):
 
 
 class ExactTiles(Struct, frozen=True):
-    """What the tiles of an output read of one operand: verdict, counts and examples.
+    """The elements of one operand that the tiles of an output read: form, counts and examples.
 
     Attributes:
         sizes: Size of a tile of the output.
-        verdict: What the images of the tiles look like.
+        verdict: Form of the images of the tiles.
         reason: Why it is undecided.
         tiles: Number of tiles that read any element.
         least: Number of elements of the smallest image.

@@ -378,10 +378,10 @@ WIDE: Final = 256
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator
-    """Decorator of a function of instructions that keeps the last result, if it has many operands.
+    """Decorator that memoizes the last result of a function for an instruction of many operands.
 
-    Calling it again with the same instruction returns the kept result. Instructions with at most
-    `WIDE` operands are not kept.
+    A second call with the same instruction returns the stored result. Results for instructions with
+    at most `WIDE` operands are not stored.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[1] parameter(0) ROOT t = (f32[1]) tuple(p) }")
@@ -487,7 +487,7 @@ def users(computation: Computation) -> Uses:
 
 
 def topological_order(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the instructions so that operands and control predecessors come before their users.
+    """Return the instructions, each after its operands and control predecessors.
 
     Otherwise the text order is kept.  HLO text is already in such an order; a rewritten computation
     may not be.

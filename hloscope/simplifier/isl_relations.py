@@ -41,7 +41,7 @@ FEW: Final = 12
 MOST_QUOTIENTS: Final = 64
 """Maximum number of quotients of a relation.
 
-With more, isl is not asked and the proof is undecided.
+With more, isl is not called and the proof is undecided.
 """
 CASES: Final = 64
 """Maximum number of values of a factor or divisor that is split into one case per value.

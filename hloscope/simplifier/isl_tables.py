@@ -59,13 +59,13 @@ MAX_MATCHES: Final = 120
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Given: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
-"""An element of a table whose index the point determines: the table, and the index.
+"""A table element whose index is determined by the point: `(table, index)`.
 
 The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the given
 with number `i`.
 """
 Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
-"""A table, an index of it, and the value at that index."""
+"""`(table, index, value)`: the table has `value` at `index`."""
 
 
 def clamped(e: Expr, values: Interval) -> Expr:

@@ -498,7 +498,7 @@ class Context(Ranges, ABC):
     """The part of the engine that laws may use."""
 
     reduce_all: bool
-    """Whether all coefficients inside quotients are reduced by the divisor.
+    """If true, all coefficients inside quotients are reduced by the divisor.
 
     Otherwise only the coefficients of quotients are.
     """

@@ -148,7 +148,7 @@ def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
 
 
 class TileCoverage(Struct, frozen=True):
-    """Which propagation rules an op has.
+    """The directions in which an op has a propagation rule.
 
     Attributes:
         op: Name of the op.

@@ -30,7 +30,7 @@ from hloscope.tiling.tile import Refusal, RefusalCode
 
 
 class OperandTiles(Struct, frozen=True):
-    """What the output's tiles read of one operand tensor.
+    """The elements of one operand tensor that the output's tiles read.
 
     Attributes:
         number: Number of the operand.
@@ -59,7 +59,7 @@ class OperandTiles(Struct, frozen=True):
 
 
 class TileReport(Struct, frozen=True):
-    """What is known about the tiles of one instruction.
+    """The tiles of one instruction: symbolic, for chosen sizes, and as XLA chose them.
 
     Attributes:
         instruction: A fusion, or a single instruction.
@@ -69,7 +69,7 @@ class TileReport(Struct, frozen=True):
         parameters: The tile sizes to choose; for a refused fusion, the output's dimensions.
         sizes: The given tile sizes, one for each parameter.
         tiled: The tiles of these sizes, or XLA's refusal.
-        operands: What the tiles read of each operand tensor.
+        operands: The elements that the tiles read, for each operand tensor.
         ranking: The result of a search for tilings.
         chosen: The tiling in the dump; `None` if it has none.
         is_own: Are `sizes` those of the dump?

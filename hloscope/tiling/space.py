@@ -44,14 +44,14 @@ UNFIT: Final = "operands and result do not fit together"
 
 
 class DimensionKind(StrEnum):
-    """Whether the tiles of a dimension are independent, or are computed one after another."""
+    """Order of the tiles of a dimension: independent (parallel), or one after another."""
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
 
 
 class Roots(StrEnum):
-    """How a kernel with several roots is treated."""
+    """Treatment of a kernel with several roots."""
 
     REFUSED = "refused"
     """The kernel is refused, as by XLA unless a flag is set."""

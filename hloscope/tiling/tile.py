@@ -275,7 +275,7 @@ class RefusalCode(StrEnum):
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     """There is no rule for this op or tile."""
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
-    """It is too large to be analysed; tiles may exist."""
+    """The kernel or tile is too large to be analysed; tiles may exist."""
     FAILED_PRECONDITION = "FAILED_PRECONDITION"
     """There is a rule, but the program or sizes do not satisfy its conditions."""
 

@@ -43,8 +43,8 @@ class TileTraffic(Struct, frozen=True):
     Attributes:
         node: The tiled instruction: an operand of the fusion, or a root.
         root: Index of the root that is written; -1 for an input.
-        sizes: Sizes of a whole tile, along each dimension.
-        strides: Distances between its elements, along each dimension.
+        sizes: Sizes of a tile that is not cut, along each dimension.
+        strides: Index distances between its elements, along each dimension.
         tiles: Number of tile reads or writes.
         asked: Bytes of the tiles' elements.
         needed: Bytes of the transactions needed if the elements of each tile were contiguous.

@@ -58,7 +58,7 @@ LAST: Final = "of several updates of an element one wins"
 
 
 class Combined(Struct, frozen=True):
-    """How the outputs of a scatter use old elements, updates and results of the body.
+    """Use of old elements, updates and results of the body by the outputs of a scatter.
 
     Attributes:
         old: For each output, its use of each input's old element, if there may be no update.
@@ -76,7 +76,7 @@ class Combined(Struct, frozen=True):
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
-    """Return how the body combines old elements and their updates."""
+    """Return which old elements, updates and results of the body each output of a scatter uses."""
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each row of each batch.
@@ -408,7 +408,7 @@ def _(ins: Instruction, op: TorchIndexSelect, operand: int) -> tuple[Accesses, .
 
 
 class Fit(Enum):
-    """What happens to a slice that exceeds the bounds of the array."""
+    """Treatment of a slice that exceeds the bounds of the array."""
 
     CLAMPED = "moved inside"
     BY_WINDOW = "dropped"

@@ -92,7 +92,7 @@ def in_place(shape: Dims, op: Cholesky) -> Accesses:
 
 
 class _Solve:
-    """Where the coordinates of `T y = b` are in the operands of a triangular solve.
+    """Positions of the coordinates of `T y = b` in the operands of a triangular solve.
 
     `T` is the lower triangular matrix after transpositions, `b` the right side.
     """

@@ -227,7 +227,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class Reach(Struct, frozen=True):
-    """How many steps back a result of the body reads a parameter.
+    """The steps, counted backwards, whose values of a parameter a result of the body reads.
 
     Attributes:
         runs: The distances, in steps; 0 is the step of the result.

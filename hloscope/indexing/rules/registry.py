@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
 
 
 class Direction(StrEnum):
-    """Whether a map leads from output to operand elements, or the other way."""
+    """Direction of a map: from output elements to operand elements, or the reverse."""
 
     OUTPUT_TO_INPUT = "output_to_input"
     INPUT_TO_OUTPUT = "input_to_output"

@@ -31,7 +31,10 @@ class Way(StrEnum):
 
 
 class Fit(StrEnum):
-    """How a tile compares with the elements that the given tile reads or influences."""
+    """Precision of a propagated tile.
+
+    It is compared with the elements that the original tile reads or influences.
+    """
 
     EXACT = "exact"
     """The tile is precisely these elements, for every tile."""
@@ -62,7 +65,7 @@ class Propagated(Struct, frozen=True):
 
     Attributes:
         parts: The tile of every operand or output.
-        beyond: Why XLA refuses this; empty if it does not.
+        beyond: Why XLA refuses to propagate this tile; empty if it does not.
     """
 
     parts: tuple[CarriedTile, ...]
@@ -112,7 +115,7 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
     Args:
         classes: The op classes that it applies to, with their subclasses.
-        refused: Why XLA has no rule; the rule then applies only beyond XLA.
+        refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
     return _registering(Way.TO_OPERANDS, classes, refused)
 
@@ -128,7 +131,7 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
     """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
 
-    It applies only beyond XLA.
+    It becomes the `beyond` rule of their entries.
     """
 
     def register(rule: R) -> R:
