@@ -130,7 +130,7 @@ at most 1,000 are allowed [max_bytes]
 def plain_value(value: Value) -> Value:
     """Return the value with the spare memory of bounded arrays removed (`ops.bounded`).
 
-    >>> plain((TOKEN, ()))
+    >>> plain_value((TOKEN, ()))
     (token, ())
     """
     return each_leaf(value, lambda leaf: np.asarray(leaf) if hasattr(leaf, "memory") else leaf)

@@ -285,18 +285,7 @@ def _fitting(found: Known, type: Type) -> Known:
 
 def _limits(type: Type) -> tuple[int, int] | None:
     """Return the least and the greatest integer of a type; `None` if it is no integer type."""
-    if not isinstance(type, TensorType):
-        return None
-    match type.element.kind:
-        case "pred":
-            return 0, 1
-        case "signed":
-            half = 1 << (type.element.bits - 1)
-            return -half, half - 1
-        case "unsigned":
-            return 0, (1 << type.element.bits) - 1
-        case _:
-            return None
+    return type.element.integer_limits if isinstance(type, TensorType) else None
 
 
 def _as_small(values: Array) -> Array:
