@@ -78,7 +78,8 @@ class Ready:
     def leave(self, world: World) -> None:
         """Copy the counters back to `world`, drop its callbacks and return the plan to the cache.
 
-        The plan of a process in a grid is not cached, because its kernels hold the grid.
+        A plan that was compiled for a process of a grid is not cached, because its kernels refer to
+        the grid.
         """
         own = self._plans.world
         world.steps, world.flops = own.steps, own.flops
@@ -233,7 +234,7 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
     """Convert the arguments of a call to values of the parameters' types.
 
     Raises:
-        EvaluationError: Their number or types do not match the parameters.
+        EvaluationError: The number or the types of the arguments do not match the parameters.
     """
     computation, exact = prepared.computation, prepared.takes
     if len(arguments) != len(exact):
@@ -249,7 +250,10 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
 
 
 def _is_exactly(value: Any, exact: Exact | None) -> bool:
-    """Is `value` a plain array of this dtype and shape?"""
+    """Is `value` a plain numpy array with the dtype and shape `exact`?
+
+    False if `exact` is `None`.
+    """
     return (
         type(value) is np.ndarray
         and exact is not None
@@ -259,13 +263,13 @@ def _is_exactly(value: Any, exact: Exact | None) -> bool:
 
 
 def check_results(results: Sequence[Value], computation: Computation) -> None:
-    """Check that values are of the types a computation returns.
+    """Check that the values `results` have the result types of `computation`.
 
     Kernels trust declared types, which `hloscope verify` checks; so a mismatch means that the
     program is invalid.
 
     Raises:
-        EvaluationError: A value is not of its type.
+        EvaluationError: A value does not have the declared type.
     """
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
@@ -297,7 +301,10 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
 
 
 def _as_part(place: Place, what: str) -> Value:
-    """Convert the value at one position of a tuple; parts of a nested tuple are not converted."""
+    """Return the value of `place` converted to its type.
+
+    A tuple is returned without converting its elements.
+    """
     value: Value = place.value
     type_ = place.type
     if isinstance(type_, TensorType) and not isinstance(value, Token):
@@ -310,7 +317,13 @@ def _as_part(place: Place, what: str) -> Value:
 
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
-    """Convert a Python object to an array of `element`, refusing numbers that do not fit."""
+    """Convert a Python object to an array of `element`.
+
+    Numbers are checked only if the object has no dtype of its own.
+
+    Raises:
+        EvaluationError: A number does not fit `element`; `what` names the object.
+    """
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -354,7 +367,7 @@ def with_entry(module: Module, name: str | None) -> Module:
 
 
 def given_back(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:
-    """Return results that the caller may keep and modify: writable arrays, none of them shared."""
+    """Return results that the caller may keep and modify: writable arrays without shared memory."""
     seen = {id(part) for part in nested(arguments, _parts)}
 
     def own(value: Array | Token) -> Array | Token:
