@@ -1,4 +1,4 @@
-"""HLO text: parser to the program graph, and printer."""
+"""HLO text: a parser that returns the program graph, and a printer."""
 
 from typing import TYPE_CHECKING
 

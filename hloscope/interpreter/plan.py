@@ -223,8 +223,8 @@ class Plan:
 def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
     """Return `run`, wrapped to add the operations of `ins` to `world.flops` before it runs.
 
-    `run` itself is returned if flops are unlimited, or if `ins` has fewer operations than
-    `_LEAST_COUNTED`.
+    `run` itself is returned if flops are unlimited, or if `ins` is smaller than `_LEAST_COUNTED`
+    and neither a product nor a window op.
     """
     if world.max_flops is None:
         return run

@@ -13,7 +13,7 @@ TOLERANCE: Final = 1e-4
 
 
 class Expectation(Op):
-    """Base of ops that compare values and have no results."""
+    """Base of the ops that compare values; they have no results."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TupleType(())
@@ -134,7 +134,7 @@ class RunParallel(Op):
     Operands are the arguments of all functions in order, results are their results.
 
     Attributes:
-        programs: Names of the functions, a row for each replica.
+        programs: Names of the functions: one list for each replica, one entry for each partition.
         infeed: Names of the functions that supply the values for `infeed`.
     """
 
