@@ -203,9 +203,10 @@ def _body_end(text: str, at: int) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Stand-ins for computations that a part of a module calls but does not contain.  A fusion or a
-# `reduce` copied from a dump lacks its callee. A stand-in has the parameter and result types that
-# the caller implies. Its root is an unknown op.
+# Stand-ins for computations that a part of a module calls but does not contain.
+#
+# A fusion or a `reduce` copied from a dump lacks its callee. A stand-in has the parameter and
+# result types that the caller implies. Its root is an unknown op.
 
 
 _TRUTH: Final = TensorType(ELEMENT_TYPES["pred"], ())

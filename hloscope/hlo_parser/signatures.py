@@ -27,8 +27,9 @@ from hloscope.ops import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Operand and result kinds of each HLO opcode, from its line in the table of opcodes.  The other
-# typing rules, in `ops`, may rely on them.
+# Operand and result kinds of each HLO opcode, from its line in the table of opcodes.
+#
+# The other typing rules, in `ops`, may rely on them.
 
 
 _WORDS: Final = {

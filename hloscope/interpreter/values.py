@@ -309,6 +309,8 @@ class World(Struct):
 
 
 # --------------------------------------------------------------------------------------------------
+# Test for arrays that nothing else refers to, whose memory may be overwritten.
+#
 # The evaluation knows when it reads a value for the last time, but not what else refers to the
 # value: a caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference,
 # and a view refers to its base array, so the reference count decides.  On interpreters without a

@@ -21,8 +21,9 @@ from hloscope.ir import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Helpers of type inference: labelled checks, sizes that may be unknown, tuples of results.  A
-# dimension is an `Extent`: its size (`None` if it is known only at run time) and its bound.
+# Helpers of type inference: labelled checks, sizes that may be unknown, tuples of results.
+#
+# A dimension is an `Extent`: its size (`None` if it is known only at run time) and its bound.
 
 
 Extent: TypeAlias = tuple[int | None, int | None]
