@@ -27,6 +27,7 @@ from hloscope.support.source import Source, Span
 
 # --------------------------------------------------------------------------------------------------
 # Graph nodes with their text: extras and spans are computed on demand.
+#
 # Most of a dump is metadata that is never used, so a node stores the end of its line undecoded. For
 # users these are `Instruction`s and `Computation`s like others.
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 # --------------------------------------------------------------------------------------------------
 # Straight-line programs: a plan with its calls inlined and its constants folded.
+#
 # What every evaluation would decide is decided once: how many operands a kernel takes and from
 # which slots, which slots are free afterwards, and whether an operand is read for the last time, so
 # that the kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of

@@ -1,6 +1,6 @@
-"""Definitions of the ops of MLIR dialects, a row per op.
+"""Definitions of the ops of MLIR dialects, as tables with one line per op.
 
-The rows are in `<dialect>/<family>.py` or `<dialect>.py`.  `rows` explains their notation;
+The tables are in `<dialect>/<family>.py` or `<dialect>.py`.  `rows` explains their notation;
 `registry` collects them.
 """
 
