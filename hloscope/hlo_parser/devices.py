@@ -56,7 +56,7 @@ class WholeSharding(Struct, frozen=True):
 
 
 class MaximalSharding(Struct, frozen=True):
-    """The whole array on one device."""
+    """A sharding that puts the whole array on one device."""
 
     device: int
 

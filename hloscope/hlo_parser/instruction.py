@@ -57,7 +57,7 @@ _WITH_INSIDE: Final = ("parameter", "constant")
 
 
 class Callees(Protocol):
-    """Lookup of the computations that an instruction may call."""
+    """Looks up the computations that an instruction may call."""
 
     def find(self, name: str) -> Computation | None:
         """Return the computation named `name`; `None` if it may not be called from here."""
@@ -69,7 +69,7 @@ class Callees(Protocol):
         """Read the bodies of all computations that may be called from here, in text order."""
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Read the computation whose brace opens at `at`, inside the instruction `stem`."""
+        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
 
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]

@@ -45,7 +45,7 @@ _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
 """Maximum bits of an array whose literal does not list its elements; larger ones are refused."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
-"""Element types whose NaNs have a payload."""
+"""Names of the element types whose NaNs have a payload."""
 
 
 class HloLiteral(Literal):
@@ -82,7 +82,7 @@ def literal_text(literal: Literal, type_: Type) -> str:
 
 
 def literal_value(type_: Type, text: str) -> Value:
-    """Return the array of a literal; a tuple of arrays for a tuple type.
+    """Return the value of a literal's text: an array, or a tuple of arrays for a tuple type.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> literal_value(parse_type("f32[2,2]"), "{ { 1, 2 }, { 3, -inf } }").tolist()
@@ -184,7 +184,7 @@ def _skeleton(shape: Dims) -> str:
 
 
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error at the first position where the nesting differs from `shape`."""
+    """Raise an error at the first position of `text` where the nesting differs from `shape`."""
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):
@@ -331,7 +331,7 @@ def _nan_bits(element: ElementType, negative: bool, payload: str | None) -> int:
 
 
 def print_literal(type_: Type, value: Value) -> str:
-    """Return the text of an array, as XLA prints it.
+    """Return the text of an array, or of a tuple of arrays, as XLA prints it.
 
     >>> import numpy as np
     >>> from hloscope.hlo_parser.types import parse_type

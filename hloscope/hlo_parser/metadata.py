@@ -40,7 +40,7 @@ class Metadata(NamedTuple):
     """The origin of an instruction in the source program; 0 and `""` if unknown.
 
     Attributes:
-        others: Further fields, as text.
+        others: Further fields as (name, text).
     """
 
     op_type: str = ""

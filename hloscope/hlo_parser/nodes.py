@@ -183,7 +183,7 @@ class TextComputation(Computation):
 
     @property
     def span(self) -> Span:
-        """Position in the source, header and braces included."""
+        """Position in the source, from the start of the header to the closing brace."""
         return Span(self._source, self._section.start, self._section.extras_end)
 
 

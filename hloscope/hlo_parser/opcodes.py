@@ -278,7 +278,7 @@ def _spellings() -> dict[str, Spelling]:
 
 
 SPELLINGS: Final[dict[str, Spelling]] = _spellings()
-"""Spellings of all opcodes, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
+"""Spelling of each opcode, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
 
 OPCODES: Final[dict[type[Op], str]] = {row.op: row.opcode for row in SPELLINGS.values()}
 """The opcode of each op class in HLO."""

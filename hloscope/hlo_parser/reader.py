@@ -92,7 +92,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
 
 def _unspecified(source: Source) -> Iterator[Diagnostic]:
-    """Yield a note about the first custom call with an API version that XLA prints but rejects."""
+    """Yield a note about the first custom call whose API version XLA prints but cannot read."""
     found = _UNSPECIFIED.search(source.text)
     if found is not None:
         message = "XLA prints `API_VERSION_UNSPECIFIED` and refuses it; it is read as written"
@@ -329,9 +329,9 @@ class _ModuleReader:
         return known
 
     def _read_instruction(self, at: int) -> Module:
-        """Return a module of the instructions from `at`, which belong to no computation.
+        """Return a module with one computation, of the instructions from `at` on.
 
-        Undefined operands with a type become parameters.
+        The text has no computation. Undefined operands with a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):

@@ -185,7 +185,7 @@ def value_end(source: Source, at: int) -> int:
 
 
 def type_end(source: Source, at: int) -> int:
-    """Return the end of the type at `at`; `at` itself if no type begins there.
+    """Return the end of the type at offset `at`; `at` itself if no type begins there.
 
     >>> type_end(Source("", "(f32[2]{0:T(8)}, s8[]) tuple(a, b)"), 0)
     22
@@ -214,7 +214,7 @@ def type_end(source: Source, at: int) -> int:
 
 
 Attribute = tuple[str, str, int]
-"""Name, text of the value, offset of the name."""
+"""An attribute: its name, the text of its value, and the offset of the name."""
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
@@ -388,7 +388,7 @@ def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
 
 
 def distance(a: str, b: str) -> int:
-    """Return the number of insertions, deletions and replacements that turn `a` into `b`."""
+    """Return the least number of insertions, deletions and replacements that turn `a` into `b`."""
     # Levenshtein distance by dynamic programming: `row[j]` is the distance of `a[:i]` and `b[:j]`.
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

@@ -99,7 +99,7 @@ class Scope:
             self.root = ins
 
     def drop_last(self) -> None:
-        """Remove the instruction added last."""
+        """Remove the instruction that was added last."""
         _, ins = self.by_name.popitem()
         if self.root is ins:
             self.root = None

@@ -325,7 +325,7 @@ def aliasing_in(texts: Iterable[tuple[str, str]], name: str) -> tuple[Aliasing, 
 
 
 def index_text(index: ShapeIndex) -> str:
-    """Return a shape index as XLA writes it.
+    """Return a shape index as XLA writes it, in braces.
 
     >>> index_text((0, 1)), index_text(())
     ('{0, 1}', '{}')

@@ -122,7 +122,7 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
 
 
 def read_unknown(opcode: str, attributes: str = "") -> Read:
-    """Return an `UnknownOp` with all its attributes as text."""
+    """Return an `UnknownOp` for `opcode`, with all its attributes as text."""
     parts = split_attributes(attributes)
     own = tuple((name, value) for name, value, _ in parts if name not in COMMON)
     common = [part for part in parts if part[0] in COMMON]
@@ -311,7 +311,7 @@ _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
 
 def template(op: Op, calls: int) -> Template:
-    """Return opcode and attribute texts of an op that calls `calls` computations."""
+    """Return the opcode and the attribute texts of an op that calls `calls` computations."""
     # Cached: printing a dump repeats a few hundred ops thousands of times.
     key = (type(op), op, calls)
     known = _TEMPLATES.get(key)
@@ -323,7 +323,7 @@ def template(op: Op, calls: int) -> Template:
 
 
 def opcode_of(op: Op) -> str:
-    """Return the opcode of an op, such as `all-reduce-start`.
+    """Return the HLO opcode of an op, such as `all-reduce-start`.
 
     Raises:
         UnsupportedError: HLO does not have the op.
@@ -530,7 +530,7 @@ def take_callees(attributes: str) -> tuple[str, list[str]]:
 
 
 def compatible(left: Type, right: Type) -> bool:
-    """Are the types equal, apart from layouts?"""
+    """Are the types equal, apart from their layouts?"""
     pairs = [(left, right)]
     while pairs:
         a, b = pairs.pop()

@@ -213,7 +213,7 @@ def _read_sizes(
 
 
 def read_layout(text: str, rank: int | None = None) -> Layout:
-    """Return the layout of a text `{minor_to_major:parts}`.
+    """Return the layout of a text `{minor_to_major:parts}`; `rank` is that of the array, if known.
 
     >>> read_layout("{1,0:T(8,128)(2,1)S(1)}").tiles
     ((8, 128), (2, 1))

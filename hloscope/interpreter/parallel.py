@@ -320,9 +320,9 @@ def _locked() -> Lock:
 
 
 def _release(signal: Lock) -> None:
-    """Send a signal.
+    """Release the lock `signal`, which wakes the thread that waits for it.
 
-    It may have been sent already: after an interrupt, no thread waits for the first one.
+    It may be released already: after an interrupt, no thread has waited for it.
     """
     if signal.locked():
         signal.release()

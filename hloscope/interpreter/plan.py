@@ -332,7 +332,7 @@ class Plans:
         self._elementwise: Final[dict[Computation, bool]] = {}
 
     def of(self, computation: Computation) -> Plan:
-        """Return the plan of a computation."""
+        """Return the plan of a computation; it is compiled on the first call."""
         # Cached, as a computation that is called several times, or by itself, must have one plan.
         plan = self._known.get(computation)
         if plan is None:
@@ -374,11 +374,11 @@ class BoundRegion:
 
     @property
     def monoid(self) -> str:
-        """Name of the op if the region is one op on its two arguments, else empty."""
+        """Name of the op if the region is one op on its two arguments; else empty."""
         return self._plan.monoid
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
-        """Evaluate the region and return its results."""
+        """Evaluate the region with these arguments, and return its results."""
         return self.taking([*arguments])
 
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
@@ -415,7 +415,7 @@ class _Frame:
 
 
 def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> tuple[Value, ...]:
-    """Evaluate a plan and return its results.
+    """Evaluate a plan with arguments and outer values, and return its results.
 
     Raises:
         EvaluationError: A limit is exceeded, or an assertion of the program fails.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 Kernel: TypeAlias = Callable[..., Value]
-"""Function from the operands' values to the instruction's value.
+"""Function from the operands' values to the value of the instruction.
 
 The kernel of an op that calls computations takes a tuple of `Region`s before the operands.
 """
@@ -52,7 +52,7 @@ class Region(Protocol):
 
     @property
     def outer(self) -> tuple[Value, ...]:
-        """Values of enclosing computations that it reads."""
+        """Values of enclosing computations that the region reads."""
 
     @property
     def is_elementwise(self) -> bool:
@@ -84,7 +84,7 @@ class Refusal:
         self.error: Final = error
 
     def __call__(self, *_: Value) -> Value:
-        """Raise the error."""
+        """Raise `error`."""
         raise self.error
 
 
@@ -133,12 +133,12 @@ class Site(NamedTuple):
 
     @property
     def operands(self) -> tuple[Type, ...]:
-        """Types of the operands."""
+        """Types of the instruction's operands."""
         return tuple(o.type for o in self.ins.operands)
 
     @property
     def result(self) -> TensorType:
-        """Type of the only result.
+        """Type of the instruction's only result.
 
         Raises:
             UnsupportedError: The result is not an array.
@@ -150,7 +150,7 @@ class Site(NamedTuple):
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """Types of the results."""
+        """Types of the instruction's results."""
         type_ = self.ins.type
         return type_.elements if isinstance(type_, TupleType) else (type_,)
 
@@ -251,7 +251,7 @@ def adapts(concern: Concern) -> Callable[[Adapter], Adapter]:
 
 
 def concerns(ins: Instruction) -> set[Concern]:
-    """Return the properties of an instruction's types that need an adapter.
+    """Return the properties of the types of an instruction that need an adapter.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> from hloscope.ops import Parameter

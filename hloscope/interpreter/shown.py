@@ -1,4 +1,4 @@
-"""Arrays as text and as one-line statistics, and their difference from other arrays."""
+"""Arrays as text and as one-line statistics, and comparison of arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hloscope.support.arrays import ml_dtypes
 
 
 _PER_ELEMENT: Final = 64
-"""Estimated bytes for the text of one element or one bracket while it is built."""
+"""Estimated bytes that the text of one element or one bracket takes while it is built."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
@@ -81,7 +81,9 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) 
 
 
 def text_size(shape: Sequence[int]) -> int:
-    """Number of elements in the text of an array, or of brackets at one depth if that is larger.
+    """Return the number of elements in the text of an array of this shape.
+
+    If there are more brackets at one depth, their number is returned.
 
     >>> text_size((4, 8)), text_size((1000, 0, 8))
     (32, 1000)
@@ -140,7 +142,7 @@ def _float_texts(flat: Array, name: str) -> list[str]:
 
 
 FAR: Final = (1 << 64) - 1
-"""Distance of two different values of which at least one is not finite."""
+"""Distance, in ULPs, of two different values of which at least one is not finite."""
 
 
 class Difference(Struct, frozen=True, eq=False):

@@ -134,15 +134,15 @@ class Entry(Struct, eq=False):
 
 
 class Straight(Struct, eq=False):
-    """A straight-line program.
+    """The straight-line program of a plan.
 
     Attributes:
         rows: The kernels to run, in order.
         template: Initial values of the slots after arguments and outer values.
         count: Number of steps of the plan and its inlined callees; steps in regions are not
             included.
-        tail: Number of steps since the last step with regions, counted at the end.
-        give: Function that gets the results from the slots.
+        tail: Number of steps after the last step with regions; they are counted at the end.
+        give: Function that returns the results from the list of slots.
     """
 
     rows: tuple[Row, ...]
@@ -400,7 +400,7 @@ def _is_projection(entry: Entry) -> bool:
 
 
 def _packs(step: Step) -> bool:
-    """Is the value of a step the tuple of its operands?"""
+    """Is the value of the step a tuple of its operands?"""
     op = step.ins.op
     return isinstance(op, Tuple) or (isinstance(op, OptimizationBarrier) and len(step.operands) > 1)
 

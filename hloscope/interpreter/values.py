@@ -1,4 +1,4 @@
-"""Values of the interpreter, arrays and tuples of arrays, and the world of one evaluation."""
+"""Values of the interpreter, arrays and tuples of arrays, and the context of one evaluation."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def limited(most_bytes: int) -> Iterator[None]:
 
 
 def claim(count: int, what: str) -> None:
-    """Check the size of an array against the memory limit before it is allocated.
+    """Raise an error if an array that will be allocated exceeds the memory limit.
 
     Args:
         count: Size of the array in bytes.
@@ -161,7 +161,7 @@ def each_leaf(value: Value, change: Callable[[Array | Token], Array | Token]) ->
 
 
 def check_evaluable(type_: Type) -> None:
-    """Check that numpy has arrays for values of this type.
+    """Check that values of this type can be numpy arrays.
 
     Raises:
         UnsupportedError: A part of the type has no numpy array.

@@ -249,7 +249,7 @@ def likeness(operation: Operation) -> object:
 
 
 def illegal(name: str) -> str:
-    """Return MLIR's message about an op that a conversion must replace but cannot.
+    """Return MLIR's message for an op `name` that a conversion must replace but cannot.
 
     >>> illegal("vhlo.tan_v2")
     "failed to legalize operation 'vhlo.tan_v2' that was explicitly marked illegal"
@@ -358,7 +358,7 @@ class UnitAttr(Struct, frozen=True):
 
 
 class BoolAttr(Struct, frozen=True):
-    """A Boolean attribute of type `i1`."""
+    """A boolean, an attribute of type `i1`."""
 
     value: bool
 
@@ -446,7 +446,7 @@ class SymbolAttr(Struct, frozen=True):
 
 
 class TypeAttr(Struct, frozen=True):
-    """A type as an attribute."""
+    """An attribute whose value is a type."""
 
     type: Type
 

@@ -33,7 +33,7 @@ class FileLoc(Struct, frozen=True):
 
 
 class NameLoc(Nested, Struct, frozen=True):
-    """A named location, `"name"(child)`."""
+    """A location with a name, `"name"(child)`."""
 
     name: str
     child: Location = UnknownLoc()

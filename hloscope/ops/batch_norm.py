@@ -84,7 +84,7 @@ _RULES = {
 
 
 def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
-    """Check that all operands have one element type; HLO allows mixed float types."""
+    """Check that all operands have one element type; HLO also allows several float types."""
     message = f"failed to verify that all of {{{names}}} have same element type"
     require(same_elements(tensors(names, operands)), rule, message)
 

@@ -9,7 +9,7 @@ from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatibl
 from hloscope.ops.inference import bare, count, op, require
 
 TOLERANCE: Final = 1e-4
-"""Default maximum absolute difference."""
+"""Default maximum absolute difference of `expect_almost_eq`."""
 
 
 class Expectation(Op):
@@ -20,7 +20,7 @@ class Expectation(Op):
 
 
 class _Pair(Expectation):
-    """Base of ops that compare two operands."""
+    """Base of the ops that compare two operands."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
@@ -34,7 +34,7 @@ class _Pair(Expectation):
 
 
 class _Single(Expectation):
-    """Base of ops that compare one operand with an attribute."""
+    """Base of the ops that compare one operand with an attribute."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -96,7 +96,7 @@ class ExpectSerializedEq(_Single):
 
     Attributes:
         probe_id: Name of the probe.
-        iteration: Number of the value among the probe's values; the first if not written.
+        iteration: Index of the value among the probe's values, from 0; the first if not written.
     """
 
     probe_id: str = ""
@@ -104,7 +104,7 @@ class ExpectSerializedEq(_Single):
 
 
 class _Observed(Op):
-    """Base of ops that return their operand."""
+    """Base of the ops that return their operand."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)

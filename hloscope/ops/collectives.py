@@ -67,7 +67,7 @@ class Collective(Op):
 
 
 def _check_channel(op: Collective, rule: str) -> None:
-    """Check that a channel is given if groups hold global device ids."""
+    """Check that the op has a channel if its groups list global device ids."""
     channel = op.channel_id or 0
     require(
         not op.use_global_device_ids or channel > 0,
@@ -471,7 +471,7 @@ class CollectivePermute(Collective):
     """Sends along `source_target_pairs`; a device that receives nothing gets zeros.
 
     Attributes:
-        source_target_pairs: Pairs of sender and receiver.
+        source_target_pairs: Pairs (sender, receiver) of device numbers.
         slice_sizes: Sizes of each slice in HLO's in-place form.
 
     Source: StableHLO spec `collective_permute` (C1)-(C5).
@@ -483,7 +483,7 @@ class CollectivePermute(Collective):
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs of sender and receiver, also if they are written as a table."""
+        """The pairs (sender, receiver), also if they are written as a table."""
         pairs = self.source_target_pairs
         if not isinstance(pairs, Table):
             return pairs

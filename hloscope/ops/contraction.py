@@ -84,7 +84,7 @@ def check_dot_algorithm(
 
 
 def check_precisions(precisions: Precisions | None, rule: str) -> None:
-    """Check that at most two precisions are given."""
+    """Check that there are at most two precisions, one for each operand."""
     number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)
@@ -300,7 +300,7 @@ class RaggedDot(Op):
         return array(product_element(lhs, rhs), result)
 
     def _check_ragged(self, lhs: TensorType, rhs: TensorType, group_sizes: TensorType) -> None:
-        """Check the ragged dimension, the group dimension and the group sizes."""
+        """Check the ragged dimension, the group dimension and the shape of the group sizes."""
         dims = self.dimensions
         message = "There must be exactly one ragged dimension in the lhs."
         require(len(self.lhs_ragged) == 1, "", message)

@@ -103,7 +103,7 @@ class _Gathering(Op):
         )
 
     def _check_batching(self, operand: TensorType, indices: TensorType) -> None:
-        """Check that batching dimensions of operand and indices correspond in number and size."""
+        """Check that the batching dimensions of operand and indices agree in number and sizes."""
         batching, of_indices = self.operand_batching_dims, self.start_indices_batching_dims
         name, what = self.name, "start_indices_batching_dims"
         _check_unique(f"expects {what}", of_indices, f"{name}_c13", ", got")

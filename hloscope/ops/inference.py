@@ -67,10 +67,10 @@ def tensor(op: str, type_: Type, what: str) -> TensorType:
 
 
 def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
-    """Return the types of all operands as array types.
+    """Return all types as array types.
 
     Raises:
-        VerifyError: One of them is not an array type.
+        VerifyError: A type is not an array type.
     """
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
 
@@ -84,7 +84,7 @@ def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
     Raises:
-        VerifyError: It is another type.
+        VerifyError: The type is not an array type of rank 0.
     """
     array = tensor(op, type_, what)
     require(array.rank == 0, rule, f"{what} has rank {array.rank}, needs 0")
@@ -257,12 +257,12 @@ def fit(a: int | None, b: int | None) -> bool:
 
 
 def extents(type_: TensorType) -> list[Extent]:
-    """Return size and bound of each dimension."""
+    """Return the extents of all dimensions: pairs (size, bound)."""
     return list(zip(type_.sizes, type_.each_bound, strict=True))
 
 
 def like(type_: TensorType, element: ElementType) -> TensorType:
-    """Return the array type with the same sizes and another element type, without layout."""
+    """Return the array type with the sizes of `type_` and another element type, without layout."""
     return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
 
@@ -283,7 +283,7 @@ def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> T
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:
-    """Return the extents of known sizes."""
+    """Return the extents of dimensions of known sizes."""
     return [(size, None) for size in sizes]
 
 
@@ -331,7 +331,7 @@ def either(a: Extent, b: Extent) -> Extent:
 
 
 def concatenated(a: Extent, b: Extent) -> Extent:
-    """Return the extent of the dimension along which two arrays are concatenated.
+    """Return the extent of the dimension along which two arrays of extents a and b are joined.
 
     >>> concatenated((2, None), (3, None)), concatenated((2, None), (None, 5))
     ((5, None), (None, 7))
@@ -450,7 +450,7 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
-    """Return the N inputs and the N initial values of a reduction.
+    """Return the N inputs and the N initial values among the operands of a reduction.
 
     Raises:
         VerifyError: The number of operands is 0 or odd.

@@ -16,7 +16,7 @@ from hloscope.ops.inference import kind, require
 
 
 def element_of(type_: Type) -> ElementType:
-    """Return the element type of an array, ranked or not.
+    """Return the element type of a ranked or unranked array type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> str(element_of(TensorType(ELEMENT_TYPES["f32"], (2,))))
@@ -110,7 +110,10 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
 
 
 def check_same_scale(a: Type, b: Type, rule: str) -> None:
-    """Check that two arrays quantized per tensor have one element type; others are not checked."""
+    """Check that two arrays quantized per tensor have the same element type.
+
+    Other types are not checked.
+    """
     if per_tensor(a) and per_tensor(b):
         require(
             quantized(a) == quantized(b),

@@ -77,10 +77,10 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
 
 
 def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Return the element types of a body's `number` results.
+    """Return the element types of the `number` results of a body.
 
     Raises:
-        VerifyError: It returns another number of results, or one is not an array.
+        VerifyError: The body returns another number of results, or a result is not an array.
     """
     results = body_results(body, number)
     require(
@@ -354,7 +354,7 @@ class Scan(Op):
                 raise
 
     def _check_steps(self, inputs: Sequence[TensorType]) -> None:
-        """Check that all inputs have the same number of slices."""
+        """Check that all inputs have the same number of slices along the scanned dimension."""
         size = self.scan_dim_size
         for i, t in enumerate(inputs):
             message = f"scan dimension of operand {i} is out of bounds"

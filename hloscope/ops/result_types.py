@@ -65,7 +65,7 @@ def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
 
 
 def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
-    """Return the declared result, after checking that it has the inferred sizes.
+    """Return the declared result type, after checking that it has the inferred sizes.
 
     Raises:
         VerifyError: The sizes differ, or the result is not one array.

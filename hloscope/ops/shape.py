@@ -95,7 +95,7 @@ def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> 
 
 
 def check_unique(dims: Dims, rule: str) -> None:
-    """Check that `broadcast_dimensions` are distinct."""
+    """Check that the entries of `broadcast_dimensions` are distinct."""
     message = "broadcast_dimensions should not have duplicates"
     require(len(set(dims)) == len(dims), rule, message)
 

@@ -176,7 +176,10 @@ class SharedCounts(Struct):
 
     @property
     def mean(self) -> float:
-        """Return the mean number of words of the busiest bank in a phase; 1 means no conflicts."""
+        """Return the mean, over phases, of the words that the busiest bank serves.
+
+        A mean of 1 means that there are no bank conflicts.
+        """
         return self.words / self.requests if self.requests else 0.0
 
 

@@ -129,14 +129,14 @@ class Cursor:
         return -value if negative else value
 
     def skip_line(self) -> None:
-        """Skip the rest of the line of the last token."""
+        """Skip the remaining tokens of the line of the last token."""
         text = self.source.text
         end = text.find("\n", self.tokens[self.at - 1].at)
         while self.next.kind != "end" and (end < 0 or self.next.at < end):
             self.at += 1
 
     def skip_block(self) -> None:
-        """Skip from `{` to the matching `}`."""
+        """Skip the tokens from `{` to the matching `}`."""
         self.expect("{")
         depth = 1
         while depth:
@@ -210,7 +210,7 @@ def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
 
 
 class _Reader(Cursor):
-    """Parser of one text: directives, variables and kernels."""
+    """Parser of one PTX text: directives, variables and kernels."""
 
     # The module.
 
@@ -302,7 +302,10 @@ class _Reader(Cursor):
             self.expect(",")
 
     def lengths(self, width: int) -> int:
-        """Return the number of elements of an array: `[4][2]` is 8, `[]` is 0, a scalar is 1."""
+        """Return the number of elements from the lengths of an array: `[4][2]` is 8, a scalar is 1.
+
+        The length `[]` is 0.
+        """
         count = 1
         while self.accept("["):
             length = 0 if self.next.text == "]" else self.integer()

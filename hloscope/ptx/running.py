@@ -262,7 +262,7 @@ def _parameters(
 
 
 def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> list[range]:
-    """Return the blocks of each batch, so that the state of a batch stays small."""
+    """Return the range of blocks of each batch, so that the state of a batch stays small."""
     blocks, per_block = prod(launch.grid), prod(launch.block)
     of_block = per_block * (used_registers(kernel) + layout.local + 128) + layout.shared
     refuse_large(of_block, limits.max_bytes // 4, "bytes of state of a block", "max_bytes")

@@ -92,7 +92,7 @@ class Instruction(Struct, frozen=True):
 
     @property
     def opcode(self) -> str:
-        """Return the part of the name before the first dot."""
+        """Return the opcode, the part of the name before the first dot."""
         return self.name.partition(".")[0]
 
     @property
@@ -197,7 +197,7 @@ class PtxType(Struct, frozen=True):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Return the numpy type of a part."""
+        """Return the numpy type of one part of a value."""
         return np.dtype(getattr(ml_dtypes, self.element, self.element))
 
     @property
@@ -207,7 +207,7 @@ class PtxType(Struct, frozen=True):
 
     @property
     def is_float(self) -> bool:
-        """Is it a floating-point type?"""
+        """Is the type a floating-point type?"""
         return "float" in self.element
 
     @property

@@ -87,7 +87,7 @@ def _form_of(ins: Instruction, operations: frozenset[str] = frozenset()) -> _For
 
 
 class Place(Struct, frozen=True):
-    """The address operand of an instruction."""
+    """An address operand: a function that reads the base, and an offset in bytes."""
 
     base: Read | None
     offset: int

@@ -186,7 +186,10 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
 
 
 def _matrix_form(ins: Instruction) -> tuple[int, bool]:
-    """Return the number of 8 × 8 matrices of 16-bit elements, and whether they are transposed."""
+    """Return the number of 8 × 8 matrices that `ins` transfers, and whether it transposes them.
+
+    The elements have 16 bits.
+    """
     counts = [int(m[1]) for m in ins.modifiers if m in ("x1", "x2", "x4")]
     known = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16"}
     spaces = [m for m in ins.modifiers if m.partition("::")[0] == "shared"]

@@ -85,8 +85,9 @@ def proto_text(data: bytes, name: str) -> str:
 def allocated_bytes(data: bytes, name: str) -> int | None:
     """Return the bytes that XLA allocated for an `HloProto`'s program in the default memory space.
 
-    Values inside reducers and comparators are thread-local and take no memory.  `None` if the file
-    has no buffer assignment: it was written before XLA assigned memory, or is another message.
+    Values inside reducers and comparators are thread-local and take no memory.  The result is
+    `None` if the file has no buffer assignment: it was written before XLA assigned memory, or it is
+    another message.
 
     Raises:
         ParseError: The bytes are damaged.
@@ -128,7 +129,7 @@ class _Ids:
         """Ids by their bytes in the file, in the usual encoding of varints."""
 
     def add(self, ins: Message) -> int:
-        """Add the id of an instruction, and return it."""
+        """Add the id of an instruction, and return it reduced to the identifying bits."""
         number: int = ins["id"] & _LOCAL
         if (written := ins.piece("id")) is not None:
             self._as_written[written] = number

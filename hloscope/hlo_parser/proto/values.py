@@ -125,7 +125,7 @@ def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
 
 
 def sharding_text(sharding: Message) -> str:
-    """Return the text of a sharding with its braces.
+    """Return the text of a sharding, with its braces.
 
     Raises:
         UnsupportedError: The sharding has an unknown kind.
@@ -238,7 +238,10 @@ ELEMENTS: Final = {
     """.splitlines()
     for number, name in zip(map(int, row.split()[::2]), row.split()[1::2], strict=True)
 }
-"""Element types by their numbers.  Source: XLA's `PrimitiveType`."""
+"""Names of element types by their numbers in protos.
+
+Source: XLA's `PrimitiveType`.
+"""
 
 _TUPLE, _OPAQUE, _TOKEN, _BUFFER = 13, 14, 17, 34
 _UNBOUNDED: Final = -(1 << 63)
@@ -247,7 +250,7 @@ _INDICES: Final = {0: ""} | {6: "u8", 7: "u16", 8: "u32", 9: "u64"}
 
 
 def shape_text(shape: Message) -> str:
-    """Return the text of a type.
+    """Return the text of the type that a `ShapeProto` describes.
 
     Raises:
         ParseError, UnsupportedError: The message is not a type, or has an unsupported one.
@@ -341,7 +344,7 @@ def _levels(layout: Message) -> list[str]:
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
 }
-"""Element types whose values are lists of numbers; others are bytes."""
+"""Fields of the element types whose values are lists of numbers; other types have bytes."""
 _LARGEST: Final = 16
 """Maximum bytes of an element of any type."""
 
@@ -364,7 +367,7 @@ def literal_text(literal: Message) -> str:
 
 
 def literal_arrays(literal: Message) -> Value | None:
-    """Return the arrays of a literal, in tuples by its shape; `None` if values are omitted.
+    """Return the array of a literal, or nested tuples of arrays; `None` if values are omitted.
 
     Raises:
         ParseError: The values do not fill the shape.

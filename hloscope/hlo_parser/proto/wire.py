@@ -94,7 +94,7 @@ class File:
         self.types: dict[bytes, str] = {}
         """Texts of types by their bytes; a program has few types, each many times."""
         self.metadata: dict[bytes, str] = {}
-        """Texts of metadata by their bytes."""
+        """Texts of metadata by the bytes of the metadata."""
         self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
         """Texts of single fields of metadata, by the field's name and bytes."""
         self.metadata_halves: dict[bytes, tuple[str, str]] = {}
@@ -229,7 +229,7 @@ class Message:
             yield Message(self.file, kind, at, stop, self._depth + 1)
 
     def numbers(self, name: str) -> Any:
-        """Return the numbers of a repeated field as a numpy array."""
+        """Return the numbers of a repeated field as a one-dimensional numpy array."""
         kind = FIELDS[self.name][name].kind
         places, wire = self._found().get(name, _NONE), _WIRE[kind]
         data = np.frombuffer(self.file.data, np.uint8)

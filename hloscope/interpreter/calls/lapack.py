@@ -52,7 +52,7 @@ def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
 
 
 def check_finite(a: Array) -> None:
-    """Refuse matrices on which iterative factorizations may not converge.
+    """Raise an error for matrices on which iterative factorizations may not converge.
 
     Raises:
         LinAlgError: A number is infinite or NaN.
@@ -367,7 +367,10 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _reflector(x: Array) -> tuple[Array, Any, Any]:
-    """Return `v`, `s`, `b` with `(1 - conj(s) v v*) x = (b, 0, …)`, real `b` and `v[0] = 1`."""
+    """Return v, s and b of the Householder reflector that clears all but the first element of x.
+
+    They satisfy `(1 - conj(s) v v*) x = (b, 0, …)`, with a real `b` and `v[0] = 1`.
+    """
     first, rest = x[0], np.linalg.norm(x[1:])
     if rest == 0 and not np.imag(first):
         v = np.zeros_like(x)
@@ -390,7 +393,9 @@ def _adjoint(a: Any) -> Any:
 
 
 def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
-    """Return the `x` of `a @ x = b` for a triangular `a`; the other triangle is not read.
+    """Return the `x` of `a @ x = b` for a triangular matrix `a`; its other triangle is not read.
+
+    With `lower`, `a` is lower triangular. With `unit`, its diagonal is taken as 1.
 
     >>> a = np.array([[2.0, 9.0], [1.0, 4.0]])
     >>> substitute(a, np.array([[2.0], [9.0]]), lower=True, unit=False).ravel().tolist()
@@ -408,7 +413,7 @@ def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """Return both LU factors in one matrix, the pivot rows and `info`.
+    """Return L and U in one matrix, the pivots and `info`.
 
     Pivot k, counted from 1, is the row that row k was exchanged with.  `info` is the first column
     without a nonzero pivot, counted from 1, or 0.

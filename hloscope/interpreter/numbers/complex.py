@@ -31,7 +31,7 @@ _NUMPY: Final[dict[str, Function]] = {
 
 
 def complex_function(name: str, dtype: Any) -> Function | None:
-    """Return the function of an op for a complex type; `None` if the op has none.
+    """Return the function of the op `name` for a complex dtype; `None` if the op has none.
 
     >>> complex_function("multiply", np.dtype("complex64"))(np.complex64(1j), np.complex64(1j))
     np.complex64(-1+0j)

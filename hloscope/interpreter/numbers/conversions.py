@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 _STICKY: Final = np.int64(1 << 29)
 """The last bit of a double's mantissa that `float32` has room for."""
 _FINITE: Final = ("float4", "float6")
-"""Prefixes of the names of types without infinity and NaN."""
+"""Prefixes of the names of element types without infinity and NaN."""
 
 _REGISTERED: Final = 2
 """Value of numpy's `dtype.isbuiltin` for a type that another library has registered."""
@@ -94,7 +94,7 @@ def promoted(x: Any, dtype: Any) -> Any:
 
 
 def conversion(source: ElementType, target: ElementType) -> Function:
-    """Return the function that converts numbers of one element type to another.
+    """Return the function that converts numbers of type `source` to type `target`.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES as types
     >>> conversion(types["f32"], types["s8"])(np.float32([300, -1.9, np.nan])).tolist()

@@ -63,7 +63,7 @@ _SLOPE: Final = 2 / math.sqrt(math.pi) * np.exp(-_GRID * _GRID)
 
 
 def erf_of_narrow(x: Any) -> Any:
-    """Return the error function to 12 digits, by a Taylor series at the nearest table point.
+    """Return the error function of x to 12 digits, by a Taylor series at the nearest table point.
 
     >>> erf_of_narrow(np.float64([0, -0.5, 9])).round(12).tolist()
     [0.0, -0.520499877813, 1.0]
@@ -77,7 +77,7 @@ def erf_of_narrow(x: Any) -> Any:
 
 
 def zeta(s: Any, q: Any) -> Any:
-    """Return Hurwitz's `sum over k >= 0 of (q + k)^-s`.
+    """Return Hurwitz's zeta function, `sum over k >= 0 of (q + k)^-s`.
 
     >>> zeta(np.float64([2, 1, 0.5]), np.float64([1, 2, 1])).round(4).tolist()
     [1.6449, inf, nan]
@@ -133,7 +133,7 @@ def _series(terms: Any, x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    """Return the logarithm of the magnitude of the gamma function.
+    """Return the logarithm of the magnitude of the gamma function at x.
 
     >>> lgamma(np.float64([4, 0, -0.5])).round(4).tolist()
     [1.7918, inf, 1.2655]
@@ -151,7 +151,7 @@ def lgamma(x: Any) -> Any:
 
 
 def digamma(x: Any) -> Any:
-    """Return the derivative of `lgamma`.
+    """Return the derivative of `lgamma` at x.
 
     >>> digamma(np.float64([1, 0.5, -1])).round(4).tolist()
     [-0.5772, -1.9635, nan]
@@ -355,12 +355,12 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
 _BLOCK: Final = 1 << 15
-"""Number of elements that are converted to doubles at a time."""
+"""Number of elements of a block; one block at a time is converted to doubles."""
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
 def float_function(name: str, dtype: Any) -> Function | None:
-    """Return the function of an op for a float type; `None` if the op has none.
+    """Return the function of the op `name` for a float dtype; `None` if the op has none.
 
     >>> float_function("exponential", np.dtype("float32"))(np.float32([0, 1])).tolist()
     [1.0, 2.7182817459106445]

@@ -37,7 +37,7 @@ _NATIVE: Final[dict[str, Function]] = {
 
 
 def integer_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op for an integer type; `None` if the op has none.
+    """Return the function of the op `name` for an integer type; `None` if the op has none.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integer_function("divide", ELEMENT_TYPES["s32"])(np.int32([7, -7]), np.int32(2)).tolist()

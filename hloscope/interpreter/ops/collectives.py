@@ -103,7 +103,7 @@ def groups_of(
 
 
 def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
-    """Return the group of the process; `None` if no group contains it.
+    """Return the group that contains the process of `world`; `None` if no group does.
 
     Raises:
         EvaluationError: The group contains a process that is not in the grid.
@@ -128,7 +128,7 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
 
 
 def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
-    """Return the group of the process.
+    """Return the group that contains the process of `world`.
 
     Raises:
         EvaluationError: No group contains the process.
@@ -140,7 +140,7 @@ def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
 
 
 def check_arrays(op: Collective | CrossReplicaSum, at: Site) -> None:
-    """Check that all operands are arrays.
+    """Check that all operands of the collective are arrays.
 
     Raises:
         EvaluationError: An operand is a tuple.
@@ -515,7 +515,7 @@ def _check_count(what: str, count: int, starts: Any) -> None:
 
 
 def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the starts of each slice of one buffer."""
+    """Yield, for each slice of one buffer, its start indices."""
     if not isinstance(starts, tuple):
         yield (starts,)
     elif starts and all(isinstance(some, tuple) for some in starts):

@@ -130,7 +130,7 @@ def _while(op: While, at: Site) -> Kernel:
 
 
 def _is_several(at: Site) -> bool:
-    """Is the value of the instruction a tuple?"""
+    """Does the instruction have a tuple as its value?"""
     return isinstance(at.ins.type, TupleType)
 
 

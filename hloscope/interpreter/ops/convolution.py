@@ -170,9 +170,10 @@ def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Ar
 
 
 def _chunks(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
-    """Index ranges of the windows that are copied to matrices of at most `_MOST_BYTES` each.
+    """Return index ranges that divide the windows into parts of at most `_MOST_BYTES` each.
 
-    Windows overlap, so the matrix may be much larger than the input.
+    Each part is copied to a matrix. Windows overlap, so all parts together may be much larger than
+    the input.
     """
     bytes_ = windows.size * windows.itemsize
     if bytes_ <= _MOST_BYTES:

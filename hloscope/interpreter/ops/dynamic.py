@@ -157,16 +157,17 @@ def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
 
 
 class Bounded(np.ndarray[Any, Any]):
-    """The run-time elements of a bounded array, with the memory that holds them.
+    """The run-time elements of an array with bounded sizes, and the memory in which they lie.
 
     Attributes:
-        memory: Array of the bounds' size, of which this array is the start; `None` if unknown.
+        memory: Array with the sizes of the bounds, of which this array is the start; `None` if
+            unknown.
     """
 
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """Drop the memory: an array that numpy derives from this one does not share its layout."""
+        """Drop the memory of an array that numpy derives from another one: its layout differs."""
         self.memory = None
 
 
@@ -184,7 +185,11 @@ def is_bounded(type_: Type) -> bool:
 
 
 def memory_of(value: Any, type_: Type) -> Any:
-    """Return the memory of a value up to its bounds; elements that were never written are zero."""
+    """Return an array with the sizes of the type's bounds, with the elements of `value` first.
+
+    Elements that were never written are zero. For a type without bounds, the value itself is
+    returned.
+    """
     known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
     if known is not None:
         return known
@@ -206,12 +211,15 @@ _PASSED_ON: Final[tuple[type[Op], ...]] = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
     CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
 )  # fmt: skip
-"""Ops that return values unchanged, memory included, and custom calls, which have own makers."""
+"""Ops that return values unchanged with their memory, and custom calls, which handle it."""
 
 
 @adapts(Concern.UNKNOWN_SIZES)
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
-    """Return the maker, wrapped to handle the memory if the instruction has bounded types."""
+    """Return `maker`, wrapped to handle memory beyond the run-time sizes.
+
+    It is unchanged if no type of the instruction is bounded, or if the op passes the memory on.
+    """
     types = [ins.type, *[operand.type for operand in ins.operands]]
     if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
         return maker
@@ -255,7 +263,7 @@ def _in_place(inner: Kernel, at: Site) -> Kernel:
 
 
 def _expanded(values: list[Any], at: Site) -> list[Any]:
-    """Broadcast the operands of a binary op where a dynamic dimension has run-time size 1.
+    """Return the operands of a binary op, broadcast along dynamic dimensions of run-time size 1.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """

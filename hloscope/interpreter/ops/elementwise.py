@@ -178,7 +178,7 @@ def _with_settings(
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op that depends on its first operand's type only, else `None`."""
+    """Return the function of an op that depends on no type but its first operand's; else `None`."""
     dtype = dtype_of(element)
     match name:
         case "select":

@@ -1,4 +1,4 @@
-"""Gather and scatter, by row-major numbers of the elements."""
+"""Gather and scatter, by the row-major index of each element."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ Starts = dict[int, Array]
 
 
 def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dims) -> Starts:
-    """Return start indices by operand dimension, broadcastable to the shape of the index vectors.
+    """Return an array of start indices for each operand dimension, by dimension.
+
+    The arrays broadcast to the shape of `indices` without its dimension `axis`.
 
     Args:
         indices: The array of index vectors.
-        axis: Its dimension along which the components of a vector lie.
+        axis: Dimension of `indices` along which the components of a vector lie.
         of: Operand dimension of each component.
         batching: Batching dimensions of the operand.
         of_indices: The corresponding dimensions of `indices`.
@@ -307,8 +309,8 @@ class Targets(NamedTuple):
 
     Attributes:
         shape: Number of rows of the array, and number of elements of a row.
-        rows: Row of each applied update, in the order of the updates.
-        keep: Indices of the applied updates; `None` for all.
+        rows: Index of the row of each applied update, in the order of the updates.
+        keep: Indices of the updates that are applied; `None` if all are.
     """
 
     shape: tuple[int, int]
@@ -324,7 +326,7 @@ def combine(
     Args:
         region: Takes elements of all results, then of all updates; returns new elements.
         results: Arrays of rows, which are changed in place.
-        targets: The rows.
+        targets: The rows to which the updates are written.
         updates: Arrays of rows.
     """
     rows = targets.rows

@@ -41,7 +41,7 @@ class Division(NamedTuple):
     dimensions: tuple[tuple[AxisRef, ...], ...]
 
     def part(self, array: Array, device: int) -> Array:
-        """Return the part of an array on a device.
+        """Return the part of an array that is on a device.
 
         Raises:
             EvaluationError: A size is not divisible by the number of parts.
@@ -78,7 +78,7 @@ class Division(NamedTuple):
         return tuple([self._number(axes, device) for axes in self.dimensions])
 
     def _count(self, axes: tuple[AxisRef, ...]) -> int:
-        """Return the number of parts into which the axes divide a dimension."""
+        """Return the number of parts into which `axes` divide a dimension."""
         return prod(map(self.mesh.size, axes))
 
     def _number(self, axes: tuple[AxisRef, ...], device: int) -> int:
@@ -323,7 +323,7 @@ def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
 
 
 def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
-    """Return the groups of `#stablehlo.replica_group_mesh_axes<mesh = …, axes = […]>`.
+    """Return the groups of device numbers of `#stablehlo.replica_group_mesh_axes<…>`.
 
     Raises:
         EvaluationError: The mesh or one of its axes does not exist.

@@ -25,7 +25,7 @@ _MOVING: Final = (Select, UniformDequantize, UniformQuantize)
 
 
 def computes_reals(op: Op) -> bool:
-    """Is the op evaluated on the real numbers that quantized operands represent?"""
+    """Is the op computed on the real numbers that quantized operands represent?"""
     computes = isinstance(op, Elementwise) or type(op) in ON_REALS
     return computes and not isinstance(op, _MOVING)
 
@@ -56,7 +56,7 @@ def _uniform_dequantize(op: UniformDequantize, at: Site) -> Kernel:
 
 
 def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """Return the function from real numbers to the nearest storage integers.
+    """Return the function from real numbers to the nearest storage integers of a quantized type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized
@@ -82,7 +82,7 @@ def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
 
 
 def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """Return the function from storage integers to the real numbers they represent.
+    """Return the function from storage integers of a quantized type to their real numbers.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized

@@ -38,7 +38,7 @@ def halves(x: Array) -> Pair:
 
 
 def joined(low: Array, high: Array) -> Array:
-    """Return the 64-bit integers of low and high 32-bit words."""
+    """Return the 64-bit integers whose low and high 32-bit words are given."""
     return low.astype(_U64) | (high.astype(_U64) << _HALF)
 
 
@@ -77,7 +77,7 @@ def philox(counter: Four, key: Pair) -> Four:
 
 
 def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """Return a new state, and random words of 32 or 64 bits.
+    """Return the next state of ThreeFry, and random words.
 
     Args:
         state: Key and counter, a 64-bit word each.
@@ -118,7 +118,7 @@ def _advanced(state: Array, count: int) -> Array:
 
 
 def philox_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """Return a new state, and random words of 32 or 64 bits.
+    """Return the next state of Philox, and random words.
 
     Args:
         state: Key and counter, low word first; without a high word, the key is used for it.
@@ -156,7 +156,7 @@ def _wide_counters(low: Array, high: Array, count: int) -> Four:
 _STATE: Final = "rng"
 """Key of `World.extra` for the 128-bit state that `rng` and `rng-get-and-update-state` share."""
 _FIRST: Final = 0x7012395
-"""Initial state, that of XLA on CPUs."""
+"""Initial state of `rng`, as in XLA on CPUs."""
 _SEED: Final = 42
 _ALGORITHMS: Final = {
     "DEFAULT": philox_bits,
@@ -232,7 +232,7 @@ def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
 
 
 def _next_state(world: World, delta: int) -> Array:
-    """Return the two 64-bit words of the shared state, and advance it by `delta`."""
+    """Return the state shared by random ops, two 64-bit words, and advance it by `delta`."""
     state: int = world.extra.get(_STATE, _FIRST)
     world.extra[_STATE] = (state + delta) % (1 << 128)
     return np.array([state % (1 << 64), state >> 64], np.uint64)

@@ -132,7 +132,7 @@ _MOST_STEPS: Final = 32
 
 
 def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
-    """Numpy dtypes of the array types among `types`."""
+    """Return the numpy dtypes of the array types among `types`."""
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
@@ -207,7 +207,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
     """Return `body(body(init, items[0]), items[1]) …`, along the first axis.
 
     Args:
-        region: The body; takes accumulators, then items, and returns accumulators.
+        region: The body, a function of accumulators and items that returns new accumulators.
         inits: Initial accumulators, scalars.
         items: Arrays of one shape, of the accumulators' types.
     """

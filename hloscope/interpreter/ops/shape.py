@@ -77,7 +77,7 @@ def _iota(op: Iota, at: Site) -> Kernel:
 
 
 def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
-    """Return the array whose elements are their own index along `dimension`."""
+    """Return an array of shape `sizes` whose elements are their own index along `dimension`."""
     if 0 in sizes:
         return np.empty(sizes, dtype)
     size = sizes[dimension]
@@ -125,7 +125,10 @@ def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
 
 @evaluates(BroadcastInDim)
 def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
-    """Broadcast operand dimension d along result dimension `broadcast_dimensions[d]`."""
+    """Return the kernel of `broadcast_in_dim`.
+
+    Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
+    """
     (operand,), result = at.operands, at.result
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)

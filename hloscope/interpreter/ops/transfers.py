@@ -158,7 +158,7 @@ def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
 
 
 def zeros(type_: Type) -> Value:
-    """Return a value of the type that is all zeros."""
+    """Return a value of the type whose elements are all zero."""
     if isinstance(type_, TupleType):
         return tuple(map(zeros, type_.elements))
     if isinstance(type_, TensorType):

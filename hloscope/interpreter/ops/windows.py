@@ -41,6 +41,8 @@ def padded(
 ) -> Array:
     """Return the array with `fill` around and between its elements; negative padding cuts.
 
+    `padding` is (low, high) for each dimension; `dilations` are distances between elements.
+
     >>> padded(np.array([1, 2, 3]), 0, [(1, -1)], [2]).tolist()
     [0, 1, 0, 2, 0]
     """
@@ -235,7 +237,9 @@ def unpadded(
     padding: Sequence[tuple[int, int]],
     dilations: Sequence[int],
 ) -> Array:
-    """Copy elements of a padded array back to `result`; elements that padding cut stay unchanged.
+    """Copy the elements of the padded array `sums` back to `result`, in place.
+
+    Elements that negative padding cut stay unchanged in `result`.
 
     >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
     [1, 2, 7]

@@ -202,7 +202,7 @@ def _is_list(value: DenseAttr) -> bool:
 DIALECTS: Final = Dialects(
     map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _from_mhlo)}
 )
-"""All dialects.
+"""All dialects, by name and together.
 
 MHLO preceded StableHLO; ops that both dialects have are equivalent.
 Source: XLA, `stablehlo_legalize_to_hlo` and `hlo_legalize_to_stablehlo`.

@@ -52,7 +52,7 @@ class State(Struct):
 
 
 class AsmParser(Protocol):
-    """Reads types, attributes and their parts at the current token.
+    """Reads types, attributes and their parts, from the current token of a text on.
 
     `try_…` methods return `None` or `False`, and read nothing, if the part is absent. The others
     raise `ParseError` with MLIR's message, `expected 'x'`, at the token.
@@ -143,7 +143,7 @@ class AsmParser(Protocol):
 
 
 class OpAsmParser(AsmParser, Protocol):
-    """Reads the parts of an op at the current token."""
+    """Reads the parts of an op, from the current token of a text on."""
 
     @property
     def results(self) -> int:
@@ -207,7 +207,7 @@ class UnfitError(HloscopeError):
 
 
 class AsmPrinter(Protocol):
-    """Writes the parts of an op."""
+    """Writes the parts of an op to the text."""
 
     def write(self, text: str) -> None:
         """Write `text` unchanged."""
@@ -225,7 +225,7 @@ class AsmPrinter(Protocol):
         """Begin a new line at the current indentation."""
 
     def type(self, type: Type) -> None:
-        """Write a type."""
+        """Write a type as MLIR prints it."""
 
     def types(self, types: Sequence[Type]) -> None:
         """Write types separated by commas."""
@@ -289,4 +289,4 @@ class Form(NamedTuple):
 
 
 Forms: TypeAlias = Mapping[str, Form]
-"""Pretty forms by the op's full name."""
+"""Pretty forms of ops, by the op's full name."""

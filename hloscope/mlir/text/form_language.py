@@ -179,7 +179,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
 
 class _Lazy:
-    """A form that is compiled on first use."""
+    """The state of a form that is compiled on first use."""
 
     __slots__ = ("compile", "form")
 

@@ -192,7 +192,7 @@ class Lexer:
         raise TextError(message, span=self.span(at, end), earlier=earlier, notes=notes)
 
     def span(self, at: int | None = None, end: int | None = None) -> Span:
-        """Return the span from `at` to `end`; without `end` to the end of the token after `at`."""
+        """Return the span `[at, end)`; without `end`, it ends after the token at or after `at`."""
         if at is None:
             at, end = self.start, self.end
         elif end is None:

@@ -526,7 +526,7 @@ class LineTemplates:
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Return a function that selects the names at these indices."""
+    """Return a function from a list of names to those at the indices `places`."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0

@@ -172,7 +172,7 @@ class _Numbering:
 
 
 def sanitized(name: str) -> str:
-    """Return a name with only valid characters that does not begin with a digit.
+    """Return a name without invalid characters that does not begin with a digit.
 
     >>> sanitized("add.3"), sanitized("3x"), sanitized("a b/c")
     ('add.3', '_3x', 'a_b2Fc')

@@ -64,7 +64,7 @@ class BytecodeOperation(Operation):
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """Look up `source`, `start` or `end` on first use."""
+        """Find `source`, `start` or `end` in the printed text on first use."""
         return _looked_up(self, name)
 
 
@@ -76,7 +76,7 @@ class BytecodeModule(SourceModule):
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """Look up `source`, `start` or `end` on first use."""
+        """Find `source`, `start` or `end` in the printed text on first use."""
         return _looked_up(self, name)
 
 
@@ -88,7 +88,7 @@ def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
 
 
 def has_locations(module: Operation) -> bool:
-    """Does any op of a module have a location?"""
+    """Does any op in a module have a location?"""
     return any(op.location != UNKNOWN for op in module.walk())
 
 

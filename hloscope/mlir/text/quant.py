@@ -117,7 +117,7 @@ def _expressed(parser: AsmParser) -> ElementType:
 
 
 class _Uniform:
-    """Parser of a uniform quantized type."""
+    """Parser of a uniform quantized type, `!quant.uniform<…>`."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.parser = parser

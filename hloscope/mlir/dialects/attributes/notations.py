@@ -153,7 +153,10 @@ def _side(letters: str, first: object, second: object, spatial: object) -> str |
 
 
 def write_conv(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<[b, f]x[i, o]->[b, f]>`, or `<raw …>` for numbers that are not valid dimensions."""
+    """Write dimension numbers as `<[b, f]x[i, o]->[b, f]>`.
+
+    Numbers that are not valid dimensions are written as `<raw …>`.
+    """
     text = conv_text(attribute)
     if text is None:
         fields = ", ".join(
@@ -246,7 +249,7 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
-    """Check that a dot algorithm is supported by some hardware."""
+    """Check that some hardware is known to support a dot algorithm; `at` is its position."""
     values = [value for _, value in attribute.fields]
     lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
     first, second, operations = (x for x in values if isinstance(x, int))

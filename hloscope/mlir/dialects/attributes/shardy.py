@@ -186,7 +186,7 @@ SDY_STRUCTS: Final = {
     "sharding_per_value_2": ("shardings",),
     "sharding_reduction": ("mesh", "dimensions", "replicated", "unreduced", "reduction"),
 }
-"""Names of the fields of each structure."""
+"""Names of the fields of each structure, by the structure's name."""
 
 
 # ---------------------------------------------------------------------------------------- text

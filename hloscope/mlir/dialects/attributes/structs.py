@@ -108,7 +108,7 @@ def _free(row: str) -> tuple[tuple[str, ...], Free]:
 
 
 FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Free structures by dialect and mnemonic."""
+"""Descriptions of all free structures, by dialect and mnemonic."""
 
 
 def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
@@ -312,7 +312,7 @@ def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
 
 
 def write_field(printer: AsmPrinter, value: FieldValue) -> None:
-    """Write the value of a field."""
+    """Write the value of a structure's field."""
     if isinstance(value, int):
         printer.write(str(value))
     elif isinstance(value, tuple):
@@ -425,7 +425,7 @@ def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> E
 
 
 def enum_text(attribute: EnumAttr) -> str:
-    """Return the text of an enum attribute.
+    """Return the text of an enum attribute, with `#`.
 
     >>> enum_text(EnumAttr("stablehlo", "precision", "HIGH"))
     '#stablehlo<precision HIGH>'
