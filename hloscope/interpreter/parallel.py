@@ -114,9 +114,8 @@ class Process:
     ) -> Any:
         """Contribute values to a collective; return its result once all members have contributed.
 
-        `combine` is called once, with the values of all members in the order of the group.
-        All members get its result.
-
+        `combine` is called once, with the values of all members in the order of the group. All
+        members get its result.
 
         Raises:
             EvaluationError: Members bring different ops, or values of different shapes.

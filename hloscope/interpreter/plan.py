@@ -75,7 +75,7 @@ _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
 """Maximum number of nested calls; a deeper call raises an error."""
 _LEAST_COUNTED: Final = 1 << 12
-"""Minimum operations of an instruction for which they are counted: a step costs as much."""
+"""Minimum number of operations of an instruction that are counted; fewer cost less than a step."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 _NO_ARITHMETIC: Final[tuple[type[Op], ...]] = (
     *_STRUCTURE, AddDependency, Bitcast, Broadcast, BroadcastInDim, Case, Domain,
@@ -543,9 +543,9 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
 
 
 def _count(world: World, steps: int, step: Step | None) -> None:
-    """Add `steps` steps to `world.steps`; they are not counted one by one.
+    """Add `steps`, a number of steps that have run, to the world's count, and check its limit.
 
-    `step` is the last of them, for the position in an error message.
+    `step` is the last of these steps, for the position in an error message.
     """
     before = world.steps
     world.steps = after = before + steps

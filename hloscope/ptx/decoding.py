@@ -243,7 +243,7 @@ def _wider(type_: PtxType) -> PtxType:
 
 
 def _address_conversion(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `cvta`, which converts addresses.
+    """Return the function that executes `cvta`, which converts addresses.
 
     `cvta.to.shared` subtracts the start of the space's window, `cvta.shared` adds it.
     """
@@ -281,7 +281,7 @@ _COMBINE: Final = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise
 
 
 def _comparison(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `setp` or `set`.
+    """Return the function that executes `setp` or `set`.
 
     `setp` writes the comparison and, after `|`, its opposite, each combined with a predicate.
     """

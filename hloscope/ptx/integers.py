@@ -167,7 +167,10 @@ def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("div", 2, INTEGERS)
 def _div(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `div`: rounds towards zero; a division by zero gives all ones."""
+    """Return the function that computes `div`.
+
+    It rounds towards zero; a division by zero gives all ones.
+    """
 
     def compute(a: Array, b: Array) -> Array:
         safe = np.where(b == 0, 1, b).astype(b.dtype)
@@ -180,7 +183,7 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("rem", 2, INTEGERS)
 def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `rem`: the remainder has the sign of the dividend."""
+    """Return the function that computes `rem`: the remainder has the sign of the dividend."""
 
     def compute(a: Array, b: Array) -> Array:
         return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
@@ -259,9 +262,10 @@ def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("shf", 3, "b32", "l r wrap clamp")
 def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `shf`: upper half (left) or lower half (right) of `b:a` shifted.
+    """Return the function that computes `shf`, which shifts the 64 bits `b:a`.
 
-    `b:a` are 64 bits, b the upper half.
+    The upper half of `b:a` is b. The result is the upper half of the shifted bits (left) or the
+    lower half (right).
     """
 
     def compute(a: Array, b: Array, c: Array) -> Array:
@@ -276,7 +280,7 @@ def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("bfe", 3, "u32 s32 u64 s64", source_types={1: "u32", 2: "u32"})
 def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `bfe`, which extracts `c` bits of `a` from bit `b` on.
+    """Return the function that computes `bfe`, which extracts `c` bits of `a` from bit `b` on.
 
     If the type is signed, the field's highest bit is extended.
     """
@@ -309,7 +313,10 @@ def _ones(count: Array, size: int) -> Array:
 
 @row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
 def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `bfi`: inserts the `d` low bits of `a` into `b` from bit `c` on."""
+    """Return the function that computes `bfi`.
+
+    It inserts the `d` low bits of `a` into `b` from bit `c` on.
+    """
     bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -370,7 +377,7 @@ def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("prmt", 3, "b32")
 def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `prmt`, which selects four of the eight bytes of `b:a`.
+    """Return the function that computes `prmt`, which selects four of the eight bytes of `b:a`.
 
     Bit 3 of a selector replicates the byte's sign instead.
     """
@@ -393,7 +400,7 @@ def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("lop3", 4, "b32")
 def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the function of `lop3`, a bitwise function of a, b and c by a table.
+    """Return the function that computes `lop3`, a bitwise function of a, b and c by a table.
 
     Bit 4a + 2b + c of `d` is the result for the bits a, b, c.
     """

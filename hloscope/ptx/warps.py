@@ -25,7 +25,7 @@ _PRED: Final = TYPES["pred"]
 
 
 def _shuffle(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `shfl`.
+    """Return the function that executes `shfl`.
 
     A lane reads another lane's register, or its own if the other lane is outside of its segment.
     """
@@ -98,7 +98,7 @@ def _vote(ins: Instruction, operands: Operands) -> Run:
 
 
 def _reduce(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `redux`.
+    """Return the function that executes `redux`.
 
     Every lane gets the reduction over the active lanes of its warp.
     """
@@ -131,7 +131,7 @@ def _active(ins: Instruction, operands: Operands) -> Run:
 
 
 def _elect(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `elect`, which elects the first active lane of each warp."""
+    """Return the function that executes `elect`: elects the first active lane of each warp."""
     target = ins.operands[0]
     if not isinstance(target, Pair):
         fail(ins, "expected two results")
@@ -148,7 +148,10 @@ def _elect(ins: Instruction, operands: Operands) -> Run:
 
 
 def _match(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of `match`: each lane gets the mask of the lanes with the same value."""
+    """Return the function that executes `match`.
+
+    Each lane gets the mask of the lanes that have the same value.
+    """
     if "any" not in ins.modifiers or len(ins.operands) != 3:
         fail(ins, "only match.any.sync is executed")
     type_ = TYPES.get(ins.modifiers[-1], _U32)
@@ -230,7 +233,7 @@ def _fragment(transposed: bool) -> tuple[Ints, Ints]:
 
 
 def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """Return the function of `ldmatrix`.
+    """Return the function that executes `ldmatrix`.
 
     Each lane gets two consecutive elements of every matrix.
     """
@@ -254,7 +257,7 @@ def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
 
 
 def _store_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """Return the function of `stmatrix`.
+    """Return the function that executes `stmatrix`.
 
     Each lane stores two consecutive elements of every matrix.
     """

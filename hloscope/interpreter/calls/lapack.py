@@ -45,7 +45,7 @@ def _flag(at: Site, name: str, default: str = "") -> str:
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Return the factors of each matrix of a batch, stacked."""
+    """Return the factors that `function` returns for each matrix of a batch, stacked."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))

@@ -256,7 +256,7 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Return the piece that is the text `text`."""
+    """Return the form part that is the text `text`."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: Reading) -> None:
@@ -274,7 +274,7 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """Return the piece of `<attrs>`: all attributes without a piece of their own.
+    """Return the form part for `<attrs>`: all attributes without a piece of their own.
 
     Attributes with default values are omitted.
     """
@@ -333,7 +333,7 @@ def _operands(piece: str, context: Context) -> Part:
 
 
 def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:
-    """Return the piece of a group `(?…?)`.
+    """Return the form part for a group `(?…?)`.
 
     It is written if its first attribute is present with a value other than the default.
     """

@@ -108,7 +108,7 @@ def _free(row: str) -> tuple[tuple[str, ...], Free]:
 
 
 FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Descriptions of all free structures, by dialect and mnemonic."""
+"""Descriptions of all free structures (fields in any order), by dialect and mnemonic."""
 
 
 def empty(free: Free) -> dict[str, int | tuple[int, ...]]:

@@ -112,7 +112,7 @@ def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
 
 
 def dims(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
+    """Return the form part for `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -154,7 +154,7 @@ def _integer(type: ElementType) -> Directive:
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<bool name>`: `true` or `false`."""
+    """Return the form part for `<bool name>`: `true` or `false`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -172,7 +172,7 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
 
 def string(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<string name>`: `"…"`."""
+    """Return the form part for `<string name>`: `"…"`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -190,7 +190,7 @@ def string(context: Context, arguments: list[str]) -> Part:
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<symbol name>`: `@name` for the string attribute `"name"`."""
+    """Return the form part for `<symbol name>`: `@name` for the string attribute `"name"`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -205,7 +205,7 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
 
 def number(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<float name>`: a number of type `f64`."""
+    """Return the form part for `<float name>`: a number of type `f64`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -221,7 +221,7 @@ def number(context: Context, arguments: list[str]) -> Part:
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
+    """Return the form part for `<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
 
     Without `name`, the attribute is named like the mnemonic.
     """
@@ -239,7 +239,7 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<value name operand>` or `<value name result>`: a literal.
+    """Return the form part for `<value name operand>` or `<value name result>`: a literal.
 
     Its type is that of the operand or the result.
     """

@@ -45,7 +45,7 @@ _INT32: Final = 1 << 31
 
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
+    """Return the form part for `<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -75,7 +75,7 @@ def _fits_format(op: Operation) -> bool:
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<ranges>`: `[0:4, 1:8:2]`, start, limit and stride of each dimension."""
+    """Return the form part for `<ranges>`: `[0:4, 1:8:2]`, start, limit, stride by dimension."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -117,7 +117,7 @@ _RANGES: Final = ("start_indices", "limit_indices", "strides")
 
 
 def dot_dims(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<dot>`: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`."""
+    """Return the form part for `<dot>`: `batching_dims = […] x […], contracting_dims = …`."""
     name = "dot_dimension_numbers"
 
     def read(reading: Reading) -> None:
@@ -154,7 +154,7 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<precision>`: `, precision = [HIGH, HIGH]`, or nothing without it.
+    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or nothing without it.
 
     `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
     """
@@ -220,7 +220,7 @@ def _read_precisions(parser: AsmParser) -> ArrayAttr:
 
 
 def conv_dims(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
+    """Return the form part for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
     name = "dimension_numbers"
 
     def read(reading: Reading) -> None:
@@ -245,7 +245,7 @@ _WINDOW: Final = {
 
 
 def window(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], …`."""
+    """Return the form part for `<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], …`."""
 
     def read(reading: Reading) -> None:
         parser, left = reading.parser, dict(_WINDOW)

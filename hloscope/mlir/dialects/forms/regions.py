@@ -491,7 +491,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 
 
 def inner_regions(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
+    """Return the form part for `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser

@@ -47,7 +47,7 @@ def _assign(reading: Reading, type: FunctionType, at: int) -> None:
 
 
 def function(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<function>`: `(a, b) -> c`, the types of all operands and results."""
+    """Return the form part for `<function>`: `(a, b) -> c`, types of all operands and results."""
     context.results = True
 
     def read(reading: Reading) -> None:
@@ -59,7 +59,7 @@ def function(context: Context, arguments: list[str]) -> Part:
 
 
 def same(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<same>`: one type, or a function type.
+    """Return the form part for `<same>`: one type, or a function type.
 
     One type is written if all operands and the result have it.
     """
@@ -87,7 +87,7 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<each>`: the one type of all operands and the result."""
+    """Return the form part for `<each>`: the one type of all operands and the result."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -105,7 +105,7 @@ def each(context: Context, arguments: list[str]) -> Part:
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<every type>`: the one type of all operands.
+    """Return the form part for `<every type>`: the one type of all operands.
 
     The results have other types.
     """
@@ -123,7 +123,7 @@ def every_input(context: Context, arguments: list[str]) -> Part:
 
 
 def pairwise(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<pairwise>`: types of the operands, which are those of the results."""
+    """Return the form part for `<pairwise>`: types of the operands, equal to the results' types."""
     context.results = True
 
     def read(reading: Reading) -> None:
@@ -143,7 +143,7 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
 
 
 def tuple_of(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<tuple>`: the result type, a tuple of exactly the operands' types."""
+    """Return the form part for `<tuple>`: the result, a tuple of exactly the operands' types."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -177,7 +177,7 @@ def _real(type: Type) -> Type | None:
 
 
 def complex_of(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<complex>`: the type of the result, or a function type.
+    """Return the form part for `<complex>`: the type of the result, or a function type.
 
     The type of the result suffices if the operands have the types of its parts.
     """
@@ -210,7 +210,7 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
 
 
 def select_of(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<select>`: `p, t`, or a function type.
+    """Return the form part for `<select>`: `p, t`, or a function type.
 
     `p, t` is written if both values and the result have type `t`.
     """
@@ -241,7 +241,7 @@ def select_of(context: Context, arguments: list[str]) -> Part:
 
 
 def one_input(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<in>`: the type of the next operand.
+    """Return the form part for `<in>`: the type of the next operand.
 
     `<in *>` has the types of all operands.
     """
@@ -268,7 +268,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
 
 
 def one_output(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<out>`: the type of the next result.
+    """Return the form part for `<out>`: the type of the next result.
 
     `<out *>` has the types of all results.
     """
@@ -296,7 +296,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
 
 
 def after_colon(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<any>`: ` : a, b`, the operand types; nothing without operands."""
+    """Return the form part for `<any>`: ` : a, b`, the operand types; nothing without operands."""
 
     def read(reading: Reading) -> None:
         if reading.parser.try_token(":"):
@@ -311,7 +311,7 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
 
 
 def operand_list(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<list>`: ` %a, %b : t, u`; nothing without operands."""
+    """Return the form part for `<list>`: ` %a, %b : t, u`; nothing without operands."""
     context.variadic = True
 
     def read(reading: Reading) -> None:
@@ -331,7 +331,7 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
 
 
 def barrier(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<barrier>`: ` %a, %b : t, u`; `()` without operands.
+    """Return the form part for `<barrier>`: ` %a, %b : t, u`; `()` without operands.
 
     The types are also those of the results.
     """
@@ -363,7 +363,7 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<choice>`: the type of both values, or two types.
+    """Return the form part for `<choice>`: the type of both values, or two types.
 
     If the condition is not an `i1`, its type precedes that of the values.
     """
@@ -413,7 +413,7 @@ def _named(text: str) -> Type:
 
 
 def implied(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<implied …>`, a type that is not written.
+    """Return the form part for `<implied …>`, a type that is not written.
 
     `<implied inputs index>` gives the operands without a written type the type `index`; `element`
     in place of `index` is the element type of the result.  `<implied output i1>` gives the result
@@ -454,7 +454,7 @@ def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
 
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<implied_boolean>`: a result of `i1` in the shape of operand 0.
+    """Return the form part for `<implied_boolean>`: a result of `i1` in the shape of operand 0.
 
     The type is not written.
     """
@@ -482,7 +482,7 @@ def _boolean(type: Type) -> Type:
 
 
 def insertion(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<insertion>`: the type of operand 1 and of the result, a tensor.
+    """Return the form part for `<insertion>`: the type of operand 1 and of the result, a tensor.
 
     Operand 0 is an element, the other operands are indices.
     """

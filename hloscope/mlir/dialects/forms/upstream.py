@@ -50,7 +50,7 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
+    """Return the form part for `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
 
     Nothing stands for the flags `none`.
     """
@@ -98,7 +98,7 @@ def _read_flags(parser: AsmParser, kind: str) -> str:
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<unit name>`, which has no text.
+    """Return the form part for `<unit name>`, which has no text.
 
     The words before it mean that the unit attribute is present.
     """
@@ -114,7 +114,7 @@ def unit(context: Context, arguments: list[str]) -> Part:
 
 
 def numbered(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<numbered integer predicate>`: the name of a value of an enum.
+    """Return the form part for `<numbered integer predicate>`: the name of a value of an enum.
 
     The attribute is the number of that value.
     """
@@ -139,7 +139,7 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<unless_first reduction name>`: as `<numbered …>`, or nothing.
+    """Return the form part for `<unless_first reduction name>`: as `<numbered …>`, or nothing.
 
     The first value of the enum is not written, so the word may be missing when it is read.
     """
@@ -170,7 +170,7 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
+    """Return the form part for `<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -194,7 +194,7 @@ def shape(context: Context, arguments: list[str]) -> Part:
 
 
 def array(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<array name>`: `[…]`, an array of any attributes."""
+    """Return the form part for `<array name>`: `[…]`, an array of any attributes."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -211,7 +211,7 @@ def array(context: Context, arguments: list[str]) -> Part:
 
 
 def sizes(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<sizes name>`: `[2, %n]`, the numbers of an array.
+    """Return the form part for `<sizes name>`: `[2, %n]`, the numbers of an array.
 
     An operand stands for an unknown number.
     """
@@ -251,7 +251,7 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
 
 def bare(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
+    """Return the form part for `<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
 
     A mesh may also be read in full, or as an alias; Shardy prints `<…>`.
     """
@@ -279,7 +279,7 @@ def bare(context: Context, arguments: list[str]) -> Part:
 
 
 def inside(context: Context, arguments: list[str]) -> Part:
-    """Return the piece of `<inside axis_ref_list name>`: brackets and the text in them.
+    """Return the form part for `<inside axis_ref_list name>`: brackets and the text in them.
 
     It is `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`.
     """
