@@ -1,4 +1,4 @@
-"""HLO text: a parser that returns the program graph, and a printer."""
+"""HLO text: parser to the program graph, and printer."""
 
 from typing import TYPE_CHECKING
 
