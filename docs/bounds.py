@@ -16,7 +16,9 @@ STATED: Final = {
     ),
     "fusion/values": "MAX_DEPTH",
     "proof/prover": "BUDGET",
-    "proof/allowance": "SECONDS SECONDS_MORE SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL MAX_MEMORY",
+    "proof/allowance": (
+        "SECONDS SECONDS_MORE SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL MAX_MEMORY"
+    ),
     "proof/reference": "ENUMERATED MORE_ENUMERATED",
     "proof/execution": "SECONDS_AFTER MOST_PAIRS",
     "proof/devices": "MOST_DEVICES",

@@ -80,7 +80,7 @@ def imports() -> nx.DiGraph:
 
 def table() -> str:
     """The rooms as Markdown, from the bottom to the top, with what each is for."""
-    lines = ["| room | what lives there |", "|---|---|"]
+    lines = ["| subpackage | contents |", "|---|---|"]
     for room in FOLDERS:
         doc = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
         about = " ".join(doc.partition("\n\n")[0].split()).removesuffix(".")
@@ -106,7 +106,7 @@ def picture() -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="ui-monospace, monospace" font-size="13">',
-        "<title>The rooms of hloscope and what they build on</title>",
+        "<title>The subpackages of hloscope and their imports</title>",
         f"<style>{_STYLE}</style>",
     ]
     for room, other in sorted(graph.edges):

@@ -21,6 +21,10 @@ PLOTS: Final[dict[str, Callable[[Path, Any], Any]]] = {
     "warp": lambda of, ax: (
         hs.read(of / "training_step.hlo")["residual_fusion"].coalescing().plot(ax)
     ),
+    "thread_values": lambda _, ax: hs.thread_values("((4,8),(2,2)):((32,1),(16,8))", (16, 8)).plot(
+        ax
+    ),
+    "shared_banks": lambda _, ax: hs.shared_banks("Sw<3,2,3> o _0 o (8,32):(32,1)").plot(ax),
 }
 """What is drawn into the axes of each file, from the folder of examples."""
 _SETTINGS: Final = {"svg.hashsalt": "hloscope", "svg.fonttype": "none"}

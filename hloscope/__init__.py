@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         scan_files as scan_files,
         schema as schema,
         serialize as serialize,
+        shared_banks as shared_banks,
+        thread_values as thread_values,
         verify as verify,
     )
     from hloscope.display import sliders as sliders

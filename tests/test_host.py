@@ -87,6 +87,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "simplify": lambda: hs.IndexingMap.parse(
         "(d0) -> ((d0 * 6 + 3) / 4 mod 5), domain: d0 in [0, 99]"
     ).simplify(exact=True),
+    "thread_values": lambda: str(hs.thread_values("(4, 8):(8, 1)")),
+    "shared_banks": lambda: str(hs.shared_banks("(8, 32):(32, 1)")),
     "bank_conflicts": lambda: str(
         hs.bank_conflicts("(d0) -> (d0 * 2), domain: d0 in [0, 31]", (64,))
     ),

@@ -16,9 +16,9 @@ def _saturate(x: int) -> int:
 
 
 def _add(x: int, y: int, infinity: int) -> int:
-    """Return `x + y`, where an infinity absorbs.
+    """Return `x + y`, where an infinity plus a finite number is that infinity.
 
-    `-inf + inf` gives `infinity`, chosen by the caller so that the bound stays safe.
+    `-inf + inf` gives `infinity`, which the caller chooses so that the bound stays safe.
     """
     if x in (NEG_INF, POS_INF) or y in (NEG_INF, POS_INF):
         found = {v for v in (x, y) if v in (NEG_INF, POS_INF)}
@@ -35,7 +35,7 @@ def _mul(x: int, y: int) -> int:
 
 
 def _div(x: int, y: int) -> int:
-    """Return the floor division of two end points; `y` is not zero."""
+    """Return `floor(x / y)` for two ends of intervals, which may be infinities; `y` is not zero."""
     if x in (NEG_INF, POS_INF):
         return x if y > 0 else -1 - x
     if y in (NEG_INF, POS_INF):
@@ -47,7 +47,7 @@ class Interval(Struct, frozen=True):
     """The integers `lo..hi`, both included; empty if `lo > hi`.
 
     `x < y` and the other comparisons (`lt`, `le`, `gt`, `ge`, `eq`, `ne`) have three values:
-    always true, always false, or None.
+    true or false for all pairs of values, or `None` if pairs differ.
 
     >>> Interval(0, 9) + Interval(1, 1), Interval(0, 9) & Interval(5, 20)
     (Interval(lo=1, hi=10), Interval(lo=5, hi=9))
@@ -62,12 +62,12 @@ class Interval(Struct, frozen=True):
 
     @classmethod
     def point(cls, value: int) -> Interval:
-        """The interval of one value."""
+        """Return the interval that contains only `value`."""
         return cls(value, value)
 
     @classmethod
     def of_size(cls, size: int) -> Interval:
-        """`[0, size - 1]`: the indices of a dimension."""
+        """Return `[0, size - 1]`, the indices of a dimension of that size."""
         return cls(0, size - 1)
 
     @property
@@ -91,7 +91,7 @@ class Interval(Struct, frozen=True):
         return self.lo <= value <= self.hi
 
     def contains(self, other: Interval | int) -> bool:
-        """Does the interval hold the value, or every value of the other interval?"""
+        """Does the interval contain the integer, or every value of the other interval?"""
         if isinstance(other, Interval):
             return other.is_empty or (self.lo <= other.lo and other.hi <= self.hi)
         return self.lo <= other <= self.hi
@@ -130,12 +130,12 @@ class Interval(Struct, frozen=True):
     __rmul__ = __mul__
 
     def __and__(self, other: Interval) -> Interval:
-        """The values in both."""
+        """Return the intersection of both intervals."""
         lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
         return Interval(lo, hi) if lo <= hi else Interval.EMPTY
 
     def __or__(self, other: Interval) -> Interval:
-        """The smallest interval around both."""
+        """Return the smallest interval that contains both."""
         if self.is_empty or other.is_empty:
             return self if other.is_empty else other
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
@@ -143,9 +143,9 @@ class Interval(Struct, frozen=True):
     def floordiv(self, other: Interval | int) -> Interval:
         """Return the smallest interval that contains `floor(x / y)` for all `x` and all `y != 0`.
 
-        It is empty if there is no such pair. A lower end of +infinity stands for all values from
-        there on, whose quotients may be finite. So the largest finite number counts as an `x` too;
-        likewise for an upper end of -infinity.
+        It is empty if there is no such pair. An interval `[+inf, +inf]` stands for all large
+        values, whose quotients may be finite. So `2^63 - 2` counts as an `x` too; likewise for
+        `[-inf, -inf]`.
 
         >>> Interval(0, 2**90).floordiv(2**80)
         Interval(lo=0, hi=1024)
@@ -166,13 +166,14 @@ class Interval(Struct, frozen=True):
         return Interval(min(ends), max(ends)) if ends else Interval.EMPTY
 
     def ceildiv(self, other: Interval | int) -> Interval:
-        """Return the interval of `ceil(x / y)`, computed as `-floor(-x / y)`."""
+        """Return an interval that contains `ceil(x / y)`, for `x` in `self` and `y` in `other`."""
         return -(-self).floordiv(other)
 
     def mod(self, other: Interval | int) -> Interval:
-        """Return an interval around `x mod |y|`.
+        """Return an interval that contains `x mod |y|` for all `x` and all `y != 0`.
 
-        It is the smallest for constant `y` if no multiple of `y` lies inside.
+        It is the smallest one if `y` is a constant and no multiple of `y` lies between two values
+        of `x`.
         """
         b = _interval(other)
         if self.is_empty or b.is_empty or (b.lo == b.hi == 0):

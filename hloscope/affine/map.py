@@ -1,4 +1,4 @@
-"""Maps without intervals, as MLIR and XLA write them, and values at many points at once."""
+"""Affine maps in MLIR's notation, and evaluation of expressions at arrays of points."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AffineMap(Struct, frozen=True):
 
     @classmethod
     def identity(cls, num_dims: int) -> AffineMap:
-        """`(d0, ..., dn) -> (d0, ..., dn)`.
+        """Return `(d0, …, dn) -> (d0, …, dn)` with `num_dims` dimensions.
 
         >>> print(AffineMap.identity(2))
         (d0, d1) -> (d0, d1)
@@ -146,7 +146,11 @@ class AffineMap(Struct, frozen=True):
         return tuple(Range(i) not in used for i in range(self.num_symbols))
 
     def slice_results(self, start: int, length: int) -> AffineMap:
-        """Return a map to the results `start` up to `start + length`, exclusive."""
+        """Return the map to the results `start` (included) to `start + length` (excluded).
+
+        Raises:
+            ValueError: Some of these results do not exist.
+        """
         if start < 0 or length < 0 or start + length > len(self.results):
             raise ValueError(
                 f"results {start}..{start + length} are out of bounds: there are "
@@ -204,7 +208,8 @@ class AffineMap(Struct, frozen=True):
     def with_num_dims(self, num_dims: int) -> AffineMap:
         """Return a map with the same results and `num_dims` dimensions.
 
-        Dropped dimensions must be unused.
+        Raises:
+            ValueError: A result uses one of the removed dimensions.
         """
         for i, unused in enumerate(self.unused_dims):
             if i >= num_dims and not unused:
@@ -212,13 +217,25 @@ class AffineMap(Struct, frozen=True):
         return AffineMap(num_dims, self.num_symbols, self.results)
 
     def compress_dims(self, remove: Sequence[bool]) -> AffineMap:
-        """Drop the flagged dimensions, which must be unused, and renumber the others."""
+        """Return a map without the dimensions whose flag in `remove` is true.
+
+        The others are renumbered.
+
+        Raises:
+            ValueError: A result uses a removed dimension.
+        """
         values = _renumber(Dim, remove, self.unused_dims, "dimension d")
         results = tuple(substitute(e, values) for e in self.results)
         return AffineMap(self.num_dims - sum(remove), self.num_symbols, results)
 
     def compress_symbols(self, remove: Sequence[bool]) -> AffineMap:
-        """Drop the flagged symbols, which must be unused, and renumber the others."""
+        """Return a map without the symbols whose flag in `remove` is true.
+
+        The others are renumbered.
+
+        Raises:
+            ValueError: A result uses a removed symbol.
+        """
         values = _renumber(Range, remove, self.unused_symbols, "symbol s")
         results = tuple(substitute(e, values) for e in self.results)
         return AffineMap(self.num_dims, self.num_symbols - sum(remove), results)
@@ -284,7 +301,13 @@ def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tu
 
 
 def _expect(source: Source, at: int, token: str, what: str) -> int:
-    """Return the position after `token`, which must come next, after white space."""
+    """Return the position after `token`, which must follow at `at`.
+
+    White space before it is skipped.
+
+    Raises:
+        ParseError: Another text follows; the message names the expected `what`.
+    """
     text = source.text
     while at < len(text) and text[at].isspace():
         at += 1
@@ -303,7 +326,7 @@ def _fail(message: str, source: Source, at: int) -> NoReturn:
 
 
 def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
-    """Evaluate an expression at many points at once; arrays broadcast as in numpy.
+    """Return the values of an expression at many points; arrays broadcast as in numpy.
 
     Every variable of `e` has an integer array in `at`; the result has the shape that all arrays of
     `at` broadcast to.  Shared subexpressions are computed once, in int64 where that holds all of
@@ -375,10 +398,11 @@ def _largest_value(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
 
 
 def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
-    """Evaluate a sum whose terms and result fit into int64, though its partial sums may not.
+    """Return the values of a sum of int64 terms, even if its partial sums exceed int64.
 
-    `None` if the last node is not such a sum. Sums modulo 2**64 are right if the true ones are
-    within int64. Floats decide that: their error is below 2**60 where no partial sum passes 2**100.
+    The result is `None` if the last node is not a sum, or if the sum or its terms may not fit into
+    int64. Sums modulo 2**64 are right if the true ones are within int64. Floats decide that: their
+    error is below 2**60 where no partial sum passes 2**100.
     """
     # `nodes` is in postorder, so the last node is the whole expression.
     *inside, last = nodes
@@ -401,7 +425,11 @@ def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints |
 def _values(
     nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]
 ) -> dict[Expr, Any]:
-    """Return the value of every node; `number` converts constants (`np.int64` or `int`)."""
+    """Return the values of every node, as arrays; `nodes` has operands before their users.
+
+    `number` converts constants, and is `np.int64` or `int`. With `int` the arrays hold Python's
+    integers.
+    """
     value: dict[Expr, Any] = {}
     for x in nodes:
         match x:

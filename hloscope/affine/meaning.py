@@ -126,7 +126,7 @@ def largest_number(e: Expr) -> int:
 
 
 def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
-    """Return the operation of `e` with `of(x)` in place of each operand `x`, in normal form."""
+    """Return `e` with each of its direct operands `x` replaced by `of(x)`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
@@ -223,7 +223,8 @@ def evaluate(e: Expr, at: Mapping[Var, int]) -> int:
 def safe_evaluate(e: Expr, at: Mapping[Var, int]) -> int | None:
     """Return the value of `e` at a point, as int64 arithmetic computes it.
 
-    `None` if a subexpression divides by zero or exceeds int64.
+    The result is `None` if a variable has no value, a subexpression divides by zero, or one exceeds
+    int64.
 
     >>> safe_evaluate(Dim(0) * 2, {Dim(0): 2**63 - 1}) is None
     True
@@ -289,7 +290,10 @@ def bounds(e: Expr, box: Box) -> Interval:
 
 
 MOST_ALONE: Final = 12
-"""Expressions with more divisions use the bounds cached for their box."""
+"""Maximum number of divisions of an expression whose bounds are computed without a cache.
+
+The bounds of other expressions are cached for each box.
+"""
 
 
 def bounds_knowing(
@@ -298,7 +302,9 @@ def bounds_knowing(
     box: Box,
     closer: Callable[[Sum, Interval], Interval] | None = None,
 ) -> list[Interval]:
-    """Return bounds of each expression; `known` is used and extended.
+    """Return the interval of each expression in `roots`, in their order.
+
+    Bounds that are in `known` are not computed again; new ones are added to it.
 
     Args:
         known: Bounds over the box, by expression.
@@ -331,9 +337,10 @@ class _DeepBounds:
         self._table: dict[Expr, Interval] = {}
 
     def table(self) -> dict[Expr, Interval]:
-        """Return the current table.
+        """Return the table of memoized intervals, by expression.
 
-        A full one is replaced, and callers that hold the old one may go on using it.
+        A table with more than `MOST` entries is first replaced by an empty one. Callers that hold
+        the old table may continue to use it.
         """
         if len(self._table) > self.MOST:
             self._table = {}
@@ -347,7 +354,7 @@ def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
 
 
 def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
-    """Return the ends of the interval of a simple expression, or `None` if it is not simple.
+    """Return the lower and the upper bound of a simple expression, or `None` if it is not simple.
 
     Simple expressions are linear combinations of variables, quotients and remainders by positive
     constants, at most `depth` levels deep, with no number near the limits that stand for infinity.
@@ -389,11 +396,17 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
 
 
 _FAR: Final = 1 << 61
-"""Limit below which numbers and their sums are far from the ends that stand for infinity."""
+"""Numbers below this are far from the ends of int64, which stand for infinity.
+
+So are their sums.
+"""
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:
-    """Return the interval of a node; `known` has the intervals of its operands."""
+    """Return an interval that contains all values of the node `x`.
+
+    `known` has the intervals of its operands, `box` those of variables.
+    """
     match x:
         case Const(value):
             return Interval(value, value)
@@ -421,9 +434,9 @@ def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interva
 
 
 def known_divisor(e: Expr) -> int:
-    """Return a number that divides every value of `e`; 0 if `e` is 0.
+    """Return an integer that divides every value of `e`; 0 if every value of `e` is 0.
 
-    It is the largest that the structure of `e` shows.
+    It is the largest one that follows from the divisors of the operands, node by node.
 
     >>> known_divisor(Dim(0) * 6 + Dim(1) * 4), known_divisor(Dim(0) * 10 // 5)
     (2, 2)
@@ -469,9 +482,9 @@ def is_multiple_of(e: Expr, factor: int) -> bool:
 
 
 def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
-    """Build a `Min` or `Max`.
+    """Return the `Min` or `Max` of the parts in normal form.
 
-    Flatten nested ones, and keep one part of each set that differs by constants.
+    Nested ones are flattened. Of operands that differ by a constant only one is kept.
     """
     if not parts:
         raise ValueError(f"{kind.__name__.lower()} needs an operand")
@@ -495,7 +508,7 @@ def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
 
 
 def minimum(*parts: ExprLike) -> Expr:
-    """The smallest of the parts.
+    """Return the minimum of the parts, in normal form.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(minimum(Dim(0), 3, Dim(0) + 1))
@@ -505,7 +518,7 @@ def minimum(*parts: ExprLike) -> Expr:
 
 
 def maximum(*parts: ExprLike) -> Expr:
-    """The largest of the parts.
+    """Return the maximum of the parts, in normal form.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(maximum(Dim(0), 3, Dim(0) + 1))

@@ -35,9 +35,9 @@ _new: Final[Callable[[type], Any]] = object.__new__
 
 
 def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK) -> None:
-    """Remove the table entry of a dead node, unless a new node has replaced it.
+    """Remove `table[key]` if it still is `entry`, the weak reference of a dead node.
 
-    Runs as the callback of a weak reference.
+    Runs as the callback of that weak reference. A new node may have replaced the entry.
     """
     with lock:  # a node of the same value may be entered between the question and the removal
         # Another thread may have entered a node of equal value after the old one died.
@@ -46,7 +46,7 @@ def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK
 
 
 class Node:
-    """Base of all expressions: operators, interning, order; not for subclassing elsewhere."""
+    """Base of all expressions: operators, interning and order. Only this module has subclasses."""
 
     __slots__ = ("__weakref__", "_divisions", "_key", "by")
     _key: OrderKey | None
@@ -55,7 +55,7 @@ class Node:
     """The divisor of a floor division by a positive constant; 0 for any other node."""
     _live: ClassVar[dict[Any, ref[Any]]]
     _draft: ClassVar[type]
-    """Class of a node under construction: the same fields, but assignable."""
+    """A class with the same fields, but assignable ones, for a node under construction."""
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
@@ -128,7 +128,10 @@ class Node:
 
 
 def _enter(cls: type[_N], key: Any, node: Any) -> _N:
-    """Make a newly built node immutable and enter it into the table of live nodes."""
+    """Make a newly built node immutable, and return the live node of its key.
+
+    That is the node itself, or an equal one that another thread entered first.
+    """
     node.__class__ = cls
     live = cls._live
     entry = ref(node, partial(_forget, live, key))
@@ -138,7 +141,10 @@ def _enter(cls: type[_N], key: Any, node: Any) -> _N:
 
 
 def _enter_late(live: dict[Any, ref[Any]], key: Any, node: Any, entry: ref[Any]) -> Any:
-    """Return the live node of a key that has an entry; replaces the entry of a dead node."""
+    """Return the live node of a key that has an entry.
+
+    If the entry's node is dead, `node` replaces it, with its weak reference `entry`.
+    """
     with _LOCK:
         old = live.get(key)
         # The weak reference may be dead already, though its callback has not run: then this node
@@ -182,7 +188,7 @@ class Const(Node):
 
 
 class Variable(Node):
-    """Base of the three kinds of variables, numbered by position in their map."""
+    """Base of the three kinds of variables; `index` counts within one kind, from 0."""
 
     __slots__ = ("index",)
     __match_args__ = ("index",)
@@ -217,7 +223,7 @@ def first_dims(count: int) -> tuple[Dim, ...]:
 
 @final
 class Range(Variable):
-    """A range variable, `s0`: runs over its interval."""
+    """A range variable, `s0`: takes every value of its interval."""
 
     __slots__ = ()
     _order = 1
@@ -252,7 +258,10 @@ _SUMS: Final = Sum._live
 
 
 def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-    """Return the interned sum of sorted terms; faster than calling the class `Sum`."""
+    """Return the interned sum; faster than calling the class `Sum`.
+
+    The caller guarantees that terms are sorted in stored order and distinct, as in `Sum`.
+    """
     key = terms, const
     entry = _SUMS.get(key)
     if entry is not None and (node := entry()) is not None:
@@ -526,7 +535,7 @@ def product(*factors: ExprLike) -> Expr:
 
 
 def primitive(e: Sum) -> tuple[int, Expr]:
-    """Write `e = content * rest` with the largest integer content.
+    """Return `(content, rest)` with `e = content * rest` and the largest integer `content`.
 
     The first coefficient of `rest` is positive.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 OrderKey: TypeAlias = tuple[Any, ...]
-"""Nested tuples that sort as the printed expression does; see `order_key`."""
+"""A nested tuple; comparing two gives the order in which XLA prints summands, see `order_key`."""
 _set: Final = object.__setattr__
 
 
@@ -60,11 +60,12 @@ def compare(a: Expr | Node, b: Expr | Node) -> int:
 
 
 MOST_KNOWN: Final = 1 << 16
-"""Number of remembered comparisons; when it is exceeded, all are dropped."""
+"""Maximum number of remembered comparisons; if it is exceeded, all are dropped."""
 _KNOWN: Final[dict[tuple[int, int], tuple[OrderKey, OrderKey, int]]] = {}
-"""Results of comparisons by the identities of two keys.
+"""Results of comparisons: the identities of two keys, mapped to the keys and their order.
 
-The keys are held, so that no new object can reuse their identities.
+The keys are held, so that no new object can reuse their identities. The order is negative, zero or
+positive.
 """
 
 
@@ -102,7 +103,7 @@ def _compare_keys(left: OrderKey, right: OrderKey) -> int:
 
 
 DEEP: Final = 1 << 12
-"""Number of divisions above which a key remembers its comparisons; shared parts count each time."""
+"""Number of divisions above which a key is a `DeepKey`; shared parts count each time."""
 
 
 class DeepKey(OrderKey):
@@ -125,7 +126,7 @@ _BY_KEY: Final = cmp_to_key(_compare_keys)
 
 
 def term_key(term: tuple[Expr, int]) -> OrderKey:
-    """Return the sort key of the summand `c * e`, given as `(e, c)`.
+    """Return the sort key of the summand `c * e`, where `term` is `(e, c)`.
 
     The key is that of `e` if `c` is 1, else that of the product.
     """
@@ -134,11 +135,14 @@ def term_key(term: tuple[Expr, int]) -> OrderKey:
 
 
 STORED: Final = attrgetter("_key")
-"""Return the stored key; `None` for a sum whose key was not computed yet."""
+"""Function that returns the stored key of an expression.
+
+It returns `None` for a sum whose key was not computed yet.
+"""
 
 
 def by_key(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
-    """Sort the list in place by keys of any depth, and return it."""
+    """Sort the list in place by keys of any nesting depth, and return it."""
     try:
         items.sort(key=key)
     except RecursionError:

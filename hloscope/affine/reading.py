@@ -36,11 +36,11 @@ from hloscope.support.limits import refuse_long_numbers
 from hloscope.support.source import Source, Span
 
 MAX_DIGITS: Final = 4000
-"""Largest number of digits of an integer; no tensor has so many elements."""
+"""Maximum number of digits of an integer; no tensor has so many elements."""
 MOST_PARTS: Final = 10_000
-"""Largest number of named parts in a text."""
+"""Maximum number of named parts (`where t0 = …`) in a text."""
 MOST_FACTORS: Final = 1_000
-"""Largest number of factors of a named part; a product of parts has the factors of all."""
+"""Maximum number of factors of a named part; a product of parts has the factors of all of them."""
 _TOKEN: Final = pattern(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
 _WORDS: Final = {
     "mod": "mod", "%": "mod", "/": "/", "//": "/", "floordiv": "/", "floorDiv": "/",
@@ -56,7 +56,7 @@ _BINARY: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
 
 
 class _Level:
-    """State of one nesting level: the terms read so far, and the term being read."""
+    """State of the reader inside one parenthesis: the terms read so far, and the one being read."""
 
     __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
 
@@ -107,7 +107,10 @@ class _Reader:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
 
     def expected(self, what: str) -> NoReturn:
-        """Raise a `ParseError` that names the expected and the found token."""
+        """Raise a `ParseError` at the next token.
+
+        The message has `what` was expected and the token.
+        """
         start = self.at
         while start < len(self.text) and self.text[start].isspace():
             start += 1
@@ -149,13 +152,22 @@ class _Reader:
                 factor = self.close(levels)
 
     def check_sign(self, divisor: int) -> None:
-        """Refuse a negative divisor of `mod` in a map: `1 mod -3` is 1 in XLA and -2 in Python."""
+        """Refuse a negative divisor of `mod`, unless the text is XLA's (`is_xla`).
+
+        `1 mod -3` is 1 in XLA and -2 in Python.
+
+        Raises:
+            ParseError: The text is not known to be XLA's.
+        """
         if not self.is_xla:
             message = f"mod {divisor}: needs a positive divisor, XLA and Python differ in its sign"
             self.fail(message, self.at - 1)
 
     def open_or_factor(self, levels: list[_Level]) -> Expr | None:
-        """Read signs and a factor, or open a parenthesis and return `None`."""
+        """Read signs and a factor and return it, or open a parenthesis and return `None`.
+
+        A parenthesis adds a level to `levels`.
+        """
         minus = False
         while True:
             token = _TOKEN.match(self.text, self.at)
@@ -190,7 +202,7 @@ class _Reader:
             self.at = token.end()
 
     def operator(self, level: _Level) -> bool:
-        """Read a binary operator, if one comes next; return whether it did."""
+        """Read the next binary operator into `level`; return whether there was one."""
         token = _TOKEN.match(self.text, self.at)
         word = token[2] or token[3] if token else None
         if token is None or word is None:
@@ -205,7 +217,13 @@ class _Reader:
         return True
 
     def close(self, levels: list[_Level]) -> Expr | None:
-        """Close the innermost parenthesis and return its value, or return `None` after a comma."""
+        """Close the innermost parenthesis and return its value.
+
+        Return `None` after a comma between the operands of `min` or `max`.
+
+        Raises:
+            ParseError: Neither a closing parenthesis nor an allowed comma follows.
+        """
         level = levels[-1]
         token = _TOKEN.match(self.text, self.at)
         mark = token[3] if token else None
@@ -282,7 +300,10 @@ _COMMA: Final = pattern(r"\s*,")
 
 
 def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the span from `where` up to the first name; `None` if there are no named parts."""
+    """Return the positions of `where` and of the first name after it.
+
+    The result is `None` without named parts.
+    """
     found = _WHERE.search(text, start, end)
     return found.span() if found else None
 
@@ -334,9 +355,9 @@ def read_where(
 
 
 def _is_moderate(part: Expr) -> bool:
-    """Is the part small enough to be used by other parts?
+    """Is the named part small enough that other parts may use it?
 
-    Each use may double its digits and factors.
+    Each use may double the number of its digits and factors.
     """
     if largest_number(part).bit_length() > MAX_DIGITS:
         return False

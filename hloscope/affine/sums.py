@@ -8,7 +8,7 @@ from typing import TypeAlias
 from hloscope.affine.nodes import Const, Expr, Sum, sum_of, the_sum
 
 Terms: TypeAlias = tuple[tuple[Expr, int], ...]
-"""Expressions with their coefficients."""
+"""Pairs of an expression and its coefficient."""
 
 
 def as_sum(e: Expr) -> tuple[Terms, int]:
@@ -28,7 +28,10 @@ def as_sum(e: Expr) -> tuple[Terms, int]:
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """Return the sum of terms that are already in stored order; cheaper than `from_terms`."""
+    """Return the sum of terms that are already sorted in stored order.
+
+    Cheaper than `from_terms`.
+    """
     if len(terms) == 1:
         if const == 0 and terms[0][1] == 1:
             return terms[0][0]
@@ -74,7 +77,9 @@ def plus(e: Expr, other: Expr, k: int) -> Expr:
 
 
 def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr:
-    """Return `coeffs + const + k * other` for nonzero `k`; changes `coeffs` in place.
+    """Return `coeffs + const + k * other` for nonzero `k`; `coeffs` is changed in place.
+
+    `coeffs` has the coefficient of each term. No term of it is a sum or a constant.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus_terms({Dim(0): 2}, 5, Dim(1) - 1, 3))

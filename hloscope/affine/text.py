@@ -50,9 +50,9 @@ _SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
 
 
 MOST_WRITTEN: Final = 1 << 22
-"""Largest number of nodes of an expression that is written without names for parts."""
+"""Maximum number of nodes of an expression that is written without names for parts."""
 RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})
-"""Words that cannot be names."""
+"""Words of the notation, which cannot be names of variables or parts."""
 LONG: Final = 64
 """Number of divisions, shared ones counted each time, above which shared parts get names."""
 LARGE: Final = 2_000
@@ -61,11 +61,14 @@ SHORT: Final = 4
 """Parts with at most this many operations, variables and numbers are written out at each use."""
 _ATOMS: Final = frozenset((Const, Dim, Range, Runtime))
 _FIRST: Final = 1 << 62
-"""Index of the first runtime variable that stands for a part; no map has that many of its own."""
+"""Index of the first runtime variable that stands for a shared part.
+
+No map has so many runtime variables of its own.
+"""
 
 
 def default_name(v: Var) -> str:
-    """`d0`, `s0` or `rt0`."""
+    """Return the default name of a variable: `d0`, `s0` or `rt0`."""
     return f"{_PREFIX[type(v)]}{v.index}"
 
 
@@ -147,7 +150,7 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
 
 
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
-    """Split a compound expression into words and operands, in the order of the text."""
+    """Return the text of a compound expression as a list of strings and its operands, in order."""
     match x:
         case Sum():
             return _pieces_of_sum(printed_terms(x), x.const)
@@ -175,7 +178,7 @@ def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
 
 
 def _operand(x: Expr) -> list[Expr | str]:
-    """Return an operand of a binary operator, in parentheses if it is a binary operation itself."""
+    """Return the pieces of an operand; one that is itself a binary operation gets parentheses."""
     return ["(", x, ")"] if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else [x]
 
 
@@ -211,11 +214,11 @@ class Shared(Struct, frozen=True):
 
 
 def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
-    """Replace parts that are used several times by variables, if the expressions are long.
+    """Return the expressions with repeated parts replaced by variables, if they are long.
 
     Args:
         roots: The expressions.
-        taken: Names that the parts must not get.
+        taken: Names that the parts must not get, such as those of variables.
 
     >>> e = Dim(0)
     >>> for _ in range(8):
@@ -241,14 +244,15 @@ def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
         if uses[x] > 1 and length[x] > SHORT:
             name = Runtime(_FIRST + len(parts))
             parts.append((name, new[x]))
-            # For what uses it, a named part is as long as its name.
+            # A user of a named part writes only the name, so the part counts as one node from here
+            # on.
             new[x], length[x] = name, 1
     fresh = _fresh(taken)
     return Shared([new[e] for e in roots], parts, {v: next(fresh) for v, _ in parts})
 
 
 def _fresh(taken: Collection[str]) -> Iterator[str]:
-    """Yield `t0`, `t1` and so on, without the taken names."""
+    """Yield `t0`, `t1` and so on, without the names in `taken`."""
     k = 0
     while True:
         if (name := f"t{k}") not in taken:
@@ -257,7 +261,7 @@ def _fresh(taken: Collection[str]) -> Iterator[str]:
 
 
 def is_long(roots: Sequence[Expr]) -> bool:
-    """Would the expressions be long if shared parts were written out at each use?
+    """Does the text of the expressions exceed `LONG` or `LARGE` if shared parts are repeated?
 
     >>> is_long([Dim(0) // 2 + 1])
     False
@@ -276,7 +280,7 @@ def is_long(roots: Sequence[Expr]) -> bool:
 
 
 def written_size(roots: Sequence[Expr]) -> int:
-    """Return the number of nodes that the text has with shared parts written out.
+    """Return the number of nodes of the expressions, where a shared part counts at each use.
 
     >>> written_size([Dim(0) // 2 + Dim(0)])
     5

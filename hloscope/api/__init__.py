@@ -101,6 +101,11 @@ if TYPE_CHECKING:
     )
     from hloscope.api.indexing import Indexing as Indexing
     from hloscope.api.invalid import Invalid as Invalid, check as check, findings as findings
+    from hloscope.api.layouts import (
+        LayoutPicture as LayoutPicture,
+        shared_banks as shared_banks,
+        thread_values as thread_values,
+    )
     from hloscope.api.maps import (
         MAP_SCHEMA as MAP_SCHEMA,
         simplified as simplified,

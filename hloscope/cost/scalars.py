@@ -76,11 +76,9 @@ def is_integer(element: ElementType) -> bool:
 
 def limits_of(element: ElementType) -> tuple[int, int]:
     """Return the lowest and the highest value of an integer type."""
-    if element.kind == "pred":
-        return 0, 1
-    if element.kind == "signed":
-        return -(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1
-    return 0, (1 << element.bits) - 1
+    limits = element.integer_limits
+    assert limits is not None
+    return limits
 
 
 def any_value(element: ElementType | None, reason: str) -> Span:

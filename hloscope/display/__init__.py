@@ -1,4 +1,4 @@
-"""Results as text, JSON, HTML and SVG.
+"""Results as text, JSON, HTML and SVG, and the page of `hloscope html`.
 
 Users call these functions as methods of `hloscope.Indexing` and other results.
 """
@@ -139,6 +139,14 @@ if TYPE_CHECKING:
     )
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.latex import to_latex as to_latex
+    from hloscope.display.layouts import (
+        GRID_COLOURS as GRID_COLOURS,
+        GridCell as GridCell,
+        LayoutGrid as LayoutGrid,
+        grouped_legend as grouped_legend,
+        layout_svg as layout_svg,
+        layout_text_of as layout_text_of,
+    )
     from hloscope.display.listing import (
         Key as Key,
         Listing as Listing,
@@ -173,6 +181,7 @@ if TYPE_CHECKING:
     from hloscope.display.picture import Picture as Picture, sliders as sliders
     from hloscope.display.plots import (
         plot_allowed_sizes as plot_allowed_sizes,
+        plot_layout as plot_layout,
         plot_memory as plot_memory,
         plot_roofline as plot_roofline,
         plot_tile_costs as plot_tile_costs,

@@ -1,4 +1,4 @@
-"""Plots by matplotlib: rooflines, live bytes, costs and constraints of tiles, warps.
+"""Plots by matplotlib: rooflines, live bytes, costs and constraints of tiles, warps, layouts.
 
 Each function draws into matplotlib axes, or into those of a new pyplot figure, and returns them.
 A plot depends on the result alone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from textwrap import wrap
 from typing import Any, Final
 
 from hloscope.buffers import BufferKind, ProgramMemory
@@ -16,6 +17,7 @@ from hloscope.devices import SECTOR, Device
 from hloscope.display.buffer_answers import moment_text
 from hloscope.display.cost import count_text, time_text
 from hloscope.display.grouped import share_text
+from hloscope.display.layouts import LayoutGrid
 from hloscope.display.picture import COLOURS
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import brief_type
@@ -39,14 +41,14 @@ _KINDS: Final[Mapping[BufferKind, str]] = {
 """Kinds of buffers from the bottom to the top, with their colours."""
 
 
-def axes_of(axes: Any) -> Any:
-    """The axes, or those of a new pyplot figure if `axes` is `None`.
+def axes_of(axes: Any, size: tuple[float, float] = (7.6, 4.4)) -> Any:
+    """The axes, or those of a new pyplot figure of a size in inches if `axes` is `None`.
 
     Raises:
         InputError: matplotlib is not installed.
     """
     pyplot = library_of("notebook", "matplotlib.pyplot", "plots")
-    return pyplot.subplots(figsize=(7.6, 4.4), layout="constrained")[1] if axes is None else axes
+    return pyplot.subplots(figsize=size, layout="constrained")[1] if axes is None else axes
 
 
 def _ticker() -> Any:
@@ -378,4 +380,47 @@ def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
     axes.set_title(f"{name}: {kind} {array.number}, {array.name} {brief_type(array.type)}\n"
                    f"worst warp: {len(sectors)} sectors, {used}", fontsize=10)  # fmt: skip
     axes.set(xlabel="sectors touched, by address", ylabel="lane")
+    return axes
+
+
+# --------------------------------------------------------------------------------------- layouts
+
+
+def plot_layout(grid: LayoutGrid, axes: Any) -> Any:
+    """The elements of a tile as cells with their texts, and a legend of the colours.
+
+    Args:
+        grid: The tile.
+        axes: Axes of matplotlib; a new figure, of a size that fits the tile, if `None`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    rows, columns = len(grid.rows), grid.columns
+    axes = axes_of(axes, (min(40, 0.36 * columns + 2.4), min(40, 0.3 * rows + 1.5)))
+    colors = library_of("notebook", "matplotlib.colors", "plots")
+    patches = library_of("notebook", "matplotlib.patches", "plots")
+    free = "#eef1f5"
+    cells = [cell for row in grid.rows for cell in row]
+    shades = [free if cell.colour is None else COLOURS[cell.colour] for cell in cells]
+    axes.imshow(colors.to_rgba_array(shades).reshape(rows, columns, 4), aspect="auto")
+    axes.hlines(np.arange(1, rows) - 0.5, -0.5, columns - 0.5, color="white", linewidth=0.6)
+    axes.vlines(np.arange(1, columns) - 0.5, -0.5, rows - 0.5, color="white", linewidth=0.6)
+    # A text takes about 2.4 times its font size across and 2.6 times for two lines.
+    wide, high = axes.figure.get_size_inches() * 72
+    size = min(8.0, 0.75 * wide / columns / 2.6, 0.75 * high / rows / 2.6)
+    for i, row in enumerate(grid.rows):
+        for j, cell in enumerate(row):
+            axes.text(j, i, "\n".join(cell.lines), ha="center", va="center", fontsize=size,
+                      color="white", linespacing=1.0)  # fmt: skip
+    entries = [*zip(COLOURS, grid.legend, strict=False)]
+    if grid.has_free_elements:
+        entries.append((free, "no thread"))
+    handles = [patches.Patch(facecolor=colour, label=text) for colour, text in entries]
+    axes.legend(handles=handles, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0),
+                borderaxespad=0, title=f"each cell: {grid.cell}", title_fontsize=8)  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(_ticker().MaxNLocator(16, integer=True))
+    title = [*wrap(grid.title, max(24, int(wide / 5.6))), *grid.notes]
+    axes.set_title("\n".join(title), fontsize=9, loc="left")
     return axes

@@ -1,4 +1,4 @@
-"""Interning of accesses: equal accesses are one object, and each composition is computed once."""
+"""Interning of accesses: equal accesses are one object, and compositions are memoized."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hloscope.indexing import (
 from hloscope.ir import Dims, Type
 
 AccessSet: TypeAlias = dict[Access, None]
-"""Distinct accesses, in the order found."""
+"""A set of distinct accesses, in the order in which they were found."""
 
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
@@ -53,7 +53,7 @@ class AccessInterner:
         return len(self._composed)
 
     def keep(self, access: Access) -> Access:
-        """Return the interned access that equals `access` with `leaf=0`.
+        """Return the one object for all accesses equal to `access`; its `leaf` is 0.
 
         An access with an undefined map becomes unknown.
         """
@@ -66,7 +66,7 @@ class AccessInterner:
         return known
 
     def keep_all(self, accesses: Iterable[Access]) -> Accesses:
-        """Intern each access; drop accesses with empty maps and duplicates."""
+        """Return the interned accesses, without duplicates and without those with empty maps."""
         known = [a for a in accesses if a.map is None or not a.map.is_known_empty]
         return tuple(dict.fromkeys(map(self.keep, known)))
 
@@ -89,15 +89,15 @@ class AccessInterner:
             return self.keep(Access.unknown(error.message))
 
     def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
-        """Apply `first`, then `second`; return `None` if the composition is empty.
+        """Return the composition of `first`, then `second`; `None` if it is empty.
 
-        Both accesses are interned here.  The precision is the weaker of the two, and the
+        Both accesses must be interned here.  The precision is the weaker of the two, and the
         reasons of both are joined.
 
         Args:
             first: Access from a tensor.
             second: Access from the tensor that `first` leads to.
-            forward: The accesses lead to the outputs instead of to the operands.
+            forward: Whether the accesses lead towards users, from operand to output elements.
         """
         key = first, second, forward
         try:
@@ -109,7 +109,7 @@ class AccessInterner:
 
 
 def _is_neutral(first: Access, second: Access) -> bool:
-    """Is `first` the exact identity on the whole domain of `second`?
+    """Is `first` the exact identity, with the dimension bounds of `second`?
 
     With a smaller domain it restricts `second`, and the composition has to be computed.
     """
@@ -119,14 +119,14 @@ def _is_neutral(first: Access, second: Access) -> bool:
 
 
 def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:
-    """Apply `first`, then `second`; return `None` if the composition is empty.
+    """Return the composition of `first`, then `second`; `None` if it is empty.
 
     The precision is the weaker of the two, and the reasons of both are joined.
 
     Args:
         first: Access from a tensor.
         second: Access from the tensor that `first` leads to.
-        forward: The accesses lead to the outputs instead of to the operands.
+        forward: Whether the accesses lead towards users, from operand to output elements.
 
     >>> half = Access(IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 7]"))
     >>> turn = Access(IndexingMap.parse("(d0) -> (3 - d0), domain: d0 in [0, 3]"))
@@ -158,14 +158,14 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
-    """Return the normal form of `second` after `first`, with the constraints `bounds` added."""
+    """Return the normal form of the composition: `first`, then `second`, restricted by `bounds`."""
     if is_deep(first):
         return normal(compose_deep(first, second))
     return normal(compose_inside(first, second, bounds))
 
 
 def normal(map: IndexingMap) -> IndexingMap:
-    """Return the simplified map without the range and runtime variables that it does not need."""
+    """Return the simplified map, without range and runtime variables that do not matter."""
     if map.is_known_empty:
         return map
     if not map.is_simplified:
@@ -181,7 +181,7 @@ def normal(map: IndexingMap) -> IndexingMap:
 
 
 def _all_are_needed(map: IndexingMap) -> bool:
-    """Do the results depend on every range and runtime variable, with no `mod` constraint?
+    """Does every range and runtime variable occur in the results, and no constraint have `mod`?
 
     Then no variable can be eliminated or rescaled.
     """

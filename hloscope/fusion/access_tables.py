@@ -5,9 +5,10 @@ tree with `WIDTH` children per node, indexed by the number of the value read.  E
 one object at every position, and each operation on a subtree is memoized.  So the tables of a sum
 of n parameters take n log n steps instead of n * n.
 
-If the numbers read through several plain accesses are disjoint, consecutive ranges, nothing has to
-be joined: such a table stores its inputs, and joins them when they are listed.  So a chain of n
-slices, with a parameter added to each, takes n compositions.
+Plain accesses are exact, without divisions, so that they compose in any order.  If tables are
+reached through plain accesses and their numbers are disjoint, consecutive ranges, they need not be
+united at once: a `Deferred` table stores its inputs, and joins them when they are listed.  So a
+chain of n slices, with a parameter added to each, takes n compositions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hloscope.indexing import Accesses
 from hloscope.ir import Type
 
 WIDTH: Final = 8
-"""Children of one node."""
+"""Number of children of a node."""
 
 
 class Reading(Struct, frozen=True):
@@ -33,7 +34,7 @@ class Reading(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True, eq=False):
-    """A subtree for `WIDTH ** height` consecutive numbers; it is compared by identity."""
+    """A subtree with entries for `WIDTH ** height` consecutive numbers; compared by identity."""
 
     height: int
     parts: tuple[Part, ...]
@@ -55,18 +56,21 @@ class Deferred(Struct, frozen=True, eq=False):
 
 Table: TypeAlias = Node | Deferred
 Flow: TypeAlias = tuple[Accesses | None, Table]
-"""Accesses, followed by those of a table; `None` for the identity."""
+"""Accesses, and the table that follows them; `None` as accesses is the identity."""
 Part: TypeAlias = Node | Reading | None
 Inflow: TypeAlias = tuple[Accesses | None, Part | Deferred]
-"""Accesses, followed by those of a part of a table; `None` for the identity."""
+"""Accesses, and the part of a table that follows them; `None` as accesses is the identity."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
-"""Return the union of compositions, for pairs of accesses whose last target has this type."""
+"""Function of a type and pairs of accesses that lead to a value of this type in sequence.
+
+It returns the union of the compositions of all pairs; `None` is the identity.
+"""
 Through: TypeAlias = Callable[[Accesses, Accesses], Accesses]
-"""Compose two sets of plain accesses."""
+"""Function that returns the compositions of two sets of plain accesses."""
 
 
 class Tables:
-    """Create tables; equal subtrees are one object, and each join is computed once."""
+    """Creator of tables: equal subtrees are one object, and each join is computed once."""
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class Tables:
 
         Args:
             join: Composes pairs of accesses to one value and unites them; a pure function.
-            is_plain: May these accesses be composed in any order with the same result?
+            is_plain: Returns whether accesses give the same result in any order of composition.
             through: Composes plain accesses; the result is plain or empty.
         """
         self._join = join
@@ -88,7 +92,7 @@ class Tables:
         self._tables: dict[tuple[Part, ...] | tuple[Flow, ...], Table] = {}
         """Tables by their contents; equal subtrees are one object."""
         self._joined: dict[tuple[Inflow, ...], Part] = {}
-        """Unions of compositions."""
+        """Memoized unions of tables, each table composed with accesses."""
 
     @property
     def size(self) -> int:
@@ -96,7 +100,7 @@ class Tables:
         return len(self._tables) + len(self._joined)
 
     def single(self, number: int, type: Type, accesses: Accesses) -> Node:
-        """Return the table of one value.
+        """Return a table with one entry, the accesses to a value of this type at `number`.
 
         >>> tables = Tables(lambda type, parts: ())
         >>> from hloscope.ir import TokenType
@@ -115,7 +119,7 @@ class Tables:
     def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
         """Return the union of several tables, each composed with the accesses that lead to it.
 
-        `None` if all tables are `None`.
+        The result is `None` if all tables are `None`.
         """
         present = [(accesses, table) for accesses, table in flows if table is not None]
         seen = [accesses for accesses, _ in present if accesses is not None]
@@ -132,7 +136,7 @@ class Tables:
         return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
 
     def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
-        """Yield the number of every value that is read, in ascending order, with its `Reading`."""
+        """Yield the number of every value in a table, in ascending order, with its `Reading`."""
         for accesses, part in self._inflows(table):
             yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
 
@@ -160,7 +164,7 @@ class Tables:
         return found
 
     def _now(self, table: Table | None) -> Node | None:
-        """Return the table with all deferred joins computed."""
+        """Return the table; if it is deferred, first compute the unions of all tables below it."""
         stack = [table] if isinstance(table, Deferred) else []
         while stack:
             top = stack[-1]
@@ -179,7 +183,7 @@ class Tables:
         return None if table is None else self._node_of(table)
 
     def _node_of(self, table: Table) -> Node | None:
-        """Return the table, or the union that was computed for a deferred one."""
+        """Return `table`, or the union that has already been computed if it is deferred."""
         if isinstance(table, Node):
             return table
         found = self._joined[((None, table),)]
@@ -187,7 +191,7 @@ class Tables:
         return found
 
     def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
-        """Return the union of tables, each composed with accesses."""
+        """Return the union of tables, each composed with the accesses that lead to it."""
         height = max([table.height for _, table in flows if table is not None], default=0)
         found = self._all(
             [(a, self._lifted(table, height)) for a, table in flows if table is not None]
@@ -196,7 +200,10 @@ class Tables:
         return found
 
     def _all(self, flows: list[tuple[Accesses | None, Part]]) -> Part:
-        """Return the union of several parts of equal height, which bounds the recursion."""
+        """Return the union of several parts of equal height, each composed with its accesses.
+
+        Its recursion is at most as deep as the height.
+        """
         flows = list(dict.fromkeys(flows))
         if not flows:
             return None
@@ -226,7 +233,7 @@ class Tables:
         return found
 
     def _lifted(self, table: Node, height: int) -> Node:
-        """Return the table extended to `height` levels; it has the same entries."""
+        """Return the table with more levels, up to `height`; it has the same entries."""
         while table.height < height:
             table = self._node(table.height + 1, _alone(table, 0))
         return table
@@ -269,7 +276,7 @@ def _span(table: Table) -> tuple[int, int]:
 
 
 def _alone(part: Part, place: int) -> tuple[Part, ...]:
-    """Return the children of a node whose only child is `part`, at position `place`."""
+    """Return the children of a node whose only child is `part`, as child number `place`."""
     parts: list[Part] = [None] * WIDTH
     parts[place] = part
     return tuple(parts)

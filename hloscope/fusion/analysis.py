@@ -1,4 +1,4 @@
-"""Indexing maps through whole computations, each computed once."""
+"""Indexing maps through whole computations; each result is computed once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
-"""An operand number, or a value captured by a region, and the number of one of its tensors."""
+"""A place: an operand number or a value captured by a region, and the number of a tensor in it."""
 
 _NOTHING: Final[AccessSet] = {}
 _NONE: Final[Accesses] = ()
 CALLED_ONCE: Final = (Fusion,)
-"""Ops whose computation has no other caller."""
+"""Ops whose called computation has no other caller."""
 MOST_VALUES: Final = 64
-"""Maximum number of runtime variables of a map that is lifted through a call."""
+"""Maximum number of runtime variables of a map through a call; with more it is unknown."""
 MANY_VALUES: Final = f"more than {MOST_VALUES} run-time values of called computations decide"
 
 
@@ -41,8 +41,8 @@ class Analysis(Flows):
     Computations of equal structure are analysed once, and so are equal compositions.  All memoized
     results belong to this object and are freed with it.
 
-    The tensors of a tuple are numbered in order.  Internally a size known only at run time is a
-    leaf of its own (`hloscope.fusion.flat_tuples`).
+    The tensors of a tuple are numbered in order, from 0.  Internally a size known only at run time
+    is a leaf of its own (`hloscope.fusion.flat_tuples`).
     """
 
     def __init__(
@@ -56,25 +56,32 @@ class Analysis(Flows):
         """Start without results.
 
         Args:
-            has_regions: Regions may read values from outside, as in StableHLO; in HLO they do not.
-            convention: Inputs read by an output of a reduction.  `"structural"`: those that its
+            has_regions: Whether regions may read values from outside, as in StableHLO; in HLO they
+                do not.
+            convention: Which inputs an output of a reduction reads.  `"structural"`: those that its
                 body uses; `"xla"`: all inputs and initial values.
-            refuse: Raises `VerifyError` for an instruction that is not valid.
+            refuse: Function that raises `VerifyError` for an instruction that is not valid.
             counts: Replicas and partitions that the program runs on.
         """
         super().__init__(
             has_regions=has_regions, convention=convention, refuse=refuse, counts=counts
         )
         self._open: Final[set[tuple[object, ...]]] = set()
-        """Keys of results in progress.  A second request for one means that it is recursive."""
+        """Keys of results in progress.
+
+        If one of them is requested again, the computation is recursive.
+        """
 
     # -------------------------------------------------------------------------------- questions
 
     def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
-        """Return the accesses from an element of one output, by operand and tensor.
+        """Return the accesses from an element of one output, by operand and tensor number.
 
         Operands that are not read are left out.  Runtime variables of a fusion or call are read
         from instructions of the called computation.
+
+        Raises:
+            VerifyError: The instruction is not valid.
         """
         leaf = self.leaf_of(ins.type, output)
         is_inside = self._is_inside(ins)
@@ -103,7 +110,9 @@ class Analysis(Flows):
     def input_to_output(
         self, ins: Instruction, operand: int | Instruction = 0, leaf: int = 0
     ) -> dict[int, Accesses]:
-        """Return the elements of each output that depend on an element of an operand, by output.
+        """Return the accesses from an element of an operand to each output, by output number.
+
+        Outputs that do not depend on it are left out.
 
         Args:
             ins: The instruction.
@@ -136,7 +145,10 @@ class Analysis(Flows):
         return found
 
     def _is_inside(self, ins: Instruction) -> bool:
-        """Are runtime variables named by instructions of the called computation?"""
+        """Are runtime variables of the instruction's maps read from the called computation?
+
+        Otherwise they are read from instructions of the caller.
+        """
         if not ins.calls or not isinstance(ins.op, INSIDE):
             return False
         if len(ins.operands) < len(ins.calls[0].parameters):
@@ -146,7 +158,7 @@ class Analysis(Flows):
         ) or self._sizes.in_step(ins)
 
     def _is_plain(self, callee: Computation) -> bool:
-        """Are all sizes of the parameters and of the root known?"""
+        """Are all sizes in the types of the parameters and of the root static?"""
         values = (*callee.parameters, callee.root)
         return not any([self._leaves.has_sizes(value.type) for value in values])
 
@@ -177,7 +189,7 @@ class Analysis(Flows):
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Compute `summary` by a traversal from the root to its producers."""
+        """Return what `summary` returns, by a traversal from the root to its producers."""
         walk = Walk(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
@@ -193,7 +205,7 @@ class Analysis(Flows):
                 yield Flow(place, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
-        """Return the dependences on parameters, in order, then those on captured values."""
+        """Return the dependences that a traversal found: on parameters in order, then captures."""
         found = walk.found
         flows: list[Flow] = []
         last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple
@@ -265,9 +277,10 @@ class Analysis(Flows):
         return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
     def _lifted(self, flow: Flow, ins: Instruction, callee: Computation, first: int) -> Flow:
-        """Return the dependence with the caller's operands in place of parameters.
+        """Return a dependence inside the callee as one of the caller `ins` on its operands.
 
-        Origins of runtime variables are replaced in the same way.
+        Parameter `k` becomes operand `first + k`.  Origins of runtime variables are replaced in the
+        same way.
         """
         operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
         accesses = flow.accesses
@@ -287,7 +300,7 @@ class Analysis(Flows):
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
-        """Return the index of each instruction in its computation."""
+        """Return the position of each instruction in the text order of its computation."""
         return self.results.once(
             ("positions", computation),
             lambda: {ins: at for at, ins in enumerate(computation.instructions)},
@@ -297,7 +310,7 @@ class Analysis(Flows):
 def _with_few_values(access: Access) -> Access:
     """Return the access, or an unknown one if it has more than `MOST_VALUES` runtime variables.
 
-    Nested calls multiply runtime variables.
+    The number of runtime variables grows with each nested call.
     """
     if access.map is None or len(access.map.runtime) <= MOST_VALUES:
         return access
@@ -305,12 +318,12 @@ def _with_few_values(access: Access) -> Access:
 
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:
-    """Return the union of interned accesses, without duplicates."""
+    """Return the union of two interned sets of accesses, without duplicates."""
     return tuple(dict.fromkeys((*some, *others)))
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
-    """Explain why the operands do not match the parameters; empty if they do."""
+    """Return why the operands from number `first` on do not match the parameters; else ""."""
     handed, taken = max(len(ins.operands) - first, 0), len(callee.parameters)
     if handed >= taken:
         return ""

@@ -1,4 +1,4 @@
-"""Dependences of computations' results on their parameters, and results returned unchanged."""
+"""Dependences of computations' results on parameters, and results returned unchanged."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
-    """Flattening of types, and what is known; an `Analysis` provides both."""
+    """Interface that this module needs: flattening of types, and memoized results."""
 
     @property
     def results(self) -> Results:
-        """The results so far; sources among them."""
+        """The memoized results; this module adds sources."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Return the types of the leaves of a type."""
@@ -71,11 +71,11 @@ class Numbers(Protocol):
         """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their total."""
+        """Return the first leaf of each operand in the concatenated leaves, then their number."""
 
 
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Trace a root leaf back to the first value that it equals unchanged.
+    """Return the first value and leaf that a root leaf equals unchanged, by tracing it back.
 
     The trace passes tuples, copies, calls and parts that a loop does not change.  It ends at
     parameters, at values outside the computation, and at values that are computed or selected. The
@@ -113,7 +113,7 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
 
 
 class _UnknownError(Exception):
-    """The source of a leaf of a called computation has to be found first."""
+    """Raised if the source of a leaf of a called computation has to be found first."""
 
     def __init__(self, called: tuple[Computation, int]) -> None:
         super().__init__(called)
@@ -121,10 +121,10 @@ class _UnknownError(Exception):
 
 
 def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the known source of a leaf of a called computation.
+    """Return the memoized source of a leaf of a called computation.
 
     Raises:
-        _UnknownError: It is not known yet.
+        _UnknownError: It has not been found yet.
     """
     found: Source | None = at.results.get(("source", callee, leaf))
     if found is None:
@@ -133,7 +133,7 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
 
 
 def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
-    """Is leaf `of` of the computation's result equal to a leaf of a parameter, unchanged?"""
+    """Does leaf `of` of the computation's result equal leaf `leaf` of a parameter, unchanged?"""
     return source_in(at, callee, of) == (callee.parameters[parameter], leaf)
 
 
@@ -143,10 +143,10 @@ def _is_in(callee: Computation, ins: Instruction) -> bool:
 
 
 def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
-    """Return the operand leaf that a leaf equals; `None` if the leaf is computed.
+    """Return the operand and leaf that a leaf of `ins` equals; `None` if the leaf is computed.
 
     Raises:
-        _UnknownError: The source inside a called computation is not known yet.
+        _UnknownError: The source inside a called computation has not been found yet.
     """
     match ins.op:
         case GetTupleElement(index):
@@ -176,9 +176,9 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
 
 def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """Return the operand and its leaf at position `leaf` of the operands' concatenated leaves.
+    """Return the operand, and its leaf, that is leaf `leaf` of all operands' leaves in sequence.
 
-    `None` if there are fewer leaves.
+    The result is `None` if there are fewer leaves.
     """
     starts = at.starts(ins)
     if leaf >= starts[-1]:
@@ -188,14 +188,14 @@ def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
-    """Return the operand's value and leaf; `None` for no part."""
+    """Return the value of an operand, by (operand number, leaf), and the leaf; or `None`."""
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
-    """Return the source of a callee's result as the caller's value.
+    """Return the source of a callee's result as a value of the caller `ins`.
 
-    `None` if it is a parameter for which the caller has no operand.
+    The result is `None` if it is computed in the callee, or a parameter without an operand.
     """
     source, leaf = found
     if not _is_in(callee, source):
@@ -206,17 +206,17 @@ def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | N
 
 VARIES: Final = "read at an index that differs between applications of a body"
 MOST_POINTS: Final = 256
-"""Most values of range variables for which a map with constraints is enumerated."""
+"""Maximum number of range values for which a map with constraints is enumerated."""
 
 
 def dependence_of(
     callee: Computation, at: Numbers, summary: Callable[[Computation, int], Iterable[Flow]]
 ) -> Dependence:
-    """Return the parameters' leaves that each result of a computation depends on.
+    """Return the dependences of each result of a computation on the parameters' leaves.
 
     Args:
         callee: The computation.
-        at: Numbers the leaves.
+        at: Flattens types, and holds memoized results.
         summary: Returns the dependences of a leaf of the root on the parameters.
     """
     first = [0]
@@ -239,14 +239,14 @@ def dependence_of(
 
 
 _Row: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
-"""Parameter leaves that a result may read, surely reads, and reads at its own index only."""
+"""Sets of parameter leaves that a result may read, surely reads, and reads at its own index."""
 
 
 def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
-    """Return the parameters that each result reads, if the computation is element-wise on scalars.
+    """Return the parameters that each result reads, if all ops are element-wise on scalars.
 
-    `None` for other computations.  An element-wise op depends on all its operands whatever their
-    values are, so no map is needed.
+    The result is `None` for other computations.  An element-wise op depends on all its operands
+    whatever their values are, so no map is needed.
     """
     root = callee.root
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
@@ -289,9 +289,9 @@ def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
 
 
 def _is_sure(access: Access) -> bool:
-    """Does the access read an element whatever the values of runtime variables are?
+    """Does the access read an element for all values of runtime variables?
 
-    False if that is not decided.
+    The result is `False` if that is not decided.
     """
     map = access.map
     if map is None or access.precision is not Precision.EXACT or map.runtime:
@@ -324,10 +324,14 @@ def varying(outside: Iterable[Instruction], origin: Instruction) -> bool:
 
 
 def in_every_application(access: Access, is_varying: Callable[[Instruction], bool]) -> Access:
-    """Return the union of the access over all applications of a body.
+    """Return an access that covers those of all applications of a body.
 
     Runtime variables that differ between applications become range variables, and the precision
     becomes `OVER`.
+
+    Args:
+        access: The access of one application.
+        is_varying: Returns whether a value differs between applications.
     """
     if access.map is None:
         return access
@@ -362,7 +366,7 @@ def _varying_variables(
 ) -> frozenset[int]:
     """Return the numbers of the runtime variables that differ between applications.
 
-    Variables that are read at an index that differs are included.
+    A variable that is read at an index that differs is included.
     """
     found = {
         i

@@ -59,7 +59,7 @@ def bytes_moved(ins: Instruction) -> int:
 
 
 def padded_bytes_moved(ins: Instruction) -> int:
-    """Return `bytes_moved` with the padding of tiled layouts."""
+    """Return `bytes_moved` with the padding of tiled layouts included."""
     if isinstance(ins.op, ALIASES):
         return 0
     values = (*dict.fromkeys(ins.operands), ins)
@@ -85,21 +85,24 @@ def _sizes(type: TensorType) -> Iterable[int]:
 
 
 def elements_of(values: Iterable[Instruction]) -> int:
-    """Return the total number of elements of the values, counting the first tensor of each."""
+    """Return the total number of elements of the values; of a tuple, only of its first tensor."""
     first = [leaf_types(value.type)[:1] for value in values]
     return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
 
 
 def elements_read(ins: Instruction) -> int:
-    """Count the elements of operand 0 read by all elements of output 0, with repetitions.
+    """Return the number of elements of operand 0 that all elements of output 0 read together.
 
-    0 if a map is not known.
+    An element counts each time that it is read. The result is 0 if a map is not known.
     """
     return elements_of([ins]) * _read_by_element(ins)
 
 
 def _read_by_element(ins: Instruction) -> int:
-    """Count the elements of operand 0 that one element of output 0 reads; 0 if not known."""
+    """Return the number of elements of operand 0 that one element of output 0 reads.
+
+    The result is 0 if a map is not known.
+    """
     if not leaf_types(ins.type):
         return 0
     try:

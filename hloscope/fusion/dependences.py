@@ -65,17 +65,20 @@ else:
     values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]
-"""Inputs that an output of a reduction reads: those that its body uses, or, as in XLA, all."""
+"""Rule for the inputs that an output of a reduction reads.
+
+"structural": those that its body uses. "xla": all inputs, as in XLA.
+"""
 INSIDE: Final = (Fusion, Call, Composite)
-"""Ops whose runtime variables are named as inside the computation they call."""
+"""Ops whose runtime variables may be read from instructions of the computation they call."""
 _OF_TYPES: Final = (Tuple, GetTupleElement)
 """Ops whose maps follow from their types alone."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
-"""Ops for which XLA's convention differs from the structural one."""
+"""Ops that XLA's convention treats otherwise than the structural one."""
 
 
 class Flows(ABC):
-    """Dependences of single instructions, in both directions.
+    """Dependences of single instructions on their operands, in both directions.
 
     Subclasses compute the dependences of whole computations.
     """
@@ -106,11 +109,14 @@ class Flows(ABC):
 
     @abstractmethod
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of a leaf of the root; operands are parameter numbers."""
+        """Return the dependences of a leaf of the root; operands are parameter numbers.
+
+        Runtime variables are read from instructions of the computation.
+        """
 
     @abstractmethod
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of the root's leaves on one leaf of a parameter."""
+        """Return the dependences of the root's leaves on leaf `leaf` of parameter `parameter`."""
 
     @abstractmethod
     def called(
@@ -140,9 +146,10 @@ class Flows(ABC):
     # ------------------------------------------------------------------------- what is the same
 
     def alike(self, ins: Instruction) -> tuple[object, ...] | None:
-        """Return a key; instructions with equal keys have equal maps in both directions.
+        """Return a key that is equal for instructions with equal maps in both directions.
 
-        `None` if no key is known.  Origins of runtime variables correspond by position.
+        The result is `None` if no key is known.  Origins of runtime variables correspond by
+        position.
         """
         if isinstance(ins.op, _OF_TYPES):
             return ins.op, value_types(ins)
@@ -158,7 +165,10 @@ class Flows(ABC):
         return None if None in keys else keys
 
     def in_step(self, ins: Instruction) -> bool:
-        """Do values that enter or leave a computation have the same leaves inside and outside?"""
+        """Do the types inside and outside of called computations have the same leaves?
+
+        They differ if a size is static in one type of a value and dynamic in the other.
+        """
         return self._sizes.in_step(ins)
 
     def users(self, order: Sequence[Instruction]) -> Users:
@@ -166,7 +176,7 @@ class Flows(ABC):
         return Users(order, self.captured, self._part)
 
     def _part(self, ins: Instruction) -> range | None:
-        """Return the operand leaves that a `get-tuple-element` takes; `None` for other ops."""
+        """Return the operand leaves that a `get-tuple-element` selects; `None` for other ops."""
         op = ins.op
         if not isinstance(op, GetTupleElement):
             return None
@@ -177,7 +187,7 @@ class Flows(ABC):
         return range(first, first + len(self.leaves(ins.type)))
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
-        """Return the accesses; `None` becomes the identity of the leaf's type."""
+        """Return the accesses; in place of `None`, the identity of leaf `leaf` of the type."""
         return (self.interner.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
@@ -215,8 +225,8 @@ class Flows(ABC):
     def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
         """Return the (operand, leaf) pairs that a leaf of an instruction's value may read.
 
-        For ops with many operands and a rule, all pairs are returned: `writes` decides which of
-        them matter, and creating maps to thousands of operands just to list them would be slow.
+        For ops with many operands and a rule, all pairs are returned. `writes` decides which of
+        them matter, and creating maps to thousands of operands only to list them would be slow.
         """
         if len(ins.operands) > WIDE and type(ins.op) not in READS and not ins.calls:  # noqa: SIM102
             if not self._sizes.concern(ins):
@@ -231,7 +241,7 @@ class Flows(ABC):
         return captured(ins)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the called computations, by the analysis's convention."""
+        """Return the dependences of each called computation, by the analysis's convention."""
         found = tuple([self.dependence(callee) for callee in ins.calls])
         is_conventional = self.convention == "xla" and isinstance(ins.op, BY_CONVENTION)
         return by_convention(ins, found) if is_conventional else found
@@ -242,7 +252,7 @@ class Flows(ABC):
         return self.results.once(key, lambda: dependence_of(callee, self, self.summary))
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
-        """Yield the dependences on values captured by the bodies of an op with a rule."""
+        """Yield the dependences on values that the bodies of an op with a rule capture."""
         outside = self.captured(ins)
         if not outside:
             return
@@ -263,7 +273,7 @@ class Flows(ABC):
         accesses: Accesses,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
-        """Return the elements of a captured value that all applications of a body read.
+        """Return the accesses from the op's output to a captured value, through all applications.
 
         Args:
             instances: Accesses from the op's output to the applications of the body.
@@ -284,7 +294,10 @@ class Flows(ABC):
         return self.interner.keep_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
-        """Yield the dependences on a captured value, as inverses of the accesses that read it."""
+        """Yield the dependences of an instruction's leaves on a leaf of a captured value.
+
+        They are the inverses of the accesses that read it.
+        """
         for k in range(len(self.leaves(ins.type))):
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
@@ -293,7 +306,9 @@ class Flows(ABC):
                     yield Flow(value, k, self.interner.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
-        """Return the dependences of the value's leaves on one leaf of an operand.
+        """Return the dependences of the value's leaves on leaf `leaf` of an operand.
+
+        `operand` is a number, or a value that a region captures.
 
         Raises:
             VerifyError: The instruction's types disagree.
@@ -324,7 +339,10 @@ class Flows(ABC):
     def _key(
         self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
     ) -> tuple[object, ...] | None:
-        """Return the key by which equal instructions share their dependences; `None` for no key."""
+        """Return the key under which equal instructions share dependences.
+
+        The result is `None` if they cannot share them.
+        """
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
             return None
@@ -337,7 +355,10 @@ class Flows(ABC):
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
     ) -> Iterator[Flow]:
-        """Yield the dependences on one leaf of an operand, run-time sizes included."""
+        """Yield the dependences of all leaves on one leaf of an operand, run-time sizes included.
+
+        `answer` has the accesses of each output from the operand, by the op's rule.
+        """
         tensor = self.tensor_of(ins.operands[operand].type, leaf)
         if tensor is not None:
             yield from self._written_by(ins, operand, tensor, answer)
@@ -355,7 +376,10 @@ class Flows(ABC):
     def _written_by(
         self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
     ) -> tuple[Flow, ...]:
-        """Return the dependences on one tensor of an operand from the rule's answer, by output."""
+        """Return the dependences of each output on one tensor of an operand.
+
+        `answer` has the accesses of each output from the operand, by the op's rule.
+        """
         flows = []
         for k, accesses in enumerate(answer):
             if not accesses:
@@ -386,7 +410,7 @@ class Flows(ABC):
         return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
-        """Return a rule's accesses of one operand as dependences, by leaf."""
+        """Return the dependences on operand `k`, by leaf, from the accesses that a rule gives."""
         operand = ins.operands[k].type
         leaves = self.leaves(operand)
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead
@@ -404,13 +428,13 @@ class Flows(ABC):
         return flows
 
     def _is_unchanged(self, ins: Instruction, accesses: Accesses, type: Type) -> bool:
-        """Are the accesses the identity between the instruction's value and a value of `type`?"""
+        """Are the accesses only the identity between the instruction's value and one of `type`?"""
         if len(accesses) != 1 or isinstance(ins.type, TupleType):
             return False
         return accesses[0] is self.interner.identity(ins.type) is self.interner.identity(type)
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
-        """Return the access with known runtime variables replaced and equal ones merged."""
+        """Return the access with runtime variables of known value replaced, equal ones merged."""
         if access.map is None or not access.map.runtime:
             return access
         both = indexing.joined(access)
@@ -421,7 +445,7 @@ class Flows(ABC):
 
 
 def is_plain(ins: Instruction) -> bool:
-    """Does the op have a rule, and are its operands and value tensors of known sizes?"""
+    """Does the op have a rule, and are its operands and value tensors of static sizes?"""
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )

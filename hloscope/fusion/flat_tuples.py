@@ -1,4 +1,4 @@
-"""Flat lists of the tensors of nested tuples; a leaf is a flat tuple index.
+"""Flattening of nested tuples: a leaf is numbered by its position in the flat tuple.
 
 A size known only at run time is part of the value as well.  Inside traversals it is a leaf of its
 own: an `s32` scalar after the tensor that it belongs to.  Outside, only tensors are numbered.
@@ -15,7 +15,7 @@ from hloscope.ir import ELEMENT_TYPES, FutureType, Instruction, TensorType, Tupl
 from hloscope.support.walks import nested
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
-"""The type of a leaf that is a size."""
+"""The type of a leaf that is a run-time size."""
 
 
 def leaf_types(type: Type) -> tuple[Type, ...]:
@@ -36,7 +36,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """Meaning of a leaf: a tensor, or the run-time size of one of its dimensions."""
+    """Meaning of a leaf: a tensor, or the run-time size of a dimension of a tensor."""
 
     tensor: int
     """Number of the tensor in the value."""
@@ -47,7 +47,7 @@ _ALONE: Final = (Part(0),)
 
 
 class _Parts(NamedTuple):
-    """The leaves of a type."""
+    """The leaves of a type, and which of them are tensors."""
 
     type: Type
     leaves: tuple[Type, ...]
@@ -55,11 +55,11 @@ class _Parts(NamedTuple):
     """Types of the tensors."""
     parts: tuple[Part, ...]
     tensors: tuple[int, ...]
-    """Leaf number of each tensor."""
+    """For each tensor, the number of the leaf that represents it."""
 
     @classmethod
     def of(cls, type: Type) -> _Parts:
-        """Flatten a type, with a leaf for every unknown size."""
+        """Return the leaves of a type, with one leaf for every dynamic size after its tensor."""
         if isinstance(type, TensorType) and None not in type.sizes:  # as most are
             return cls(type, (type,), (type,), _ALONE, (0,))
         types = leaf_types(type)
@@ -78,14 +78,14 @@ class _Parts(NamedTuple):
 
 
 class Leaves:
-    """Flattened types, sizes included."""
+    """Flattening of types into leaves; run-time sizes are leaves too. Results are memoized."""
 
     def __init__(self, results: Results | None = None) -> None:
         self._results: Final = Results() if results is None else results
         # Without it, all maps of a loop that carries 640 arrays take 60 times as long. The key is
         # the `id`, because to hash a tuple type takes as long as to flatten it.
         self._known: dict[int, _Parts] = {}
-        """Flattened types; `_Parts` holds the type, so that its `id` is not reused."""
+        """Flattened types by `id`; `_Parts` holds the type, so that its `id` is not reused."""
 
     def _of(self, type: Type) -> _Parts:
         known = self._known.get(id(type))
@@ -94,11 +94,11 @@ class Leaves:
         return known
 
     def of(self, type: Type) -> tuple[Type, ...]:
-        """Return the types of the leaves."""
+        """Return the types of the leaves of a type."""
         return self._of(type).leaves
 
     def part(self, type: Type, leaf: int) -> Part:
-        """Return the meaning of a leaf.
+        """Return what leaf number `leaf` of a type is: a tensor, or a size of one.
 
         >>> from hloscope.hlo_parser.types import parse_type
         >>> pair = parse_type("(f32[<=2,3], pred[4])")
@@ -116,7 +116,7 @@ class Leaves:
         return self._of(type).types
 
     def of_part(self, type: Type, part: Part) -> int:
-        """Return the leaf number of a part."""
+        """Return the leaf number of a tensor, or of a run-time size of it."""
         known = self._of(type)
         return known.parts.index(part, known.tensors[part.tensor])
 
@@ -133,7 +133,7 @@ class Leaves:
         return None if parts[leaf].dimension is not None else parts[leaf].tensor
 
     def has_sizes(self, type: Type) -> bool:
-        """Is a leaf a run-time size?"""
+        """Is some leaf of the type a run-time size?"""
         if isinstance(type, TensorType):
             return None in type.sizes
         known = self._of(type)
@@ -146,7 +146,7 @@ class Leaves:
         return self._results.once(key, lambda: (type, self._starts(elements)))[1][index]
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their total."""
+        """Return the first leaf of each operand in the concatenated leaves, then their number."""
         return self._results.once(
             ("starts", ins), lambda: self._starts([operand.type for operand in ins.operands])
         )

@@ -29,11 +29,18 @@ from hloscope.ops import While
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32
-"""More accesses to one part are replaced by one superset."""
+"""Maximum number of accesses to one part; with more, one superset replaces them."""
 
 
 class Closure:
-    """Transitive closure of the accesses from one part of the loop's state over iterations."""
+    """Closure of the accesses from one part of a loop's state, over any number of iterations.
+
+    Args:
+        at: The analysis.
+        types: Type of each part of the state.
+        start: The part that accesses start from.
+        forward: Whether accesses lead from the initial to the final state.
+    """
 
     def __init__(
         self, at: Context, types: tuple[Type, ...], start: int, *, forward: bool = False
@@ -43,12 +50,15 @@ class Closure:
         self.found: dict[int, AccessSet] = {start: {identity: None}}
         self._dims = None if identity.map is None else identity.map.dims
         self._covered: set[int] = set()
-        """Parts with an access to all elements: other accesses on the own device add nothing."""
+        """Parts with an access to all elements.
+
+        Other accesses to these on the own device add nothing.
+        """
         self._whole: set[int] = set()
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
     def step(self, before: Iterable[Access], flow: Flow) -> None:
-        """Add the compositions of `before` with one dependence."""
+        """Add the compositions of the accesses `before` with one dependence."""
         leaf = flow.leaf
         if not isinstance(flow.operand, int):
             self._leave(before, flow, flow.operand)
@@ -69,7 +79,7 @@ class Closure:
             self.found[leaf] = dict.fromkeys(whole)
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
-        """Add accesses to those known of a part of the loop's state.
+        """Add the accesses `reached` to those known of part `leaf` of the loop's state.
 
         If an access reads the whole part from every index, it replaces the other accesses on the
         own device: further iterations reach the same elements through it.  In AlphaFold, with 83
@@ -85,7 +95,7 @@ class Closure:
             known[access] = None
 
     def _covers(self, access: Access, type: Type) -> bool:
-        """Does the access read every element of the value from each index of the first part?"""
+        """Does the access read all elements of a value of `type`, from each index of the start?"""
         map = access.map
         if map is None or access.replica is not None or map.dims != self._dims:
             return False
@@ -94,7 +104,7 @@ class Closure:
         )
 
     def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
-        """Add the accesses to a value captured from outside the loop."""
+        """Add the compositions of `before` with a dependence on the captured value `source`."""
         interner, type = self._at.interner, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
         further = (interner.identity(type),) if flow.accesses is None else flow.accesses
@@ -106,13 +116,14 @@ class Closure:
     def _through(
         self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
     ) -> Iterator[Access]:
-        """Yield all compositions, each overapproximated by `_loose`.
+        """Yield all compositions, each with a map as `_loose` returns it.
 
         Args:
             before: Accesses to a part of the loop's state.
             further: Accesses from that part.
             type: Type of the target.
-            is_covered: The target is read entirely; compositions on the own device are left out.
+            is_covered: Whether the target is read entirely already; then compositions on the own
+                device are left out.
         """
         compose = self._at.interner.compose
         nexts = [self._loose(access, type) for access in further]
@@ -125,11 +136,11 @@ class Closure:
                     yield self._loose(both, type)
 
     def _loose(self, access: Access, type: Type) -> Access:
-        """Return `_loose`, interned."""
+        """Return the result of the function `_loose`, interned."""
         return self._at.interner.keep(_loose(access, type))
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
-        """Apply the body's dependences until no new access is found.
+        """Apply the body's dependences repeatedly until no new access is found.
 
         Args:
             flows: Returns the dependences of a part of the loop's state.
@@ -150,7 +161,12 @@ class Closure:
                         todo.append(flow.leaf)
 
     def decide(self, flows: Callable[[int], Iterable[Flow]], type: Type) -> list[Access]:
-        """Return the accesses from the part to the condition's value, in any iteration."""
+        """Return the accesses from the start part to the condition's value, in any iteration.
+
+        Args:
+            flows: Returns the dependences of the condition on a part of the loop's state.
+            type: Type of the condition's value.
+        """
         interner, found = self._at.interner, []
         for leaf, known in self.found.items():
             for flow in flows(leaf):
@@ -162,12 +178,12 @@ class Closure:
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
-        """Return the accesses found, with precision `OVER`."""
+        """Return the accesses in `found` with precision `OVER` and the reason."""
         return self._at.interner.keep_all([_any_number(access) for access in found])
 
 
 def _is_of_one_device(access: Access) -> bool:
-    """Is the map known and the element on the own device?"""
+    """Does the access have a map, and is the accessed element on the same device?"""
     return access.map is not None and access.replica is None
 
 
@@ -175,6 +191,7 @@ def _loose(access: Access, type: Type) -> Access:
     """Return a superset without runtime variables and without constraints between variables.
 
     A runtime variable may have another value in each iteration.  Each result keeps its bounds.
+    `type` is the type of the target.
     """
     access = indexing.shortest(access)
     map = access.map
@@ -189,14 +206,17 @@ def _loose(access: Access, type: Type) -> Access:
 
 
 def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
-    """Return the operand that holds the initial value of a part, and the leaf of that operand."""
+    """Return the operand that holds the initial value of part `leaf`, and its leaf there."""
     starts = at.starts(ins)
     operand = bisect_right(starts, leaf) - 1
     return operand, leaf - starts[operand]
 
 
 def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a leaf of the condition or body, by part of the loop's state."""
+    """Yield the dependences of a root leaf of the condition or body on parts of the loop's state.
+
+    Operand 0 and the number of the part stand for a parameter and its leaf.
+    """
     first = at.starts(ins)
     for flow in at.summary(callee, leaf):
         if isinstance(flow.operand, int):
@@ -205,7 +225,7 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
 
 
 def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
-    """Return the dependences of the root's leaves on one part of the loop's state."""
+    """Return the dependences of the root's leaves on part `leaf` of the loop's state."""
     number, inner = _part(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
@@ -265,11 +285,11 @@ def loop_writes(
 
 
 def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
-    """Return the accesses between part `start` and part `i`, as exact if iterations do not matter.
+    """Return the accesses found between part `start` and part `i`.
 
-    After no iteration an element is its initial value.  If the body reads each element of a part
-    exactly at its own index, so does any number of iterations.  If no other access of the part was
-    found, the identity is the exact relation.
+    They are exact if iterations do not matter. After no iteration an element is its initial value.
+    If the body reads each element of a part exactly at its own index, so does any number of
+    iterations.  If no other access of the part was found, the identity is the exact relation.
     """
     found = closure.found[i]
     identity = at.interner.identity(at.leaves(ins.type)[i])
@@ -284,12 +304,12 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
-    """Does the body return this part of its parameter unchanged?"""
+    """Does the loop's body return part `leaf` of its parameter unchanged?"""
     number, inner = _part(at, ins, leaf)
     return is_handed_on(at, ins.calls[1], number, inner, leaf)
 
 
 def _any_number(access: Access) -> Access:
-    """Return the access with precision `OVER`, as a member of the union over iterations."""
+    """Return the access with precision `OVER` instead of `EXACT`, and the reason for loops."""
     precision = Precision.OVER if access.precision is Precision.EXACT else access.precision
     return replace(access, precision=precision, reason=join_reasons(access.reason, REASON))

@@ -1,4 +1,4 @@
-"""Accesses between positions in memory instead of logical indices."""
+"""Accesses between positions in memory, converted from logical indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hloscope.ir import TensorType, Type
 
 
 def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
-    """Return the accesses between physical indices, the slowest-varying dimension first.
+    """Return the accesses with physical instead of logical indices, slowest dimension first.
 
     Args:
         accesses: From logical indices of one tensor to logical indices of another.
@@ -64,11 +64,12 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
 
 
 def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
-    """Return `both` with result `d0` if `access` is an identity between arrays of equal layout.
+    """Return `both`, but with the result `d0` if `access` keeps every position in memory.
 
-    An element at the same index of an array with the same layout has the same position.  The
-    composition splits the position into digits and recombines them; with padded tiles no rule of
-    the simplifier finds that these are all digits of the position.
+    It does if it is an identity between arrays of equal layout. `both` is the composition of
+    `access` with the maps between positions and indices. It splits the position into digits and
+    recombines them; with padded tiles no rule of the simplifier finds that these are all digits of
+    the position.
     """
     same, m = access.map, both.map
     if same is None or m is None or same.results != first_dims(here.rank):
@@ -81,7 +82,7 @@ def _shortened(both: Access, access: Access, here: TensorType, there: TensorType
 
 
 def _from_address(type: TensorType) -> IndexingMap:
-    """Return the map from the position of an element in memory to its logical index."""
+    """Return the map from a linear position in memory, in elements, to the logical index."""
     sizes = placed_sizes(type)
     total = prod(sizes)
     if total == 0:

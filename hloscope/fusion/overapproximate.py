@@ -1,4 +1,4 @@
-"""Fewer and simpler maps that cover at least the given elements, for maps that are too large."""
+"""Supersets of maps that are too large: fewer and simpler maps that cover all elements."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def join_reasons(*reasons: str) -> str:
 
 
 def is_large(access: Access) -> bool:
-    """Does the map have more than `MAX_SIZE` variables and constraints?"""
+    """Does the map have more than `MAX_SIZE` range and runtime variables and constraints?"""
     map = access.map
     return map is not None and len(map.ranges) + len(map.runtime) + len(map.constraints) > MAX_SIZE
 
 
 def simpler(access: Access, type: Type) -> Access:
-    """Return the access itself, or a superset if its map has a `size` above `MAX_SIZE`.
+    """Return the access itself, or a superset if its map is large (see `is_large`).
 
     The superset has the map that `relaxed` returns. A result of the map that depends on dimensions
     only, or is one range variable, stays. Any other result takes every value within its bounds.
-    The example calls `relaxed`, as its map is small.
+    `type` is the type of the accessed tensor.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> window = IndexingMap.parse("(d0, d1)[s0] -> (d0, d1 * 2 + s0), domain: d0 in [0, 3], "
@@ -93,7 +93,11 @@ def _loses_nothing(map: IndexingMap) -> bool:
 
 
 def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
-    """Return a superset of `map` with at most one range variable per result."""
+    """Return a superset of `map` with at most one range variable per result.
+
+    A result that depends on dimensions only stays. Any other result takes every value within its
+    bounds and below the size in `sizes`.
+    """
     ranges: list[Variable] = []
     new: dict[Var, Expr] = {}
     results: list[Expr] = []
@@ -117,9 +121,10 @@ def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
 
 
 def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
-    """Return an access to the whole tensor, with the accesses that it cannot replace.
+    """Return an access to the whole tensor, and the accesses that it does not include.
 
-    These have no map, or lead to other devices.  `None` if no access covers the whole tensor.
+    These have no map, or lead to other devices.  The result is `None` if no access covers the whole
+    tensor.
     """
     if not isinstance(type, TensorType) or not type.is_static:
         return None
@@ -136,7 +141,7 @@ def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
 
 
 def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
-    """Return the accesses without those contained in another one; the union is the same.
+    """Return the accesses without those that are contained in another one; the union is the same.
 
     An exact access inside an overapproximated one is dropped too.
 
@@ -168,14 +173,17 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
 
 
 Kept: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
-"""Accesses that cover all but some results, by the fixed results' numbers and expressions."""
+"""Accesses by the numbers and the expressions of their fixed results.
+
+They cover all other results completely.
+"""
 
 
 def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
-    """Return the results that are functions of the dimensions, by number.
+    """Return the results that are functions of the dimensions, by result number.
 
-    All other results are distinct, unconstrained range variables over whole dimensions.  `None` for
-    other maps.
+    All other results are distinct, unconstrained range variables over whole dimensions.  The result
+    is `None` for other maps.
     """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
@@ -211,7 +219,7 @@ def _is_inside_one(access: Access, kept: Kept) -> bool:
 
 
 def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
-    """Do the dimension bounds of `around` contain those of `map`?"""
+    """Do the dimension bounds of `around` contain those of `map`? Results are not compared."""
     for mine, theirs in zip(map.dims, around.dims, strict=True):
         if not theirs.interval.contains(mine.interval):
             return False
@@ -219,9 +227,10 @@ def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
 
 
 def with_runs(accesses: Sequence[Access]) -> list[Access]:
-    """Merge maps that differ by consecutive constants in one result; the union is the same.
+    """Return the accesses, with maps merged that differ by consecutive constants in one result.
 
-    Chains of shifted slices read `d0`, `d0 + 1`, …: one range variable covers them.
+    The union is the same. Chains of shifted slices read `d0`, `d0 + 1`, …: one range variable
+    covers them.
 
     >>> texts = [f"(d0) -> (d0 + {k}), domain: d0 in [0, 3]" for k in (2, 0, 1, 9)]
     >>> for access in with_runs([Access(IndexingMap.parse(text)) for text in texts]):
@@ -244,9 +253,10 @@ def with_runs(accesses: Sequence[Access]) -> list[Access]:
 
 
 def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
-    """Return a key of all but the constant added in result `k`, and that constant's values.
+    """Return a key of the access without the constant added in result `k`, and the constants.
 
-    `None` if result `k` is not a sum of dimensions and a free range variable.
+    The constants are an interval. The result is `None` if result `k` is not a sum of dimensions and
+    a free range variable.
     """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
@@ -261,9 +271,9 @@ def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
 
 
 def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | None:
-    """Split a map into its other results, the dimensions in result `k`, and the added values.
+    """Return a map's other results as a map, the dimensions in result `k`, and the added values.
 
-    `None` if result `k` has another form.
+    The result is `None` if result `k` has another form.
     """
     terms, const = as_sum(map.results[k])
     own = [(t, c) for t, c in terms if isinstance(t, Range)]
@@ -288,7 +298,10 @@ def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | Non
 
 
 def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access]:
-    """Yield one access for each run of consecutive values added in result `k`."""
+    """Yield one access for each run of consecutive values added in result `k`.
+
+    `some` has the added values of each access.
+    """
     some.sort(key=lambda pair: (pair[0].lo, pair[0].hi))
     values, first = some[0]
     count = 1
@@ -304,7 +317,7 @@ def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access
 
 
 def _with_values(access: Access, k: int, values: Interval) -> Access:
-    """Return the access with result `k` replaced: its dimensions plus a variable over `values`.
+    """Return the access with result `k` replaced by its dimensions plus a variable over `values`.
 
     Result `k` of the given access is a sum of dimensions and a free range variable or a constant.
     """
@@ -319,7 +332,7 @@ def _with_values(access: Access, k: int, values: Interval) -> Access:
 
 
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
-    """Return for each dimension the smallest interval that contains those of all the maps."""
+    """Return, for each dimension, the smallest interval that contains those of all maps."""
     if not maps:
         return ()
     columns = zip(*[m.dims for m in maps], strict=True)
@@ -330,7 +343,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     """Return one superset of the accesses per device, and the accesses without a map.
 
     A result that is the same function of the dimensions in all maps stays.  Other results take
-    every value between their bounds over all maps.
+    every value between their bounds over all maps.  `reason` is added to the reasons.
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
@@ -354,7 +367,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
 
 
 def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
-    """Return one map, of elements and devices, that contains the maps of the accesses."""
+    """Return one map, of elements and devices, that contains all maps of the accesses."""
     maps = [indexing.joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []
@@ -375,7 +388,9 @@ def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
 
 
 def covers_everything(map: IndexingMap, sizes: tuple[int, ...]) -> bool:
-    """Does every index lead to all elements of a tensor of these sizes?  False if not decided.
+    """Does every index lead to all elements of a tensor of these sizes?
+
+    The result is `False` if that is not decided.
 
     >>> row = IndexingMap.parse("(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]")
     >>> covers_everything(row, (4, 5)), covers_everything(row.sub_map([1]), (5,))

@@ -25,20 +25,20 @@ from hloscope.ir import Computation, Instruction, Type
 from hloscope.ops import Parameter
 
 Leaf: TypeAlias = tuple[Instruction, int]
-"""A value and the number of one of its tensors; internally, of one of its leaves."""
+"""A value and the number of one of its tensors; inside this module, of one of its leaves."""
 Ends: TypeAlias = Mapping[Leaf, Accesses]
-"""Accesses to parameters and to values from outside the computation."""
+"""Accesses by the parameter, or other value, at which they end."""
 
 MANY: Final = 2
-"""With more accesses to one tensor, contained ones are removed."""
+"""Number of accesses to one tensor above which contained ones are removed."""
 LOOKS: Final = 64
-"""Steps between two reads of the clock, which may take longer than a step."""
+"""Number of steps between two reads of the clock, which may take longer than a step."""
 MOST_KEPT: Final = 300_000
-"""Maximum number of memoized table parts and joins; beyond it all of them are discarded."""
+"""Maximum number of memoized table parts and joins; if exceeded, all are discarded."""
 
 
 class ParameterReads:
-    """Accesses of the values of one computation to its parameters."""
+    """Accesses of the values of one computation to its parameters; all results are memoized."""
 
     def __init__(
         self,
@@ -114,11 +114,11 @@ class ParameterReads:
         return known[ins, leaf]
 
     def _is_end(self, ins: Instruction) -> bool:
-        """Is the value a parameter, a given end or outside the computation?"""
+        """Is the value a parameter, one of the given ends, or outside the computation?"""
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:
-        """Return the table of an end: the identity access to itself, under a new number."""
+        """Return the table of an end, which has the identity access to it under a new number."""
         number = len(self._tensors)
         tensor = self._analysis.tensor_of(end[0].type, end[1])
         self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
@@ -126,11 +126,11 @@ class ParameterReads:
         return self._tables.single(number, type, (self._analysis.interner.identity(type),))
 
     def _through(self, first: Accesses, then: Accesses) -> Accesses:
-        """Compose two sets of plain accesses."""
+        """Return the compositions of two sets of plain accesses."""
         return tuple(composed(self._analysis.interner, first, then))
 
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
-        """Return the union of pairs of composed accesses to one end.
+        """Return the union of the compositions of pairs of accesses that lead to one end.
 
         Contained accesses are removed if there are more than `MANY`, or any has constraints.
         """
@@ -147,7 +147,7 @@ class ParameterReads:
 
 
 def _is_plain(accesses: Accesses) -> bool:
-    """Is there one exact access, whose results are functions of the dimensions without divisions?
+    """Is there just one access, exact, whose results are functions of dimensions without divisions?
 
     Such functions can be composed in any order with the same normal form.
     """

@@ -13,25 +13,28 @@ if TYPE_CHECKING:
     from hloscope.fusion.analysis import Analysis
 
 MAX_ENDS: Final = 4
-"""With more outputs, each queried parameter has its own traversal to the users."""
+"""Maximum number of outputs for which one traversal serves all parameters.
+
+With more, each queried parameter has its own traversal to the users.
+"""
 MANY_PARAMETERS: Final = 256
-"""With more parameters, the first query is computed singly."""
+"""Number of parameters above which the first query is computed for its parameter alone."""
 Reached: TypeAlias = dict[int, Accesses]
-"""Accesses to each output that is reached, by output."""
+"""The accesses to each output that is reached, by output number."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
-"""Results by parameter and leaf."""
+"""The accesses to outputs, by parameter number and leaf."""
 
 
 def reached_outputs(
     about: Analysis, callee: Computation, parameter: int, leaf: int
 ) -> tuple[Computation, Reached]:
-    """Return the accesses from one parameter leaf to the outputs, and their computation.
+    """Return a computation, and the accesses from one parameter leaf to its outputs.
 
     The computation has the same structure as `callee`; runtime variables are read from its
     instructions.
 
     Args:
-        about: Gives the dependences of single instructions.
+        about: The analysis, which returns the dependences of single instructions.
         callee: The computation.
         parameter: Number of the parameter.
         leaf: Number of the parameter's leaf.
@@ -51,7 +54,7 @@ def reached_outputs(
 
 
 def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
-    """Return the accesses to each output by one traversal from a parameter to the users."""
+    """Return the accesses to each output, by one traversal from a parameter leaf to its users."""
     walk = Walk(about.interner, about.leaves)
     walk.begin(start, leaf)
     users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
@@ -66,9 +69,9 @@ def _of_parameters(
     """Return the accesses from each parameter to each output, by one traversal per output.
 
     Args:
-        about: Gives the dependences of single instructions.
+        about: The analysis, which returns the dependences of single instructions.
         callee: The computation.
-        through: The values to pass through; all if `None`.
+        through: The values that the traversal may pass; all if `None`.
     """
     table: Table = {}
     for output, type in enumerate(about.leaves(callee.root.type)):

@@ -29,7 +29,7 @@ _ONEDNN: Final = "__onednn$matmul"
 
 
 def multiplications(ins: Instruction) -> int | None:
-    """Multiply-adds of a dot, a convolution, or a library call that is one of them.
+    """Return the multiply-adds of a dot, a convolution, or a library call that computes one.
 
     Padding and the holes of base dilation are not multiplied.  The multiply-adds are those of the
     operands' element type, so one of complex numbers counts once.
@@ -85,13 +85,13 @@ def _multiplications(ins: Instruction) -> int | None:
 
 
 def _contraction(ins: Instruction, dimensions: DotDimensions) -> int:
-    """Number of result elements times the contracted sizes of operand 0."""
+    """Return the number of result elements times the contracted sizes of operand 0."""
     lhs = _sizes(ins.operands[0])
     return prod(_result_sizes(ins)) * prod([lhs[d] for d in dimensions.lhs_contracting])
 
 
 def _convolution(op: Convolution, shapes: Sequence[Dims]) -> int:
-    """Multiply-adds of a forward convolution of input, kernel and output."""
+    """Return the multiply-adds of a forward convolution; `shapes`: input, kernel, output."""
     lhs, kernel, out = shapes
     names = op.dimensions
     spatial = zip(names.input_spatial, names.kernel_spatial, names.output_spatial, strict=True)
@@ -107,7 +107,7 @@ def _convolution(op: Convolution, shapes: Sequence[Dims]) -> int:
 
 
 def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) -> int:
-    """Count the (position, tap) pairs of dimension `d` that meet an element of the base.
+    """Return the number of (position, tap) pairs of dimension `d` that are on a base element.
 
     Args:
         window: The window.
@@ -170,7 +170,9 @@ def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) ->
 
 
 def _floor_sum(n: int, m: int, a: int, b: int) -> int:
-    """Sum `(a * i + b) // m` for `i` in `[0, n)`, in as many steps as Euclid's algorithm.
+    """Return the sum of `(a * i + b) // m` for `i` in `[0, n)`.
+
+    It takes as many steps as Euclid's algorithm.
 
     >>> _floor_sum(4, 3, -2, 5) == sum((-2 * i + 5) // 3 for i in range(4))
     True
@@ -199,8 +201,7 @@ def _known_sizes(type: object) -> Dims:
     """Return the sizes of an array; a dynamic dimension counts with its bound.
 
     Raises:
-        ValueError: A size is not known.
-        AttributeError: The value is not an array.
+        ValueError: A size is not known, or the value is not an array.
     """
     if not isinstance(type, TensorType):
         raise ValueError("the value is not an array")

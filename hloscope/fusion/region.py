@@ -1,4 +1,4 @@
-"""Sets of instructions that are, or could be, fused, with maps to every instruction inside."""
+"""Sets of instructions that are, or could be, one fusion, and the accesses inside them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hloscope.ops import Call, Fusion, Parameter
 from hloscope.support.walks import needed_first
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
-"""Accesses from the start of the traversal to each value, by tensor."""
+"""Accesses from the start of a traversal to each value, by the number of its tensor."""
 
 
 class Region(Struct, frozen=True):
-    """Instructions of one computation that are, or would be, one fusion.
+    """Instructions of one computation that are, or could be, one fusion.
 
     Inner fusions are expanded.
 
@@ -35,23 +35,23 @@ class Region(Struct, frozen=True):
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Region:
-        """One instruction; of a fusion, everything inside it."""
+        """Return the region of one instruction; of a fusion, it includes everything inside."""
         return cls(frozenset([ins]), ins)
 
     @classmethod
     def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Region:
-        """Two instructions as one fusion, with the consumer as root."""
+        """Return the region of two instructions as one fusion, with the consumer as root."""
         return cls(frozenset([producer, consumer]), consumer)
 
     @classmethod
     def of_computation(cls, computation: Computation) -> Region:
-        """All instructions of a computation but its parameters."""
+        """Return the region of all instructions of a computation except its parameters."""
         inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
         return cls(frozenset(inside), computation.root)
 
     @classmethod
     def of_instructions(cls, instructions: Iterable[Instruction], root: Instruction) -> Region:
-        """A given set of instructions of one computation."""
+        """Return the region of a given set of instructions of one computation."""
         return cls(frozenset(instructions), root)
 
 
@@ -68,12 +68,12 @@ def grouped(
     Instructions inside fusions are included: their parameters, and the operands passed for them.
 
     Args:
-        analysis: Memoizes accesses.
+        analysis: The analysis, which memoizes accesses.
         region: The instructions to traverse.
         start: An instruction of the region, one inside a fusion, or an input of the region, which
             reads itself; by default the root.
         output: Number of the tensor of its value.
-        opened: Include the instructions inside fusions.
+        opened: Whether to include the instructions inside fusions.
 
     Raises:
         UnknownNameError: `start` is not in the region.
@@ -93,7 +93,7 @@ def grouped(
 
 
 def _is_at_edge(region: Region, ins: Instruction) -> bool:
-    """Does an instruction of the region read `ins`?"""
+    """Is `ins` an operand of an instruction of the region?"""
     return any(ins in inside.operands for inside in region.inside)
 
 
@@ -107,7 +107,7 @@ def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
 def _tensors(
     analysis: Analysis, ins: Instruction, leaves: Mapping[int, AccessSet]
 ) -> dict[int, Accesses]:
-    """Return the accesses by tensor, without those to run-time sizes."""
+    """Return the accesses by tensor number, without those to run-time sizes."""
     found = {}
     for leaf, accesses in sorted(leaves.items()):
         tensor = analysis.tensor_of(ins.type, leaf)
@@ -119,7 +119,10 @@ def _tensors(
 def epilogue(
     analysis: Analysis, computation: Computation, parent: Instruction, root: Instruction
 ) -> Accesses:
-    """Return the elements of `root` that depend on an element of `parent`, in one computation."""
+    """Return the accesses from `parent` to the elements of `root` that depend on it.
+
+    Both are tensors in one computation.
+    """
     walk = Walk(analysis.interner, analysis.leaves)
     walk.begin(parent, 0)
     positions = analysis.positions(computation)
@@ -130,7 +133,7 @@ def epilogue(
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
-    """Can the instructions inside this fusion or call be listed?"""
+    """Is it a fusion or call whose instructions can be listed?"""
     return isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.in_step(ins)
 
 
@@ -138,9 +141,9 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
     """Add the accesses to every instruction inside the fusions and calls of a traversal.
 
     Args:
-        analysis: Memoizes accesses.
-        found: The accesses to add to.
-        walk: The finished traversal whose start all accesses have.
+        analysis: The analysis, which memoizes accesses.
+        found: The accesses, which are extended in place.
+        walk: The finished traversal; all accesses start where it does.
         inside: The instructions that may be expanded.
     """
     todo = [
@@ -168,7 +171,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
-    """Finish a traversal inside a computation and expand the fusions in it."""
+    """Finish a traversal inside a computation, expand the fusions in it, and return accesses."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: Found = {}
     _merge(found, walk.found)
@@ -183,6 +186,13 @@ def _from_inside(
 
     The traversal continues at the operands of each enclosing fusion. The accesses to operands of
     the outermost fusion are added to `walk`.
+
+    Args:
+        analysis: The analysis, which memoizes accesses.
+        region: The region that has the outermost fusion.
+        start: The instruction.
+        output: Number of the tensor of its value.
+        walk: A traversal that has not begun.
     """
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
@@ -209,7 +219,11 @@ def _from_inside(
 
 
 def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instruction]:
-    """Return the nested fusions that contain the instruction, outermost first."""
+    """Return the nested fusions that contain the instruction, outermost first.
+
+    Raises:
+        UnknownNameError: No fusion of the region contains it.
+    """
     todo = [[ins] for ins in region.inside if _is_open(analysis, ins)]
     while todo:
         path = todo.pop()
@@ -222,7 +236,7 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
 
 
 def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
-    """Compose the accesses to a fusion with those inside it."""
+    """Return the accesses inside a fusion, each composed with `before`, those to the fusion."""
     return {
         ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
         for ins, leaves in further.items()
@@ -230,7 +244,7 @@ def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
 
 
 def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
-    """Add accesses to a nested dictionary."""
+    """Add the accesses of `more`, by value and leaf, to the dictionary `into`."""
     for ins, leaves in more.items():
         mine = into.setdefault(ins, {})
         for leaf, accesses in leaves.items():
@@ -238,7 +252,7 @@ def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> Non
 
 
 def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
-    """Number the instructions, producers before consumers."""
+    """Return a number for each instruction, so that producers have smaller numbers than users."""
 
     def read(ins: Instruction) -> list[Instruction]:
         return [o for o in (*captured(ins)[::-1], *ins.operands[::-1]) if o in inside]

@@ -1,4 +1,4 @@
-"""What one analysis knows: the result of each question, computed once."""
+"""Memoized results of one analysis."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ _T = TypeVar("_T")
 
 
 class Results(dict[tuple[Any, ...], Any]):
-    """Results by question and by the subject of the question.
+    """Results by a key: a question and the subject of the question.
 
-    A subject is compared by value, or is the number of a structure: then equal instructions and
-    computations share the result.  Other subjects are nodes of the graph, compared by identity.
-    The last column is the time of all maps of a program, in both directions, without the row.
+    A subject is compared by value, or is the number of a structure (`structural_ids`): then equal
+    instructions and computations share the result.  Other subjects are nodes of the graph, compared
+    by identity. The last column tells how much longer all maps of a program take, in both
+    directions, if the result is not memoized.
 
     | question | subject | result | without it |
     |---|---|---|---|
@@ -35,7 +36,9 @@ class Results(dict[tuple[Any, ...], Any]):
     """
 
     def once(self, key: tuple[Any, ...], find: Callable[[], _T]) -> _T:
-        """Return the result for a key; `find` computes it the first time, and is never `None`.
+        """Return the result for a key; `find` computes it at the first request.
+
+        `find` must not return `None`.
 
         >>> results = Results()
         >>> [results.once(("square", 3), lambda: 9), results.once(("square", 3), lambda: 0)]

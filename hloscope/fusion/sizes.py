@@ -49,11 +49,11 @@ UNKNOWN: Final = "where the size comes from is not known"
 OUT_OF_STEP: Final = "a size is known in one of two types of the same value only"
 
 Dynamic: TypeAlias = tuple[tuple[int, ...], ...]
-"""Dynamic dimensions of each tensor of a value."""
+"""The dynamic dimensions of each tensor of a value, in order."""
 
 
 class Sizes:
-    """Dependences of run-time sizes, and of elements on run-time sizes."""
+    """Computes the dependences of run-time sizes, and of elements on run-time sizes."""
 
     def __init__(
         self, interner: AccessInterner, leaves: Leaves, results: Results | None = None
@@ -62,7 +62,7 @@ class Sizes:
         self._results = Results() if results is None else results
 
     def concern(self, ins: Instruction) -> bool:
-        """Does the value or an operand have a run-time size?"""
+        """Does the instruction's value or an operand have a run-time size?"""
         if len(ins.operands) <= WIDE:
             return self._has_sizes(ins)
         return self._results.once(("has sizes", ins), lambda: self._has_sizes(ins))
@@ -72,7 +72,7 @@ class Sizes:
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
     def in_step(self, ins: Instruction) -> bool:
-        """Do the values that an op passes on have the same leaves in all their types?
+        """Do all types of a value that an op passes on have the same dynamic dimensions?
 
         A parameter or result of a computation may declare a size that is not known in the type of
         the value passed for it.
@@ -80,7 +80,7 @@ class Sizes:
         return self._results.once(("in step", ins), lambda: self._is_in_step(ins))
 
     def _is_in_step(self, ins: Instruction) -> bool:
-        """Compute `in_step`."""
+        """Return what `in_step` memoizes."""
         if not self.concern(ins):
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
             if not any(map(self._leaves.has_sizes, inside)):
@@ -88,7 +88,7 @@ class Sizes:
         return all(a == b for a, b in self._meetings(ins))
 
     def _meetings(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
-        """Yield pairs of the dynamic dimensions that two types declare for the same value."""
+        """Yield pairs of types' dynamic dimensions, where both types describe the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
         # Each op passes operands to parameters, and roots to its value; both sides must have the
@@ -118,7 +118,7 @@ class Sizes:
                     yield self._dynamic(called.root.type), result
 
     def _taken(self, called: Computation) -> list[Dynamic]:
-        """Return the dynamic dimensions of each parameter's tensors."""
+        """Return the dynamic dimensions of each parameter's tensors, one entry per parameter."""
         return [self._dynamic(parameter.type) for parameter in called.parameters]
 
     def _dynamic(self, type: Type) -> Dynamic:
@@ -130,7 +130,7 @@ class Sizes:
         return self._leaves.part(type, leaf)
 
     def of_size(self, ins: Instruction, part: Part) -> Iterator[Flow]:
-        """Yield the dependences of a run-time size of an instruction's value."""
+        """Yield the dependences of run-time size `part` of the value of `ins` on its operands."""
         assert part.dimension is not None
         try:
             reads = indexing.size_reads(ins, part.tensor, part.dimension)
@@ -171,7 +171,11 @@ class Sizes:
                         yield Flow(k, leaf, (self._interner.keep(replace(access, leaf=0)),))
 
     def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
-        """Return the inverses of those `flows` of leaf `end` that read one operand leaf."""
+        """Yield the dependences of leaf `end` on one operand leaf, from its other direction.
+
+        `flows` are the dependences of leaf `end` on operands; those on the operand leaf are
+        inverted.
+        """
         for flow in flows:
             if (flow.operand, flow.leaf) == (operand, leaf):
                 back = [
@@ -181,7 +185,10 @@ class Sizes:
                 yield Flow(operand, end, self._interner.keep_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
-        """Yield reads of sizes and elements as dependences, with a map for each."""
+        """Yield the dependences for reads of sizes and elements, with a map for each.
+
+        `here` has the sizes of the tensor that reads; it is empty for a size that reads.
+        """
         for read in reads:
             type = ins.operands[read.operand].type
             leaf = self._leaves.of_part(type, Part(read.tensor, read.dimension))

@@ -32,18 +32,18 @@ from hloscope.support.walks import needed_first
 
 
 class Numbering:
-    """Number values by equality."""
+    """Assigns numbers to hashable values; equal values have equal numbers."""
 
     def __init__(self) -> None:
         self.known: Final[dict[Any, int]] = {}
 
     def __call__(self, value: object) -> int:
-        """Number of `value`; equal values have equal numbers."""
+        """Return the number of `value`, a new one at the first request."""
         return self.known.setdefault(value, len(self.known))
 
 
 class StructureIds:
-    """Number computations by structure; equal numbers mean equal structure.
+    """Assigns numbers to computations by structure; equal numbers mean equal structure.
 
     The structure has everything that indexing can depend on: ops, types with layouts, operands and
     called computations.  Names, metadata, source positions and the values of floating-point
@@ -91,12 +91,15 @@ class StructureIds:
 
 
 def _is_any_constant(ins: Instruction) -> bool:
-    """Is the instruction a constant whose values decide no map: not boolean and no integers?"""
+    """Is the instruction a constant of neither booleans nor integers?
+
+    The values of such a constant do not affect maps.
+    """
     return type(ins.op) is Constant and not _is_integer(ins.type)
 
 
 def _is_integer(type: Type) -> bool:
-    """Is the element type boolean or an integer?"""
+    """Is the type a tensor of booleans or integers?"""
     return isinstance(type, TensorType) and type.element.kind in ("pred", "signed", "unsigned")
 
 
@@ -106,7 +109,7 @@ def has_runtime(accesses: Accesses) -> bool:
 
 
 def origins_of(accesses: Accesses) -> dict[Instruction, None]:
-    """Return the instructions that the runtime variables are read from, in order."""
+    """Return the instructions from which runtime variables are read, each once, in order."""
     return {
         variable.origin: None
         for access in accesses
@@ -131,7 +134,10 @@ def origin_text(origin: Instruction) -> str:
 
 
 def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Access:
-    """Return the access with origins of runtime variables and collectives replaced."""
+    """Return the access with instructions replaced by `new`.
+
+    These are origins of runtime variables, and collectives.
+    """
     map, replica = (_renamed(map, new) for map in (access.map, access.replica))
     via = _all_renamed(access.via, new)
     if map is access.map and replica is access.replica and via == access.via:
@@ -140,7 +146,7 @@ def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Acce
 
 
 def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) -> IndexingMap | None:
-    """Return the map with origins replaced; the same object if nothing changed."""
+    """Return the map with origins replaced by `new`; the same object if nothing changed."""
     if map is None or not map.runtime:
         return map
     runtime = [_variable_renamed(variable, new) for variable in map.runtime]
@@ -155,7 +161,7 @@ def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) ->
 def _variable_renamed(
     variable: RuntimeVariable, new: Mapping[Instruction, Instruction]
 ) -> RuntimeVariable:
-    """Return the runtime variable with its origin and collectives replaced."""
+    """Return the runtime variable with its origin and collectives replaced by `new`."""
     origin, collective = (
         None if ins is None else renamed_value(ins, new)
         for ins in (variable.origin, variable.collective)
@@ -165,9 +171,9 @@ def _variable_renamed(
 
 
 def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) -> Instruction:
-    """Return the replacement of a value.
+    """Return the replacement of a value, or the value itself if it has none.
 
-    Of a value inside a call, the call is replaced too.
+    If the value is inside a call, the call is replaced too.
     """
     calls: list[tuple[Instruction, int]] = []
     # Unwrap the calls to the innermost value, then wrap its replacement in the replaced calls.
@@ -183,12 +189,12 @@ def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) ->
 def _all_renamed(
     steps: tuple[Instruction, ...], new: Mapping[Instruction, Instruction]
 ) -> tuple[Instruction, ...]:
-    """Return the collectives with replacements."""
+    """Return the collectives, each replaced if it has a replacement in `new`."""
     return tuple([new.get(step, step) for step in steps]) if steps else steps
 
 
 class Summary:
-    """Dependences through a computation, for every computation of equal structure."""
+    """Dependences through a computation, usable for every computation of equal structure."""
 
     def __init__(self, computation: Computation, flows: tuple[Flow, ...]) -> None:
         self._computation = computation
@@ -214,9 +220,9 @@ class Summary:
 
 
 def counterparts(one: Computation, other: Computation) -> dict[Instruction, Instruction]:
-    """Map each instruction of `one` to that of `other` at the same position, callees included.
+    """Return, for each instruction of `one`, that of `other` at the same position.
 
-    The computations have equal structure.
+    Called computations are included. The computations have equal structure.
     """
     new: dict[Instruction, Instruction] = {}
     stack = [(one, other)]
@@ -229,15 +235,18 @@ def counterparts(one: Computation, other: Computation) -> dict[Instruction, Inst
 
 
 EVERY: Final = 16
-"""Levels of calls between computations that are computed ahead of their callers."""
+"""Number of levels of calls that are computed by recursion at most.
+
+In deeper nests, the computations at every such level are computed ahead of their callers.
+"""
 RECURSIVE: Final = "a function that calls itself"
-"""The reason of an unknown map through a recursive function."""
+"""The reason of an unknown access through a recursive function."""
 
 
 def computed_ahead(results: Results, question: str, computation: Computation) -> list[Computation]:
-    """Return the computations to analyse before a computation, inner ones first.
+    """Return the called computations to analyse before a computation, inner ones first.
 
-    Each is returned once per question.
+    Each is returned only once per question.
     """
     if not any([called.callees for called in computation.callees]):
         return []
@@ -263,7 +272,7 @@ def depth(results: Results, computation: Computation) -> int:
 
 
 def _called(results: Results, question: str, computation: Computation) -> list[Computation]:
-    """Return the computations without a result that begin here, callees first."""
+    """Return `computation` and all that it calls, callees first, except those with a result."""
 
     def missing(computations: Iterable[Computation]) -> list[Computation]:
         return [c for c in computations if (question, c) not in results]

@@ -37,15 +37,15 @@ from hloscope.ops import (
 
 
 class Context(Protocol):
-    """Operations that the entries need; `analysis.Analysis` provides them."""
+    """Interface of an analysis that this module needs; `analysis.Analysis` implements it."""
 
     @property
     def interner(self) -> AccessInterner:
-        """The interning table of accesses."""
+        """The table that interns accesses and memoizes compositions."""
 
     @property
     def results(self) -> Results:
-        """The results so far, as in `body_dependences.source_in`."""
+        """The memoized results."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Return the types of the leaves of a type."""
@@ -54,7 +54,7 @@ class Context(Protocol):
         """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their total."""
+        """Return the first leaf of each operand in the concatenated leaves, then their number."""
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """Return the dependences of a leaf of an instruction's value on its operands."""
@@ -65,18 +65,30 @@ class Context(Protocol):
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Return the dependences of a root leaf; parameter `k` is operand `first + k`."""
+        """Return the dependences of a root leaf of `callee` on operands of the caller `ins`.
+
+        Parameter `k` of `callee` is operand `first + k` of `ins`.
+        """
 
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Return the dependences on a parameter leaf; parameter `k` is operand `first + k`."""
+        """Return the dependences of the callee's results on a parameter leaf, as those of `ins`.
+
+        Parameter `k` is operand `first + k`.
+        """
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences of a root leaf; runtime variables are named inside."""
+        """Return the dependences of a root leaf on the parameters.
+
+        Runtime variables are read from instructions of the computation.
+        """
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Return the dependences on a parameter leaf; runtime variables are named inside."""
+        """Return the dependences of all leaves of the root on leaf `leaf` of a parameter.
+
+        Runtime variables are read from instructions of the computation.
+        """
 
 
 O = TypeVar("O", bound=Op)  # noqa: E741
@@ -87,7 +99,10 @@ WRITES: Final[dict[type[Op], Writes[Any]]] = {}
 
 
 def reads(*classes: type[O]) -> Callable[[Reads[O]], Reads[O]]:
-    """Register a function that returns the dependences of a leaf of the ops' value."""
+    """Return a decorator that registers a function of `READS` for these ops.
+
+    The function returns the operand leaves that one leaf of the value depends on.
+    """
 
     def register(entry: Reads[O]) -> Reads[O]:
         READS.update(dict.fromkeys(classes, entry))
@@ -97,7 +112,10 @@ def reads(*classes: type[O]) -> Callable[[Reads[O]], Reads[O]]:
 
 
 def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
-    """Register a function that returns the dependences on one operand leaf of the ops."""
+    """Return a decorator that registers a function of `WRITES` for these ops.
+
+    The function returns the leaves of the value that depend on one operand leaf.
+    """
 
     def register(entry: Writes[O]) -> Writes[O]:
         WRITES.update(dict.fromkeys(classes, entry))
@@ -111,7 +129,7 @@ def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
 
 @reads(Tuple, OptimizationBarrier, Return)
 def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
-    """Yield the operand leaf that a leaf equals: leaf `i` of the operands' concatenated leaves."""
+    """Yield the operand leaf that leaf `leaf` equals: one of the operands' leaves in sequence."""
     starts = at.starts(ins)
     if leaf < starts[-1]:
         k = bisect_right(starts, leaf) - 1
@@ -157,7 +175,7 @@ def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) 
 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a conditional on its condition and the operands of all branches."""
+    """Yield the dependences of a conditional's leaf on its condition and on branch operands."""
     yield Flow(0, 0, (at.interner.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
@@ -165,10 +183,10 @@ def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[F
 
 @writes(Case)
 def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a conditional on one operand.
+    """Yield the dependences of a conditional's value on one operand.
 
-    All elements depend on the condition, operand 0. The argument of a branch counts as that branch
-    uses it.
+    All elements depend on operand 0, the condition. The operand of a branch is used as that branch
+    uses its parameter.
     """
     if operand > 0:
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
@@ -185,7 +203,7 @@ NO_RESULT: Final = "its operand has no such result"
 
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
-    """Yield an unknown access to every leaf of every operand."""
+    """Yield an unknown access to every leaf of every operand, for this reason."""
     unknown = at.interner.keep(Access.unknown(reason))
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
@@ -193,7 +211,7 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
 
 
 def _begun(start: Instruction) -> tuple[Type, bool]:
-    """Return the type of an asynchronous value's result, and whether it is the whole value.
+    """Return the type of the result in an asynchronous value, and whether it is the whole value.
 
     The value is (operands, result, contexts …); for all-reduce it is the result alone.
     """
@@ -207,7 +225,7 @@ def _begun(start: Instruction) -> tuple[Type, bool]:
 def _inner(start: Instruction) -> Instruction | None:
     """Return the operation that an asynchronous start runs, as an instruction.
 
-    `None` if it calls a computation.
+    The result is `None` if it calls a computation.
     """
     op = start.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
@@ -260,7 +278,10 @@ def start_writes(
 def _named(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
-    """Yield the dependences with the start instruction as their collective."""
+    """Yield the dependences with the start as their collective, instead of `inner`.
+
+    `inner` is the operation that the start runs.
+    """
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):
             accesses = [at.interner.keep(with_origins(a, {inner: start})) for a in flow.accesses]
@@ -269,9 +290,9 @@ def _named(
 
 
 def _finished(at: Context, done: Instruction) -> range:
-    """Return the leaves of the asynchronous value that are the result.
+    """Return the leaves of the asynchronous value that are the result of its `done`.
 
-    Empty if the result has other types.
+    The range is empty if the result has other types.
     """
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type
@@ -288,7 +309,7 @@ def _finished(at: Context, done: Instruction) -> range:
 
 @reads(AsyncDone)
 def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
-    """Yield the leaf of the asynchronous value that a leaf of its `done` equals.
+    """Yield the leaf of the asynchronous value that leaf `leaf` of its `done` equals.
 
     All dependences are unknown if the asynchronous value has no result of these types.
     """
@@ -320,9 +341,9 @@ def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> I
 def update_writes(
     at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """Yield the dependences of an asynchronous update on an operand leaf.
+    """Yield the dependences of an asynchronous update's leaves on an operand leaf.
 
-    It is the inverse of `update_reads`.
+    They are the inverse of `update_reads`.
     """
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     count = len(at.leaves(ins.type))
@@ -336,7 +357,7 @@ def update_writes(
 
 
 def _operand_leaves(at: Context, value: Instruction) -> int:
-    """Count the leaves of an asynchronous value that belong to its operands."""
+    """Return the number of leaves of an asynchronous value that belong to its operands."""
     return at.offset(value.type, 1) if isinstance(value.type, TupleType) else 0
 
 

@@ -1,4 +1,4 @@
-"""Traversals of a graph that compose accesses along the way, each instruction once."""
+"""Traversals of a graph that compose accesses step by step and visit each instruction once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 
 COMPRESS_AT: Final = 64
-"""With more accesses to one value, one that contains all others is searched, and runs merged."""
+"""Number of accesses to one value above which they are reduced.
+
+An access that contains all others replaces them, or consecutive ones are merged.
+"""
 WIDEN_AT: Final = 256
-"""With more accesses to one value, they are replaced by one superset."""
+"""Number of accesses to one value above which one superset replaces them."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
 """Accesses from the start of the traversal to each value, by leaf."""
@@ -24,11 +27,11 @@ class Flow(NamedTuple):
     """A dependence between a leaf of an instruction's value and a leaf of one of its operands."""
 
     operand: int | Instruction
-    """Number of the operand, or the value that a region captures."""
+    """Number of the operand, or the captured value itself if a region reads it."""
     leaf: int
-    """Leaf of the operand towards the producers, of the value itself towards the users."""
+    """Leaf of the operand in traversals to producers, of the value in traversals to users."""
     accesses: Accesses | None
-    """`None` for the identity."""
+    """The accesses from leaf to leaf in the direction of traversal; `None` is the identity."""
 
 
 def composed(
@@ -38,9 +41,9 @@ def composed(
     *,
     forward: bool = False,
 ) -> list[Access]:
-    """Return all compositions of two sets of accesses that are not empty.
+    """Return all compositions of an access of each set that are not empty.
 
-    With `forward` the accesses lead to the outputs.
+    With `forward` the accesses lead towards users.
     """
     compose = interner.compose
     return [
@@ -54,9 +57,9 @@ def composed(
 def with_accesses(
     interner: AccessInterner, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
-    """Return the set with more accesses to a value of this type, or a superset if it is too large.
+    """Return the set with more accesses to a value of this type.
 
-    `known` may be changed.
+    It is a superset if the set is too large. `known` may be changed in place.
     """
     for access in accesses:
         known[interner.keep(simpler(access, type)) if is_large(access) else access] = None
@@ -82,7 +85,7 @@ class Walk:
     Args:
         interner: Composes the accesses.
         leaves: Returns the types of the leaves of a type.
-        end: Type of the target of all maps; `None`: the value found.
+        end: Type of the tensor that all maps lead to; by default they lead to each value found.
     """
 
     def __init__(
@@ -95,11 +98,11 @@ class Walk:
         self._interner, self._leaves, self._end = interner, leaves, end
 
     def begin(self, ins: Instruction, leaf: int) -> None:
-        """Start at a leaf of a value, with the identity access."""
+        """Start the traversal at a leaf of the value of `ins`, with the identity access."""
         self.add(ins, leaf, {self._interner.identity(self._leaves(ins.type)[leaf]): None})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
-        """Record accesses to a leaf of a value; return whether the value is new."""
+        """Record accesses to a leaf of a value; return whether the value was not found before."""
         leaves = self.found.get(ins)
         if leaves is None:
             self.found[ins] = {leaf: accesses}
@@ -111,7 +114,7 @@ class Walk:
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
-        """Return the accesses to a leaf of a value, or a superset if there are too many."""
+        """Return the accesses; if they are many or large, fewer ones that reach a superset."""
         if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
             return accesses
         type = self._end or self._leaves(ins.type)[leaf]
@@ -120,9 +123,9 @@ class Walk:
     def through(
         self, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
     ) -> AccessSet:
-        """Return all non-empty compositions of two sets of accesses.
+        """Return all compositions of an access of each set that are not empty, as a set.
 
-        With `forward` the accesses lead to the outputs.
+        With `forward` the accesses lead towards users.
         """
         return dict.fromkeys(composed(self._interner, accesses, further, forward=forward))
 
@@ -131,15 +134,15 @@ class Walk:
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Extend the accesses found so far to everything that these values read.
+        """Extend the accesses found so far to all producers that these values depend on.
 
-        Consumers come before producers, and each instruction once, when the accesses of all its
-        users are known.  So the work is linear in the number of instructions and distinct maps.
+        Consumers are visited before producers, and each instruction once, when the accesses of all
+        its users are known.  So the work is linear in the number of instructions and distinct maps.
 
         Args:
             position: Position of an instruction in the order of definition; `None` for instructions
                 where the traversal ends.
-            reads: Returns the dependences of leaf `i` of an instruction.
+            reads: Returns the dependences of a leaf of an instruction on its operands.
         """
         waiting = {-at: v for v in self.found if (at := position(v)) is not None}
         # A heap by negative position visits the latest definition first. All users of an
@@ -175,8 +178,8 @@ class Walk:
         Args:
             position: Position of an instruction in the order of definition; `None` for instructions
                 where the traversal ends.
-            places: Returns the operands and leaves that leaf `i` of an instruction may read.
-            writes: Returns the dependences on leaf `j` of operand `k` of an instruction.
+            places: Returns the operands and their leaves that a leaf of an instruction may read.
+            writes: Returns the dependences of an instruction's leaves on a leaf of an operand.
             through: The values to visit; all if `None`.
         """
         heap: list[tuple[int, Instruction]] = []
@@ -210,13 +213,13 @@ class Walk:
         users: Users,
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Extend the accesses found so far to the values that read them.
+        """Extend the accesses found so far to all users that depend on these values.
 
-        Definitions come before uses, and only instructions that read a value found are visited.
+        Definitions are visited before uses, and only instructions that read a value found.
 
         Args:
             users: The instructions to visit.
-            writes: Returns the dependences on leaf `j` of operand `k` of an instruction.
+            writes: Returns the dependences of an instruction's leaves on a leaf of an operand.
         """
         found = self.found
         heap: list[int] = []
@@ -258,7 +261,8 @@ class Users:
     Args:
         order: The instructions, definitions before uses.
         captured: Returns the values that the regions of an instruction capture.
-        part: Returns the leaves that an instruction takes from its only operand, or `None`.
+        part: Returns the leaves that an instruction selects from its only operand; `None` if it may
+            read all leaves.
     """
 
     def __init__(
@@ -281,7 +285,7 @@ class Users:
                     self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
 
     def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
-        """Return the value with this number among the operands and captured values.
+        """Return value number `number` among the operands and then the captured values.
 
         It is preceded by the operand number, or by the value itself if it is captured.
         """
@@ -291,13 +295,16 @@ class Users:
         return value, value
 
     def of(self, value: Instruction, leaves: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield the users of the leaves: position of the user, and number of the value in it."""
+        """Yield the users of the leaves, as pairs: position of the user, number of the value in it.
+
+        Positions are in `order`; numbers are those of `value`.
+        """
         yield from self._of_all.get(value, ())
         for leaf in leaves:
             yield from self._of_leaf.get((value, leaf), ())
 
     def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
-        """Return those of the leaves, in order, that an instruction may read."""
+        """Return the leaves in `leaves` that `ins` may read, in the order of `leaves`."""
         part = self._part(ins)
         if part is None or len(leaves) < len(part):
             return [*leaves]

@@ -23,24 +23,27 @@ from hloscope.ir import (
 from hloscope.ops import CopyStart, Fusion, ReduceScatter, fused_twice
 
 Refusal: TypeAlias = Callable[[Instruction], None]
-"""Raises `VerifyError` if an instruction is not valid."""
+"""Function that raises `VerifyError` if an instruction is not valid."""
 _ASKED_ALWAYS: Final = (ReduceScatter, CopyStart)
-"""Ops that `verify` cannot check alone: their types depend on device groups or on HLO's rules."""
+"""Ops whose types the op's own `verify` cannot decide.
+
+Their types depend on device groups or on HLO's rules.
+"""
 
 
 def anything_goes(_: Instruction) -> None:
-    """Accept every instruction, for programs that are valid or verified before."""
+    """Accept every instruction; for programs that are valid or were verified before."""
 
 
 class TypeGuard:
-    """Type checks of instructions."""
+    """Checks types of instructions, each once."""
 
     def __init__(self, refuse: Refusal, results: Results) -> None:
         self._refuse: Final = refuse
         self._results: Final = results
 
     def check(self, ins: Instruction) -> None:
-        """Check an instruction.
+        """Check the types of an instruction, unless every instruction is accepted.
 
         Raises:
             VerifyError: The instruction is not valid.
@@ -58,7 +61,7 @@ class TypeGuard:
             self._results[key] = True
 
     def _own(self, fusion: Instruction) -> None:
-        """Check that no other fusion calls the computations that a fusion calls, also indirectly.
+        """Check that no two fusions call one computation, directly or indirectly.
 
         In a map a value of a computation stands for itself.  If two fusions shared a computation,
         two different values would be taken for one.
@@ -82,7 +85,7 @@ class TypeGuard:
 
 
 def _are_one(a: Instruction, b: Instruction) -> bool:
-    """Are two fusions the same?
+    """Are two instructions the same fusion or asynchronous start?
 
     An asynchronous start is rebuilt for each query, with the same name and operands.
     """
@@ -99,7 +102,9 @@ def _is_plain_fusion(ins: Instruction) -> bool:
 
 
 def is_doubtful(ins: Instruction) -> bool:
-    """May the types of an instruction disagree?  True whenever sizes are wrong.
+    """May the types of an instruction disagree?
+
+    The result is `True` whenever sizes are wrong, and may be so for other reasons.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e {{ p = f32[4] parameter(0) ROOT r = f32[{}] negate(p) }}"
@@ -115,7 +120,7 @@ def is_doubtful(ins: Instruction) -> bool:
 
 
 def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
-    """Does the op's `verify` reject these result types because of sizes or structure?"""
+    """Return whether the op's `verify` rejects these result types for their sizes or structure."""
     try:
         ins.op.verify(tuple([operand.type for operand in ins.operands]), results, ins.calls)
     except IncompatibleTypesError as error:
@@ -130,7 +135,7 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
 
 
 def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-    """Do the types have the same sizes?  Maps do not depend on element types."""
+    """Do two lists of types have equal sizes?  Maps do not depend on element types."""
     # An explicit stack, because tuples may nest deeply.
     pairs = [(some, others)]
     while pairs:

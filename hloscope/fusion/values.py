@@ -1,6 +1,6 @@
 """Integers known before the program runs: constants, iotas and values computed from them.
 
-Runtime variables with such a value are replaced by it, with the clamping of the op.
+Runtime variables with such a value are replaced by it, clamped as the op clamps it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from hloscope.simplifier import Domain
 
 Index: TypeAlias = tuple[Expr, ...]
 Rule: TypeAlias = Callable[[Instruction], tuple[Accesses, ...]]
-"""Return the accesses of an instruction to each operand."""
+"""Function that returns the accesses of an instruction to each operand."""
 
 MAX_DEPTH: Final = 64
 """Maximum number of instructions between a value and the constants it is computed from."""
 _MOVES: Final = BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad
 MOVES: Final[frozenset[type[Op]]] = frozenset([*_MOVES, ELEMENTWISE["copy"]])
-"""Ops whose result elements are operand elements."""
+"""Ops whose result elements are unchanged operand elements."""
 
 
 def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
-    """Replace the runtime variables whose value is known before the program runs.
+    """Return the map with runtime variables replaced whose value is known before a run.
 
     Args:
         map: A map of an instruction.
@@ -71,7 +71,10 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
 
 
 def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
-    """Can the value be computed from constants and iotas?  False means surely not."""
+    """May the value be computed from constants and iotas?  `False` means that it is not.
+
+    `seen` has the results of other values and is extended.
+    """
     found = seen.get(ins)
     if found is None:
         found = seen[ins] = depth >= MAX_DEPTH or _is_made_of_known(ins, seen, depth + 1)
@@ -79,7 +82,7 @@ def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0
 
 
 def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: int) -> bool:
-    """Compute `may_be_known` from the operands."""
+    """Return what `may_be_known` memoizes, from the operands."""
     op = ins.op
     if isinstance(op, Constant | Iota):
         return True
@@ -93,7 +96,10 @@ def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: in
 
 
 def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
-    """Return the value clamped to `valid`; a bound that cannot be exceeded adds no term."""
+    """Return the value clamped to `valid`.
+
+    A bound that the value's `bounds` do not exceed adds no term.
+    """
     if valid.contains(bounds):
         return value
     if bounds.hi > valid.hi:
@@ -102,13 +108,15 @@ def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
 
 
 def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
-    """Return the constraints that the map puts on the runtime variables `new`."""
+    """Return the intervals of the runtime variables in `new` that restrict the map."""
     variables = [(Runtime(i), v) for i, v in enumerate(map.runtime)]
     return [(rt, v.interval) for rt, v in variables if rt in new and v.is_condition]
 
 
 def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
-    """Replace runtime variables by expressions over the others, and renumber the rest.
+    """Return the map with runtime variables replaced by expressions over the others.
+
+    The remaining runtime variables are renumbered.
 
     >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
     ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
@@ -127,7 +135,7 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
 
 
 class Values:
-    """Elements of integer tensors, as expressions over the variables of a domain."""
+    """Computes elements of integer tensors as expressions over the variables of a domain."""
 
     def __init__(self, domain: Domain, rule: Rule) -> None:
         self._domain = domain
@@ -150,7 +158,7 @@ class Values:
         return self._known[key]
 
     def _of(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
-        """Compute `of` for one op."""
+        """Return what `of` memoizes: the element of `ins` at `index`, by its op."""
         if not isinstance(ins.type, TensorType) or not ins.type.is_static:
             return None
         # Only integers, and only a complete index, can be an affine expression.
@@ -176,12 +184,12 @@ class Values:
                 return None
 
     def _operand(self, operand: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return an element of an operand of an element-wise op; a scalar operand has no index."""
+        """Return an operand's element for an index of an element-wise op; scalars have no index."""
         is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
         return self.of(operand, () if is_scalar else index, depth)
 
     def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return the element of the one operand element that this element surely is."""
+        """Return the element of an op that only moves elements; `None` if its source is unsure."""
         at: dict[Var, Expr] = dict(zip(first_dims(len(index)), index, strict=True))
         for operand, accesses in zip(ins.operands, self._rule(ins), strict=True):
             for access in accesses:
@@ -200,7 +208,7 @@ class Values:
     def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
         """Is every index in the domain of the map?
 
-        False for no index, `None` for some or undecided.
+        The result is `False` if no index is, and `None` if some are or it is undecided.
         """
         conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
         conditions += substituted_constraints(map.constraints, at)
@@ -214,7 +222,7 @@ class Values:
         return found
 
     def _select(self, known: Sequence[Expr | None]) -> Expr | None:
-        """Return the value of a `select`: its condition is constant, or both branches are equal."""
+        """Return the value of a `select` with a constant condition or equal branches, or `None`."""
         condition, on_true, on_false = known
         match condition:
             case Const(value):
@@ -223,7 +231,7 @@ class Values:
                 return on_true if on_true is on_false else None
 
     def _compare(self, direction: str, known: Sequence[Expr | None]) -> Expr | None:
-        """Return 1 or 0 if the bounds of the difference decide the comparison."""
+        """Return 1 or 0 if bounds of the difference decide the comparison, else `None`."""
         left, right = known
         if left is None or right is None:
             return None
@@ -241,12 +249,15 @@ class Values:
 
 
 def _product(_: Domain, x: Expr, y: Expr) -> Expr | None:
-    """Return the product if one factor is constant; others are not affine."""
+    """Return the product if one factor is a constant, else `None`.
+
+    Other products are not affine.
+    """
     return x * y if isinstance(x, Const) or isinstance(y, Const) else None
 
 
 def _quotient(domain: Domain, x: Expr, y: Expr) -> Expr | None:
-    """Return the quotient by a positive constant of a value that is not negative.
+    """Return `x / y` if `y` is a positive constant and `x` not negative, else `None`.
 
     HLO rounds towards zero, `//` downwards; they agree on these values.
     """
@@ -255,19 +266,19 @@ def _quotient(domain: Domain, x: Expr, y: Expr) -> Expr | None:
 
 
 def _remainder(domain: Domain, x: Expr, y: Expr) -> Expr | None:
-    """Return the remainder by a positive constant of a value that is not negative."""
+    """Return the remainder if `y` is a positive constant and `x` not negative, else `None`."""
     is_easy = isinstance(y, Const) and y.value > 0 and domain.bounds(x).lo >= 0
     return x % y if is_easy else None
 
 
 def _absolute(domain: Domain, x: Expr) -> Expr | None:
-    """Return the absolute value if the sign is known."""
+    """Return the absolute value if the sign is known, else `None`."""
     bounds = domain.bounds(x)
     return x if bounds.lo >= 0 else -x if bounds.hi <= 0 else None
 
 
 def _never(_: Domain, *__: Expr) -> None:
-    """Return `None`: the op is decided elsewhere."""
+    """Return `None`, for ops that `Values` evaluates itself."""
     return None
 
 
@@ -286,35 +297,30 @@ ARITHMETIC: Final[dict[str, Callable[..., Expr | None]]] = {
     "select": _never,  # decided by the condition: `Values._select`
     "compare": _never,  # decided by bounds: `Values._compare`
 }
-"""Element-wise ops on integers that stay expressions."""
+"""By element-wise op, a function of a domain and operand values that returns the result.
+
+It returns `None` if the result is not an expression.
+"""
 
 
 def _limits(type: Type) -> Interval | None:
-    """Return the range of the element type; `None` if it is not an integer."""
+    """Return the range of the element type; `None` if it is neither integer nor boolean."""
     if not isinstance(type, TensorType):
         return None
-    match type.element.kind:
-        case "pred":
-            return Interval(0, 1)
-        case "signed":
-            half = 1 << (type.element.bits - 1)
-            return Interval(-half, half - 1)
-        case "unsigned":
-            return Interval(0, (1 << type.element.bits) - 1)
-        case _:
-            return None
+    limits = type.element.integer_limits
+    return None if limits is None else Interval(*limits)
 
 
 def _fits(bounds: Interval, type: Type) -> bool:
-    """Does the element type represent all values within the bounds?"""
+    """Can the element type hold all values within the bounds?"""
     limits = _limits(type)
     return limits is not None and bounds.is_finite and limits.contains(bounds)
 
 
 def _constant(literal: Literal, type: TensorType, index: Index) -> Expr | None:
-    """Return the element of a constant at `index`.
+    """Return the element of a constant at `index`, or `None`.
 
-    `None` unless all elements are equal, the index is constant, or the elements are an affine
+    It is found if all elements are equal, the index is constant, or the elements are an affine
     function of the index.
     """
     elements, shape = literal.integers(type), type.shape

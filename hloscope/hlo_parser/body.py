@@ -1,8 +1,8 @@
 """Instructions of a computation's body, with a fast path for text in XLA's printed form.
 
-One regular expression splits a line in printed form, and the tables of `memo` have its parts.
-Everything else (comments, other line breaks, nested instructions or computations) and every error
-is left to `InstructionReader`.
+One regular expression splits a line in printed form, and its parts are looked up in the tables of
+`memo`. `InstructionReader` reads all other text (comments, other line breaks, nested instructions
+or computations) and reports all errors.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ else:
 _LAYOUT: Final = r"(?:\{[^{}\n]*+\})?+"
 _START: Final = (
     rf"[ \t\r\n]*+(ROOT )?+%?+({NAME}+) = "
-    rf"((?:[a-z][a-z0-9_]*+\[[^\[\]\n]*+\]{_LAYOUT}"  # type
+    rf"((?:[a-z][a-z0-9_]*+\[[^\[\]\n]*+\]{_LAYOUT}"  # the type
     r"|\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+\)) "
-    r"[a-z][a-z0-9-]*+)\("  # opcode
+    r"[a-z][a-z0-9-]*+)\("  # the opcode
 )
-"""The pattern never backtracks: no part can continue where the next one begins."""
+"""Pattern of a line up to the operands; it never backtracks.
+
+No part of it can continue where the next one begins.
+"""
 _LINES: Final = {
     (mark, is_of_windows): pattern(
         rf"{_START}(?:{mark}({NAME}+)(?:, {mark}({NAME}+))?+)?+"  # the first two operands
-        rf"([^()\n]*+)\){rest}\n"  # whatever else is in parentheses, attributes
+        rf"([^()\n]*+)\){rest}\n"  # the rest of the parentheses, and the attributes
     )
     for mark in ("", "%")
     for is_of_windows, rest in ((False, r"(.*+)"), (True, r"([^\r\n]*+)\r?"))
 }
-r"""Patterns of a line, by the mark before operand names and whether lines may end in `\r`."""
+r"""Patterns of a line, by the mark before operand names and by whether lines may end in `\r`."""
 _METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
@@ -54,9 +57,10 @@ class Texts:
     """Data that the bodies of one module share while they are read.
 
     Attributes:
-        marked: Are names written with `%`?
-        has_metadata: May instructions have metadata?
-        results: Types in headers, each with a compatible root type.
+        marked: Whether names are written with `%`.
+        has_metadata: Whether instructions may have metadata.
+        results: Result types as written in headers, each with a root type that was compatible with
+            it.
     """
 
     def __init__(self, source: Source) -> None:
@@ -72,14 +76,14 @@ class Texts:
 
 
 class _UnusualLine(Exception):  # noqa: N818  (never leaves this file)
-    """The line is not in printed form; never leaves this file."""
+    """Raised for a line that is not in printed form; never leaves this file."""
 
 
 def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
-    """Return the instructions of a section.
+    """Return the instructions of a section of the text.
 
     Raises:
-        ParseError: With the place.
+        ParseError: The text is invalid; the error has its position.
     """
     return _BodyReader(texts, section, callees).read()
 
@@ -111,9 +115,9 @@ class _BodyReader:
         at, end, before = self._section.body, self._section.end, -1
         calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
-        # A line that matches is read by table look-ups. Whatever the tables cannot decide raises
-        # `_UnusualLine` or `KeyError`, and the careful reader starts again at the same line, so the
-        # fast path never has to report an error itself.
+        # A line that matches is read by table look-ups. If the tables do not contain a part,
+        # `_UnusualLine` or `KeyError` is raised, and the careful reader starts again at the same
+        # line. So the fast path never has to report an error.
         while True:
             line = match(text, at, end)
             if line is None:
@@ -126,8 +130,8 @@ class _BodyReader:
                 continue
             root, name, head, first, second, inside, rest = line.groups()
             try:
-                # Metadata differs from line to line. It is cut off unread, so that the rest of the
-                # line is one of a few hundred variants.
+                # Metadata differs from line to line. It is cut off and not read, so that the rest
+                # of the line is one of a few hundred variants.
                 if has_metadata and (cut := rest.find(_METADATA)) >= 0:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
@@ -184,7 +188,7 @@ class _BodyReader:
             before, at = at, line.end()
 
     def _read_carefully(self, at: int) -> int:
-        """Read the instruction at `at` and all others that begin in its line; return the end."""
+        """Read all instructions that begin in the line of `at`; return the end of the last one."""
         texts, end = self._texts, self._section.end
         reader = instruction.InstructionReader(
             texts.source, texts.types, self._scope, self._callees, end
@@ -200,21 +204,24 @@ class _BodyReader:
                 return at
 
     def _odd_line(self, at: int, before: int) -> int | None:
-        """Read unusual text at `at`; return its end, or `None` at the body's end.
+        """Read text at `at` that is not in printed form; return its end.
+
+        At the end of the body the result is `None`.
 
         Args:
             at: Offset of the text.
-            before: Start of the line before, if that was read as a complete instruction.
+            before: Start of the previous line, if that was read as a complete instruction.
         """
         text, end = self._texts.source.text, self._section.end
         start = skip(text, at)
         if start >= end:
             return None
         # An instruction may continue on the next line. Text that does not begin an instruction
-        # belongs to the line before, which is dropped and read again, carefully.
+        # belongs to the previous line. The instruction of that line is dropped and read again,
+        # carefully.
         if before >= 0 and not instruction.START.match(
             text, start
-        ):  # the line before may go on here
+        ):  # the previous line may continue here
             self._scope.drop_last()
             start = before
         return self._read_carefully(start)
@@ -229,7 +236,10 @@ class _BodyReader:
         return tuple(found)
 
     def _operands(self, inside: str) -> tuple[Instruction, ...]:
-        """Read operands, which may have types or comments `/*index=5*/`."""
+        """Return the operands in the text `inside`.
+
+        They may have types or comments `/*index=5*/`.
+        """
         lookup = self._scope.by_name.__getitem__
         if "[" not in inside and "/" not in inside:
             if inside[0] == "%":
@@ -251,11 +261,11 @@ class _BodyReader:
         return tuple(operands)
 
     def _check_result(self, place: tuple[int, int], root: Instruction) -> None:
-        """Check the type in the header against the root's type."""
+        """Check the result type in the header, at offsets `place`, against the root's type."""
         source = self._texts.source
         start, end = place
         written = source.text[start:end]
-        # Computations of one module share few result types, so a pair that was compatible before is
+        # Computations of one module have few result types, so a pair that was compatible before is
         # not compared again.
         if self._texts.results.get(written) is root.type:
             return

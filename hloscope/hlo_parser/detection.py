@@ -1,4 +1,4 @@
-"""Detection of HLO: protos, files that are no HLO text, and text pasted from logs or mail."""
+"""Detection of HLO protos, of files that are no HLO text, and of text pasted from logs or mail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from hloscope.support.source import Source, Span
 
 
 _ESCAPE: Final = pattern(r"\x1b(?:\[[0-9;]*[mK]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-"""A colour, an erased line or a terminal title. Source: ECMA-48, sections 5.3 and 5.4."""
+"""Pattern of a colour, an erased line or a terminal title.
+
+Source: ECMA-48, sections 5.3 and 5.4.
+"""
 _ENTITIES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#34;": '"', "&#39;": "'"}
 _ENTITY: Final = pattern("|".join(map(re.escape, (*_ENTITIES, "&amp;"))))
 _TYPE: Final = r"(?:[a-z]\w*\[|\(|token\[)"
@@ -26,7 +29,7 @@ _START: Final = pattern(
     rf"^[ \t]*+(?:HloModule [%\w]|{_HEADER}[ \t\r]*$|ENTRY\b|(?:ROOT )?%?{NAME} = {_TYPE})",
     re.MULTILINE,
 )
-"""The beginning of a line of HLO with which a pasted program may begin."""
+"""Pattern of a line of HLO with which a pasted program may begin."""
 _PLAIN_START: Final = pattern(
     rf"(?:HloModule\b|(?:ENTRY\s+)?%?{NAME}\s*(?:\([^\n]*\)\s*->[^\n]*)?\{{|ENTRY\b"
     rf"|(?:ROOT\s+)?%?{NAME}\s*=|\(*(?:[a-z]\w*\[|\(\)))"
@@ -44,7 +47,7 @@ _LOG: Final = pattern(
     r"(?:[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\]\n]+:\d+\]"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+: [IWEF] [^\]\n]+:\d+\])"
 )
-"""Prefixes of lines in logs of absl and TensorFlow."""
+"""Pattern of the prefixes of lines in logs of absl and TensorFlow."""
 _FENCE: Final = pattern(r"^[ \t]*(?:```|~~~)[^\n`]*$\n?", re.MULTILINE)
 _CLOSED: Final = pattern(r"^[ \t]*\}[ \t\r]*(?://[^\n]*|, execution_thread=[^\n]*)?$", re.MULTILINE)
 _NUMBERS: Final = pattern(r"\d+")
@@ -54,14 +57,15 @@ _LONGEST_PREFIX: Final = 400
 def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
     r"""Return the HLO in a pasted text, and a note for each kind of removed text.
 
-    The source itself is returned if it begins as HLO does and has no escapes of a terminal or HTML.
+    The source itself is returned if it begins as HLO does and has no escapes of a terminal or of
+    HTML.
 
     >>> found, notes = unpasted(Source("mail", "> HloModule m\n> ENTRY e {\n> }"))
     >>> found.text, [note.message for note in notes]
     ('HloModule m\nENTRY e {\n}', ['read without what stands before each line: `> `'])
     """
     text = source.text
-    notes: list[tuple[int, str]] = []  # line, counted from 0, and message
+    notes: list[tuple[int, str]] = []  # pairs (line, counted from 0; message)
     if "\x1b" in text and _ESCAPE.search(text):
         notes.append((_line(text, text.index("\x1b")), "read without the colours of a terminal"))
         text = _ESCAPE.sub("", text)
@@ -82,17 +86,17 @@ def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
 
 
 def _line(text: str, at: int) -> int:
-    """Return the line of a character, counted from 0.
+    """Return the number of the line that contains offset `at`, counted from 0.
 
-    Removed text leaves the number of lines unchanged.
+    The number is the same in the original text, as removed text keeps its line ends.
     """
     return text.count("\n", 0, at)
 
 
 def _without_surroundings(text: str, notes: list[tuple[int, str]]) -> str:
-    """Return the text without line prefixes and without text around the program.
+    """Return the text without line prefixes, and without text before and after the program.
 
-    Each removal adds to `notes`.
+    Each removal appends (line, message) to `notes`.
     """
     prefix = _prefix(text)
     if prefix is not None:
@@ -123,10 +127,12 @@ def _blanked(text: str) -> str:
 
 
 def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
-    """Return the prefix of the lines of HLO: offset, text for a note, and pattern.
+    """Return the prefix that the lines of HLO have, such as a log's.
 
     Numbers in a prefix, such as times and process ids, may differ from line to line. `None` if
     there is no prefix.
+
+    The result is the offset of its first line, text for a note, and the pattern of the prefix.
     """
     found = _PREFIXED.search(text) or _PREFIXED_LINE.search(text)
     if found is None or not found["prefix"].strip() or len(found["prefix"]) > _LONGEST_PREFIX:
@@ -144,7 +150,7 @@ def _prefix(text: str) -> tuple[int, str, re.Pattern[str]] | None:
 
 
 def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
-    """Return the lines without their prefix; lines of other log writers become empty."""
+    """Return the lines without their prefix; lines with another log's prefix become empty."""
     lines = []
     for line in text.split("\n"):
         found = prefix.match(line)
@@ -156,7 +162,7 @@ def _without_prefix(text: str, prefix: re.Pattern[str]) -> str:
 
 
 def _fenced(text: str, fences: list[re.Match[str]]) -> str:
-    """Return the fenced blocks that contain HLO; other text becomes empty lines."""
+    """Return only the fenced blocks that contain HLO; other text becomes empty lines."""
     kept, at = [], 0
     ends = [fence.start() for fence in fences[1::2]]
     if len(ends) < (len(fences) + 1) // 2:
@@ -174,7 +180,7 @@ def _fenced(text: str, fences: list[re.Match[str]]) -> str:
 
 
 _BYTECODE: Final = b"ML\xefR"
-"""Magic number of MLIR bytecode; inside another file it comes from `jax.export`.
+"""Magic number of MLIR bytecode; inside a file of another form it indicates `jax.export`.
 
 Source: MLIR docs "MLIR bytecode format", jax `_src/export/serialization.fbs`.
 """
@@ -219,7 +225,7 @@ _CONTROL: Final = pattern(r"[\x00-\x08\x0e-\x1f]")
 
 
 def refuse_zero(text: str, name: str) -> NoReturn:
-    """Raise an error for a text with a zero character, with the probable kind of the file."""
+    """Raise an error for a text with a zero character; it names the probable kind of file."""
     at = text.index("\0")
     kind = "this looks like a binary file"
     if text.startswith("\n") or at < 8:
@@ -228,7 +234,7 @@ def refuse_zero(text: str, name: str) -> NoReturn:
 
 
 def from_utf8(data: bytes, name: str) -> str:
-    """Decode the text of a file.
+    """Return the text of a file of UTF-8.
 
     Raises:
         ParseError: The file is of another kind, or not UTF-8.
@@ -251,15 +257,15 @@ def from_utf8(data: bytes, name: str) -> str:
 
 
 def is_another(text: str, at: int) -> bool:
-    """Does text in another language begin at `at`?
+    """Does text in a language other than HLO begin at `at`?
 
-    A bracket does not count, since a line of a log may begin with one.
+    A bracket is no sign of another language, since a line of a log may begin with one.
     """
     return any(kind.match(text, at) for kind, _ in _KINDS if text[at] not in "[{")
 
 
 def explain(source: Source, at: int) -> None:
-    """Raise an error that names the kind of the text, if it is recognised.
+    """Raise an error that names the kind of the text, if the kind is recognised.
 
     Args:
         source: The text.
@@ -287,39 +293,42 @@ def explain(source: Source, at: int) -> None:
 #
 # HLO joined into one line is valid, but the fast path reads lines. So blanks before instructions,
 # tables and computations are replaced by line breaks. The program and all offsets are unchanged,
-# and positions are reported in the given text.
+# and errors have positions in the original text.
 
 
 _LONG: Final = 1 << 16
-"""Minimum length of a text that is laid out, in characters; shorter texts are read unchanged."""
+"""Minimum characters of a text that is split into lines; shorter texts are read unchanged."""
 _IN_A_LINE: Final = 8
-"""Minimum number of instructions in each line of a text that is laid out."""
+"""Minimum average number of instructions per line of a text that is split into lines."""
 _FIRST: Final = pattern(rf"\{{\s*(?:ROOT )?(%?){NAME} = ")
-"""The first instruction of a body, with the mark before names."""
+"""Pattern of the first instruction of a body; it captures the mark before names."""
 _TABLES: Final = r'F(?:ile(?:Names|Locations)|unctionNames)\b|StackFrames\b|\d+ ["{]'
-"""Tables of files, functions and stack frames, and their rows."""
+"""Pattern of a table of files, functions or stack frames, or of a line of one."""
 _PARTS: Final = {
     mark: pattern(
-        r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/)'  # a string or a comment, which is left alone
-        r'|("|/[/*])'  # one without end, or one that a line end would end
+        r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/)'  # a string or a comment, which stays unchanged
+        r'|("|/[/*])'  # a string or comment without end, or a comment that a line end would end
         r"|(?<![,=])(?<!ROOT)[ \t]([ \t]*+)"
-        rf"(?={mark}{NAME} = |ROOT {mark}{NAME} = "  # an instruction
+        rf"(?={mark}{NAME} = |ROOT {mark}{NAME} = "  # before an instruction
         rf"|\}}[ \t]*(?:\Z|(?:ENTRY )?{mark}{NAME} [({{]|, execution_thread=)"  # a body's end
         rf"|{_TABLES})"
-        rf'|(?<=[}}"])[ \t]([ \t]*+)(?=(?:ENTRY )?{mark}{NAME} [({{])',  # a computation
+        rf'|(?<=[}}"])[ \t]([ \t]*+)(?=(?:ENTRY )?{mark}{NAME} [({{])',  # before a computation
         re.DOTALL,
     )
     for mark in ("", "%")
 }
-"""Blanks that may become a line break, and strings and comments to skip, by the mark of names."""
+"""Patterns of blanks that may become line breaks, by the mark before names.
+
+They also match strings and comments, which are skipped.
+"""
 
 
 class _UnsafeLineBreak(Exception):  # noqa: N818  (never leaves this file)
-    """The text has something that a line break could change."""
+    """Raised if a line break could change the meaning of the text."""
 
 
 def in_lines(source: Source) -> Source:
-    r"""Return the source, laid out in lines if it is long and has few of them.
+    r"""Return the source, split into lines if it is long and has few of them.
 
     >>> joined = "a { " + " ".join(f"x{k} = s32[] constant({k})" for k in range(5000)) + " }"
     >>> found = in_lines(Source("joined", joined))
@@ -350,17 +359,17 @@ def _laid_out(part: re.Match[str]) -> str:
 
 
 FORMS: Final = ("HloModuleProto", "HloProto", "HloSnapshot")
-"""The message, by the number of messages around the module's name."""
+"""Name of the proto message, by the number of messages around the module's name."""
 
 _LENGTH: Final = pattern(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _NAME: Final = pattern(rb"[\w.<>:/-]+")
 _CONTROL_BYTE: Final = pattern(rb"[\x00-\x08\x0e-\x1f]")
 _FIRST_BYTES: Final = 4096
-"""Number of bytes that are inspected."""
+"""Number of bytes at the start of a file that are inspected."""
 
 
 def form(data: bytes) -> str:
-    r"""Return the name of the message in `data`; empty if it is not an HLO proto.
+    r"""Return the name of the proto message in `data`; empty if it is not an HLO proto.
 
     >>> form(b"\n\x05jit_f\x12\x04main"), form(b"\n\x0d\n\x05jit_f\x12\x04main")
     ('HloModuleProto', 'HloProto')
@@ -387,7 +396,7 @@ def form(data: bytes) -> str:
 
 
 def is_proto(data: bytes) -> bool:
-    """Are these the first bytes of an HLO proto, complete or damaged?"""
+    """Is `data` the beginning of an HLO proto, complete or damaged?"""
     return bool(form(data))
 
 

@@ -47,13 +47,16 @@ _TAIL: Final = pattern(
 
 
 class WholeSharding(Struct, frozen=True):
-    """The whole array on every device (`replicated`), or `manual`, `unreduced`, `unknown`."""
+    """A sharding without tiles: the whole array on every device (`replicated`), or another kind.
+
+    The other kinds are `manual`, `unreduced` and `unknown`.
+    """
 
     kind: str
 
 
 class MaximalSharding(Struct, frozen=True):
-    """The whole array on one device."""
+    """A sharding that puts the whole array on one device."""
 
     device: int
 
@@ -64,8 +67,8 @@ class TileSharding(Struct, frozen=True):
     Attributes:
         tiles: Number of parts along each dimension, then the sizes of the subgroup dimensions.
         devices: Device of each part in row-major order, or an iota of them.
-        subgroups: What the last dimensions of `tiles` mean (`replicated`, `manual`,
-            `unreduced`).
+        subgroups: Kinds of the subgroup dimensions, the last ones of `tiles`: `replicated`,
+            `manual`, `unreduced`.
     """
 
     tiles: Dims
@@ -74,17 +77,17 @@ class TileSharding(Struct, frozen=True):
 
     @property
     def device_list(self) -> Dims:
-        """Device of each part in row-major order."""
+        """The device of each part, in row-major order of the parts."""
         return self.devices.values if isinstance(self.devices, DeviceIota) else self.devices
 
     @property
     def rank(self) -> int:
-        """Rank of the array."""
+        """The rank of the array."""
         return len(self.tiles) - len(self.subgroups)
 
 
 class TupleSharding(Struct, frozen=True):
-    """Shardings of the leaves of a tuple."""
+    """The shardings of the leaves of a tuple, in order."""
 
     elements: tuple[Sharding, ...]
 
@@ -92,10 +95,12 @@ class TupleSharding(Struct, frozen=True):
 Sharding: TypeAlias = WholeSharding | MaximalSharding | TileSharding | NamedSharding | TupleSharding
 
 
-# Programs repeat a few shardings on all instructions, and several questions ask for them.
+# Cached: programs repeat a few shardings on all instructions, and several commands read them.
 @lru_cache(maxsize=1 << 10)
 def read_sharding(text: str) -> Sharding:
-    """Return the sharding `{…}`; groups (`shard_as`) and metadata are checked and dropped.
+    """Return the sharding of a text `{…}`.
+
+    Groups (`shard_as`) and metadata are checked and dropped.
 
     >>> read_sharding("{devices=[2,1,2]<=[4] last_tile_dim_replicate}").subgroups
     ('replicated',)
@@ -143,7 +148,7 @@ def _read_tiles(text: str) -> TileSharding:
 
 
 def _read_tail(text: str, at: int) -> tuple[str, ...]:
-    """Read the options after a sharding; return the meanings of the last tile dimensions."""
+    """Read the options after a sharding; return the kinds of the last tile dimensions."""
     subgroups: tuple[str, ...] = ()
     while text[at:].strip():
         found = _TAIL.match(text, at)
@@ -197,7 +202,7 @@ _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 
 def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
-    """Return the iota `[4,2]T(1,0)` at `start`, and its end."""
+    """Return the iota `[4,2]T(1,0)` at offset `start`, and its end."""
     found = _IOTA.match(text, start)
     if found is None:
         fail("expected `[sizes]` or `[sizes]T(permutation)`", text, start, len(text))
@@ -212,7 +217,7 @@ def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
 
 
 def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
-    """Return sizes and iota of `[2,4]<=[4,2]T(1,0)` at `start`, and their end."""
+    """Return the sizes and the iota of `[2,4]<=[4,2]T(1,0)` at offset `start`, and the end."""
     found = _IOTA_TILES.match(text, start)
     if found is None:
         fail("expected `[sizes]<=[sizes]`", text, start, len(text))
@@ -225,7 +230,7 @@ def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
 
 
 def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
-    """Return the mesh `mesh['x'=2,'y'=4], device_ids=(…)` at `start`, and its end."""
+    """Return the mesh `mesh['x'=2,'y'=4], device_ids=(…)` at offset `start`, and its end."""
     if not text.startswith("mesh[", start):
         fail("expected `mesh[…]`", text, start, len(text))
     end = text.find("]", start)
@@ -263,7 +268,7 @@ def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
 
 
 def read_axis(text: str, mesh: Mesh) -> AxisRef:
-    """Return an axis `'x'` of a mesh, or part of one, `'x':(2)4`."""
+    """Return the axis `'x'` of a mesh, or the sub-axis `'x':(2)4`."""
     found = _REF.fullmatch(text.strip())
     if found is None:
         fail(f"expected `'axis'` or `'axis':(before)size`, found `{text}`", text, 0, len(text))
@@ -280,10 +285,10 @@ def read_axis(text: str, mesh: Mesh) -> AxisRef:
 
 
 def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
-    """Return the axes of `{'x', 'y':(1)2}`.
+    """Return the axes in the text `{'x', 'y':(1)2}`.
 
     Raises:
-        ParseError: Two of them overlap.
+        ParseError: Two of the axes overlap.
     """
     refs = tuple(read_axis(part, mesh) for part, _ in split_list(inside(text.strip())))
     for number, ref in enumerate(refs):
@@ -314,21 +319,23 @@ def _limit(count: int, text: str, start: int, end: int) -> None:
 
 
 class HloGroups(WrittenGroups):
-    """Replica groups of HLO, as text."""
+    """Replica groups of HLO, read from their text on demand."""
 
     __slots__ = ()
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The groups, as `read_replica_groups` returns them."""
+        """The groups as rows of device numbers; empty if one group has all devices."""
         return read_replica_groups(self.written)
 
 
 def groups_text(groups: Groups) -> str:
-    """Return the text of groups: HLO's as written, StableHLO's as lists or axes of a mesh.
+    """Return the text of replica groups.
 
     A mesh that StableHLO refers to by name is printed by name, which HLO does not have: `@mesh
     {'x'}`.
+
+    HLO's text is returned as written; StableHLO's groups are printed as lists or axes of a mesh.
     """
     if isinstance(groups, MeshGroups):
         try:
@@ -340,7 +347,7 @@ def groups_text(groups: Groups) -> str:
 
 
 def read_replica_groups(text: str) -> tuple[Dims, ...]:
-    """Return the groups; an empty result means one group of all devices.
+    """Return the replica groups in a text; an empty result means one group of all devices.
 
     >>> read_replica_groups("{{0,1},{2,3}}")
     ((0, 1), (2, 3))
@@ -372,7 +379,7 @@ def _iota_groups(text: str) -> tuple[Dims, ...]:
 
 
 def print_replica_groups(groups: tuple[Dims, ...]) -> str:
-    """Return the groups as lists.
+    """Return replica groups as the text of nested lists.
 
     >>> print_replica_groups(((0, 2), (1, 3)))
     '{{0,2},{1,3}}'

@@ -1,4 +1,4 @@
-"""Parsing of one instruction in any form of the grammar, with a position for every error."""
+"""Parsing of one instruction in any form of the grammar; every error has a position."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ else:
     inferred = lazy("hloscope.hlo_parser.signatures")
 
 START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
-"""The beginning of an instruction."""
+"""Pattern of the beginning of an instruction: `ROOT`, name and `=`."""
 
 _NAME: Final = pattern(rf"%?({NAME})")
 _WORD: Final = pattern(r"[A-Za-z_][\w.-]*")
@@ -57,32 +57,32 @@ _WITH_INSIDE: Final = ("parameter", "constant")
 
 
 class Callees(Protocol):
-    """Lookup of the computations that an instruction may call."""
+    """Looks up the computations that an instruction may call."""
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation of a name; `None` if it may not be called from here."""
+        """Return the computation named `name`; `None` if it may not be called from here."""
 
     def names(self) -> Collection[str]:
-        """Return all names, for suggestions."""
+        """Return the names of all computations, for suggestions."""
 
     def read_earlier(self) -> None:
         """Read the bodies of all computations that may be called from here, in text order."""
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Read the computation whose brace opens at `at`, inside the instruction `stem`."""
+        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
 
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a missing computation; `None` in a whole module."""
+        """Return a stand-in for a missing computation; `None` if the text is a whole module."""
 
 
 Caller: TypeAlias = tuple[Op, int, tuple[Instruction, ...], Type | None]
-"""Op of a caller, index of the callee, operands, and the type if the text has it."""
+"""An op that calls, the index of the callee, the operands, and the type if the text has it."""
 
 
 class InstructionReader:
-    """Reads single instructions into one scope."""
+    """Reads single instructions, and adds them to one scope."""
 
     def __init__(
         self, source: Source, types: Types, scope: Scope, callees: Callees, end: int
@@ -96,7 +96,7 @@ class InstructionReader:
         self._depth = 0
 
     def read(self, at: int) -> int:
-        """Add the instruction at `at` to the scope, and return its end.
+        """Add the instruction at offset `at` to the scope, and return its end.
 
         Raises:
             ParseError: The text is invalid; the error has its position.
@@ -121,7 +121,7 @@ class InstructionReader:
         return end
 
     def read_unnamed(self, at: int, name: str) -> int:
-        """Add the instruction `type opcode(…)` at `at` as `name`, and return its end.
+        """Add the instruction `type opcode(…)` at offset `at` as `name`, and return its end.
 
         Raises:
             ParseError: The text is invalid; the error has its position.
@@ -148,7 +148,10 @@ class InstructionReader:
     def _read_value(
         self, name: str, start: int, at: int, *, attributes: bool
     ) -> tuple[Instruction, int]:
-        """Read `type opcode(operands), attributes` at `at`; return the instruction and its end."""
+        """Read `type opcode(operands)` at offset `at`; return the instruction and its end.
+
+        With `attributes`, the attributes after it are read, too.
+        """
         source, text = self._source, self._text
         stop = type_end(source, at)
         type_ = self._type(at, stop) if stop > at else None
@@ -207,7 +210,7 @@ class InstructionReader:
         place: tuple[int, int],
     ) -> Type:
         if not all(computation.is_read for computation in calls):
-            self._callees.read_earlier()  # in order, since nested reading could be too deep
+            self._callees.read_earlier()  # in order; recursion could be too deep
         try:
             return inferred.inferred_type(
                 read[0], tuple(operand.type for operand in operands), calls
@@ -277,7 +280,10 @@ class InstructionReader:
     # ------------------------------------------------------------------------------ references
 
     def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return the computation that instruction `name`, with attributes at `[at, end)`, calls."""
+        """Return the computation `callee` that instruction `name` calls.
+
+        The instruction's attributes are at `[at, end)`.
+        """
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
             return self._callees.read_inline(at + blanked.index(callee), name)
@@ -287,7 +293,7 @@ class InstructionReader:
         return computation
 
     def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
-        """Return a stand-in for an unknown callee, if the text is a part of a module.
+        """Return a stand-in for an unknown callee, if the text is only a part of a module.
 
         Raises:
             ParseError: The text is a whole module, so the name is wrong.
@@ -295,8 +301,8 @@ class InstructionReader:
         place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
         where = place.span(1) if place else (at, end)
         known = self._callees.names()
-        # A name that differs from a known one in its letters is probably a typing error; one that
-        # differs in its number only may be a computation that was not copied.
+        # A name whose letters differ from a known name's is probably a typing error. A name that
+        # differs in its number only may be that of a computation that was not copied.
         near = nearest(name, known)
         if name not in known and (near is None or _without_number(near) == _without_number(name)):
             op, number, operands, type_ = caller
@@ -331,12 +337,12 @@ class InstructionReader:
         return ins
 
     def _operands(self, at: int, end: int, start: int) -> tuple[Instruction, ...]:
-        """Read the operand list `[at, end)` of the instruction at `start`."""
+        """Return the operands in the list at `[at, end)` of the instruction at `start`."""
         source, text = self._source, self._text
         operands: list[Instruction] = []
         at = skip(text, at)
         while at < end:
-            if text[at] != ",":  # XLA reads nothing between two commas as no operand
+            if text[at] != ",":  # XLA takes an empty text between two commas as no operand
                 operand, at = self._operand(at, end, start)
                 if operand is not None:
                     operands.append(operand)
@@ -349,7 +355,7 @@ class InstructionReader:
         return tuple(operands)
 
     def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
-        """Read an operand; `None` if only a type is written, which XLA ignores."""
+        """Return the operand at `at` and its end; `None` for a type alone, which XLA ignores."""
         source, text, scope = self._source, self._text, self._scope
         first = at
         stop = type_end(source, at)
@@ -387,7 +393,7 @@ class InstructionReader:
         return ins
 
     def _nested(self, start: int, at: int) -> tuple[Instruction, int]:
-        """Read an operand that is itself an instruction: `add(f32[2] abs(a), b)`."""
+        """Return an operand that is itself an instruction, `add(f32[2] abs(a), b)`, and its end."""
         if self._depth >= _DEEPEST:
             fail("operands are nested too deeply", self._source, at)
         word = _WORD.match(self._text, at)
@@ -395,7 +401,7 @@ class InstructionReader:
         self._depth += 1
         ins, end = self._read_value(self._scope.fresh(stem), start, start, attributes=False)
         self._depth -= 1
-        if ins.name in self._scope.by_name:  # taken by an operand of its own
+        if ins.name in self._scope.by_name:  # the name of another operand
             ins, end = self._renamed(ins, stem), end
         self._scope.add(ins)
         return ins, end
@@ -415,5 +421,8 @@ def _without_number(name: str) -> str:
 
 
 def _longer(opcode: str) -> str | None:
-    """Return the shortest known opcode that begins with `opcode`: `negate` for `neg`."""
+    """Return the shortest known opcode that begins with `opcode`: `negate` for `neg`.
+
+    The result is `None` if there is none.
+    """
     return min((known for known in SPELLINGS if known.startswith(opcode)), key=len, default=None)

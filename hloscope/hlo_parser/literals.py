@@ -1,7 +1,7 @@
-"""Conversion between literals and numpy arrays: `{ { 1, 2 }, { 3, -inf } }`, `nan(0x7)`, tuples.
+"""Conversion between the texts of literals and numpy arrays.
 
-Numpy and ml_dtypes are loaded with the first value. Sizes are checked against the text before
-memory is allocated.
+Texts are such as `{ { 1, 2 }, { 3, -inf } }`, `nan(0x7)`, or tuples. Numpy and ml_dtypes are loaded
+with the first value. Sizes are checked against the text before memory is allocated.
 
 Source: XLA docs "Operation semantics", `Constant`; the number formats are those of HLO text.
 """
@@ -43,36 +43,36 @@ _TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
 _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
-"""Maximum bits of an array made from a literal that does not list its elements."""
+"""Maximum bits of an array whose literal does not list its elements; larger ones are refused."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
-"""Element types whose NaNs have a payload."""
+"""Names of the element types whose NaNs have a payload."""
 
 
 class HloLiteral(Literal):
-    """A literal of HLO, as text."""
+    """A literal of HLO, whose value is read from its text on demand."""
 
     __slots__ = ()
 
     @property
     def is_elided(self) -> bool:
-        """Is the value omitted, `{...}`?"""
+        """Is the value omitted from the text, as `{...}`?"""
         return "..." in self.written
 
     def array(self, type: Type) -> Value:
-        """Return the value, as `literal_value` does."""
+        """Return the value of a literal of this type, an array or a tuple of arrays."""
         return literal_value(type, self.written)
 
     def _integers(self, type: TensorType) -> tuple[int, ...] | None:
         text: str = self.written
         if len(text) > MOST_WRITTEN or self.is_elided:
             return None
-        if "{" not in text and type.num_elements != 1:  # the first element, the others are 0
+        if "{" not in text and type.num_elements != 1:  # the first element; the others are 0
             return None
         return tuple([int(_BOOLS.get(word, word)) for word in _INTEGER.findall(text)])
 
 
 def literal_text(literal: Literal, type_: Type) -> str:
-    """Return a literal as HLO text: as written, or printed if it is of another language."""
+    """Return a literal as HLO text: the text as written, or a printed text for another language."""
     if isinstance(literal, HloLiteral):
         return str(literal)
     return print_literal(type_, literal.array(type_))
@@ -82,7 +82,7 @@ def literal_text(literal: Literal, type_: Type) -> str:
 
 
 def literal_value(type_: Type, text: str) -> Value:
-    """Return the array of a literal; a tuple of arrays for a tuple type.
+    """Return the value of a literal's text: an array, or a tuple of arrays for a tuple type.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> literal_value(parse_type("f32[2,2]"), "{ { 1, 2 }, { 3, -inf } }").tolist()
@@ -115,7 +115,7 @@ def _tuple_value(type_: TupleType, text: str) -> Value:
 
 
 def _without_type(type_: TensorType, text: str) -> str:
-    """Remove the type before the literal, `f32[2] {1, 2}`, which older texts have."""
+    """Return the text without a type before the literal, `f32[2] {1, 2}`, as older texts have."""
     text = text.strip()
     typed = _TYPED.match(text)
     if typed is not None:
@@ -138,8 +138,9 @@ def _array_value(type_: TensorType, text: str) -> Array:
     words = _SEPARATOR.sub(" ", flat).split()
     if shape and not found and len(words) == 1:
         return _first_only(type_, words, text)
-    # Braces and commas are compared with those of the shape first. The product is checked against
-    # the text's length before, since the skeleton of a wrong shape could fill the memory.
+    # Braces and commas are compared with those of the shape first. Before that, the product of the
+    # sizes is checked against the text's length, since the skeleton of a wrong shape could fill the
+    # memory.
     written = (
         shape[: shape.index(0) + 1] if 0 in shape else shape
     )  # an empty dimension has no inner braces
@@ -151,7 +152,7 @@ def _array_value(type_: TensorType, text: str) -> Array:
 
 
 def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
-    """Return the array of a literal without braces, whose first element is given and the rest 0.
+    """Return the array of a literal without braces: the text has the first element, others are 0.
 
     Source: XLA's parser, which sets the first element only.
     """
@@ -169,7 +170,7 @@ def _shaped(flat: Array, shape: Dims) -> Array:
 
 
 def _skeleton(shape: Dims) -> str:
-    """Return the braces and commas of a literal of `shape`.
+    """Return the braces and commas that a literal of `shape` has.
 
     >>> _skeleton((2, 3))
     '{{,,},{,,}}'
@@ -183,7 +184,7 @@ def _skeleton(shape: Dims) -> str:
 
 
 def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
-    """Raise an error at the first position where the nesting differs from `shape`."""
+    """Raise an error at the first position of `text` where the nesting differs from `shape`."""
     counts = [0] * (len(shape) + 1)
     depth = 0
     for mark in re.finditer(r"[{},]", text):
@@ -206,7 +207,7 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    """Return the values of the words of a literal; an error names the first invalid word."""
+    """Return the array of the numbers that `words` spell; an error names the first invalid word."""
     try:
         return _values(element, words)
     except (ValueError, OverflowError) as error:
@@ -269,7 +270,7 @@ def _floats(element: ElementType, words: list[str]) -> Array:
                 raise OverflowError
             # ml_dtypes rounds the smallest one up.
             out.view("u1")[(values > 0) & (values < 1.5 * 2.0**-127)] = 0
-    # Numpy has one NaN. Sign and payload of each NaN are set bit by bit, where the format has them.
+    # Numpy has one NaN. Sign and payload of each NaN are set bit by bit, if the format has them.
     for at in np.flatnonzero(np.isnan(values)):
         found = _NAN.fullmatch(words[at])
         if found and found[2] and element.name not in _IEEE:
@@ -281,10 +282,10 @@ def _floats(element: ElementType, words: list[str]) -> Array:
     return out
 
 
-# Asked for each literal of floats; element types are few.
+# Cached, as each literal of floats needs it; element types are few.
 @cache
 def _limit(element: ElementType) -> float:
-    """Return an upper bound of the numbers that round to a finite value.
+    """Return an upper bound of the numbers that round to a finite value of the type.
 
     It is about the largest finite value plus half a unit of its last mantissa bit.
     """
@@ -311,7 +312,7 @@ def _bits(element: ElementType) -> str:
 
 
 def _mantissa(element: ElementType) -> int:
-    """Return the number of stored mantissa bits."""
+    """Return the number of stored mantissa bits of a float type."""
     known = {"bf16": 7, "f16": 10, "f32": 23, "f64": 52}
     exponent = re.fullmatch(r"f\d+e\d+m(\d+)\w*", element.name)
     return int(exponent[1]) if exponent else known[element.name]
@@ -330,7 +331,7 @@ def _nan_bits(element: ElementType, negative: bool, payload: str | None) -> int:
 
 
 def print_literal(type_: Type, value: Value) -> str:
-    """Return the text of an array, as XLA prints it.
+    """Return the text of an array, or of a tuple of arrays, as XLA prints it.
 
     >>> import numpy as np
     >>> from hloscope.hlo_parser.types import parse_type
@@ -368,10 +369,9 @@ def _words(element: ElementType, array: Array) -> list[str]:
 
 
 def _float_words(element: ElementType, flat: Array) -> list[str]:
-    """Return the shortest decimal text of each value that restores it.
+    """Return, for each value, the shortest decimal text from which the value is read again.
 
-    f32 and f64 are first printed with 6 and 15 digits, as XLA does, and with more where that is not
-    exact.
+    f32 and f64 are printed with 6 and 15 digits, as XLA does, and with more if these are not exact.
     """
     digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
     short = {"f32": 6, "f64": 15}.get(element.name, digits)
@@ -399,7 +399,7 @@ def _nan_word(element: ElementType, item: Array) -> str:
 
 
 def _nested(words: list[str], shape: Dims) -> str:
-    """Return `words` with braces, added level by level from the innermost dimension."""
+    """Return the text of an array of `shape`, with braces around `words`, the elements."""
     if len(shape) == 1:
         return f"{{{', '.join(words)}}}"
     if shape[-1] > 1:

@@ -1,6 +1,6 @@
 """Metadata, backend configs, origins and stack frames of instructions.
 
-The graph keeps these as text (`Instruction.extras`, `Module.preamble`); the functions here read
+The graph keeps these as text (`Instruction.extras`, `Module.preamble`); the functions here decode
 single values on demand.
 
 Source: XLA's `OpMetadata`, `StackFrameIndex`, as printed in HLO text.
@@ -40,7 +40,7 @@ class Metadata(NamedTuple):
     """The origin of an instruction in the source program; 0 and `""` if unknown.
 
     Attributes:
-        others: Further fields, as text.
+        others: Further fields as (name, text).
     """
 
     op_type: str = ""
@@ -72,8 +72,8 @@ def read_metadata(text: str) -> Metadata:
     Raises:
         ParseError: Something is not `field=value`.
     """
-    # Texts of metadata differ in their strings; the text between the strings repeats. So the parts
-    # between quotes decide, once, where each field is found.
+    # The texts of metadata differ in their strings; the text between the strings repeats. So the
+    # parts between quotes are parsed once, to find the string of each field.
     if "\\" not in text:
         parts = text.split('"')
         fields = _fields_between(tuple(parts[::2])) if len(parts) % 2 else None
@@ -88,14 +88,14 @@ def read_metadata(text: str) -> Metadata:
 def _fields_between(
     parts: tuple[str, ...],
 ) -> tuple[list[Any], Callable[[list[Any]], tuple[Any, ...]]] | None:
-    """Return a reader of metadata by the parts of its text between strings.
+    """Return how to read a text of metadata from `parts`, its text between strings.
 
     The result is the field values that do not depend on strings, and a function that selects all
     fields from the parts of a text followed by those values. It is `None` if a text of this form
     must be read in full.
     """
-    # Each string is replaced by a mark that no text contains. Reading that text once shows in which
-    # field each string ends up.
+    # Each string is replaced by a mark that no text contains. That text is read once, which shows
+    # the field of each string.
     marks = [f"\0{number}" for number in range(len(parts) - 1)]
     texts = [f'{part}"{mark}"' for part, mark in zip(parts, marks, strict=False)]
     try:
@@ -146,7 +146,7 @@ def metadata(ins: Instruction) -> Metadata:
 
 
 def read_frontend_attributes(text: str) -> Mapping[str, str]:
-    r"""Return the attributes of `{a="b",mesh={x = 1 : i32}}`: strings, or the text of a group.
+    r"""Return the attributes in `{a="b",mesh={x = 1 : i32}}` by name: strings, or a group's text.
 
     >>> read_frontend_attributes('{a="b\\"c",n={x = 1 : i32}}')["n"]
     '{x = 1 : i32}'
@@ -156,12 +156,12 @@ def read_frontend_attributes(text: str) -> Mapping[str, str]:
 
 
 def _comma_separated(text: str) -> str:
-    """Return attributes with quoted names unquoted."""
+    """Return the text of attributes with quoted names unquoted."""
     return re.sub(r'(^|,)(\s*)"([\w.-]+)"(?=\s*=)', r"\1\2\3", text)
 
 
 class BackendConfig(Struct, frozen=True):
-    """Data for a backend.
+    """Data of an instruction for XLA's backend.
 
     Attributes:
         kind: `json`, `string` (a quoted text), or `mlir` (a dictionary attribute).
@@ -179,13 +179,13 @@ _LAX: Final = pattern(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])
 
 
 def _strict(found: re.Match[str]) -> str:
-    """Quote a bare name, or drop a comma before a closing bracket, as JSON requires."""
+    """Return a match as JSON requires it: a bare name quoted, a comma before a bracket dropped."""
     string, name = found.groups()
     return string or (f'"{name}"' if name else "")
 
 
 def read_backend_config(text: str) -> BackendConfig:
-    """Parse a backend config.
+    """Return the backend config of a text.
 
     >>> read_backend_config("{uplo = 76 : ui8}")
     BackendConfig(kind='mlir', value={'uplo': '76 : ui8'})
@@ -193,7 +193,7 @@ def read_backend_config(text: str) -> BackendConfig:
     BackendConfig(kind='json', value={'sizes': [32]})
 
     Raises:
-        ParseError: The text has none of the forms.
+        ParseError: The text is neither JSON, nor a string, nor a dictionary attribute.
     """
     text = text.strip()
     known = _string_or_json(text)
@@ -221,13 +221,13 @@ def _string_or_json(text: str) -> BackendConfig | None:
 
 
 class Config(Written):
-    """The text of a backend config."""
+    """The text of a backend config, which is parsed on demand."""
 
     __slots__ = ()
 
     @property
     def value(self) -> Any:
-        """The parsed JSON or MLIR dictionary, quoted or not; else the string.
+        """The parsed JSON or MLIR dictionary, also if it is quoted; otherwise the string.
 
         >>> Config("{uplo = 76 : ui8}").value
         {'uplo': 76}
@@ -247,13 +247,13 @@ def _config_value(text: str) -> Any:
 
 
 class FrontendAttributes(Written):
-    """The text of frontend attributes."""
+    """The text of frontend attributes, which is parsed on demand."""
 
     __slots__ = ()
 
     @property
     def value(self) -> Any:
-        """The entries by name, as `frontend_values` gives them.
+        """The frontend attributes by name, with values as `frontend_values` returns them.
 
         >>> FrontendAttributes('{a="b",xla.sdy.manual_axes="#sdy<manual_axes{}>"}').value
         {'a': 'b', 'xla.sdy.manual_axes': ()}
@@ -261,7 +261,7 @@ class FrontendAttributes(Written):
         return _frontend_values(self)
 
 
-# Programs repeat these attributes on many instructions.
+# Cached, as programs repeat these attributes on many instructions.
 @lru_cache(maxsize=4096)
 def _frontend_values(text: str) -> dict[str, Any]:
     try:
@@ -277,32 +277,32 @@ _WRITTEN: Final[dict[str, type[Written]]] = {
 
 
 def written(name: str, text: str) -> str:
-    """Return an attribute's text, which can parse its value if the attribute is known."""
+    """Return the text of attribute `name`, with a parsed `value` if the attribute is known."""
     known = _WRITTEN.get(name)
     return known(text) if known else text
 
 
 def read_statistics(text: str) -> Mapping[str, float]:
-    """Return the numbers of `{visualizing_index=1,stat-1=33}`."""
+    """Return the numbers in the text `{visualizing_index=1,stat-1=33}` by name."""
     parts = split_attributes(inside(text))
     return MappingProxyType({name: read_float(value) for name, value, _ in parts})
 
 
 class OriginLeaf(Struct, frozen=True):
-    """The value of an instruction of the original program, or its part at `index`."""
+    """The value of an instruction of the original program, or its part at shape index `index`."""
 
     name: str
     index: Dims = ()
 
 
 Origin: TypeAlias = "OriginLeaf | tuple[Origin, ...] | None"
-"""One leaf for each array of the type, nested as its tuples are; `None` if unknown."""
+"""Origin of a value: one leaf for each array, nested like the type's tuples; `None` if unknown."""
 
 _LEAF: Final = pattern(r'\{\s*("(?:[^"\\]|\\.)*")\s*(\{[\d,\s]*\})?\s*\}')
 
 
 def read_origin(text: str) -> Origin | str:
-    """Return the origin in `origin={…}`; a marker such as `[synthetic_call]` is returned as text.
+    """Return the origin in the text `{…}`; a marker such as `[synthetic_call]` is returned as text.
 
     >>> read_origin('{({"v1"}, {"v2" {1}})}')
     (OriginLeaf(name='v1', index=()), OriginLeaf(name='v2', index=(1,)))
@@ -326,7 +326,7 @@ def _origin(text: str) -> Origin:
 
 
 class Frame(Struct, frozen=True):
-    """A position in the program's source: lines and columns count from 1, 0 is unknown."""
+    """A position in the program's source: lines and columns count from 1, 0 means unknown."""
 
     file: str
     function: str
@@ -340,21 +340,21 @@ class Frame(Struct, frozen=True):
 
 
 class StackFrames(Struct, frozen=True, dict=True):
-    """The stack frame tables of an optimised module."""
+    """The stack frame tables of an optimised module, by the numbers that the text uses."""
 
     files: Mapping[int, str]
     functions: Mapping[int, str]
     locations: Mapping[int, Mapping[str, int]]
     frames: Mapping[int, Mapping[str, int]]
 
-    # Every instruction of one source line asks for the same trace.
+    # Cached, as every instruction of one source line needs the same trace.
     @cached_property
     def _known(self) -> dict[int, tuple[Frame, ...]]:
-        """Traces by frame id."""
+        """Cache of traces by frame id."""
         return {}
 
     def trace(self, frame_id: int) -> tuple[Frame, ...]:
-        """Return the frames of an id, innermost first; empty for an unknown id."""
+        """Return the frames of a frame id, innermost first; empty for an unknown id."""
         known = self._known.get(frame_id)
         if known is None:
             known = self._known[frame_id] = self._trace(frame_id)
@@ -362,13 +362,13 @@ class StackFrames(Struct, frozen=True, dict=True):
 
     def _trace(self, frame_id: int) -> tuple[Frame, ...]:
         trace: list[Frame] = []
-        # A damaged table may have a cycle of parents, which `seen` ends.
+        # A damaged table may have a cycle of parents; `seen` stops at the first repetition.
         seen: set[int] = set()
         while frame_id in self.frames and frame_id not in seen:
             seen.add(frame_id)
             frame = self.frames[frame_id]
             trace.append(self._frame(self.locations.get(frame.get("file_location_id", 0), {})))
-            frame_id = frame.get("parent_frame_id", 1) - 1  # written with 1 for `none`
+            frame_id = frame.get("parent_frame_id", 1) - 1  # 1 stands for `none`
         return tuple(trace)
 
     def _frame(self, at: Mapping[str, int]) -> Frame:
@@ -387,10 +387,10 @@ _ROW: Final = pattern(r"(\d+) ([^\n]*)")
 _ENTRY: Final = pattern(r"(\w+)=(\d+)")
 
 
-# Every trace of a module asks for its tables: one of them takes the whole preamble to read.
+# Cached, as every trace of a module needs its tables, and reading them takes the whole preamble.
 @lru_cache(maxsize=16)
 def read_stack_frames(preamble: str) -> StackFrames:
-    """Return the tables between a module's header and its first computation."""
+    """Return the tables in `preamble`, the text between a module's header and first computation."""
     tables: dict[str, dict[int, str]] = {
         found[1]: {int(row[1]): row[2].strip() for row in _ROW.finditer(found[2])}
         for found in _TABLE.finditer(preamble)
@@ -414,7 +414,8 @@ def read_stack_frames(preamble: str) -> StackFrames:
 def source_trace(data: Metadata, preamble: str) -> tuple[Frame, ...]:
     """Return the source positions of an instruction, innermost first.
 
-    Empty if neither its metadata nor the tables in the module's preamble have any.
+    The tuple is empty if neither the metadata nor the tables in the module's preamble have a
+    position.
     """
     trace = read_stack_frames(preamble).trace(data.stack_frame_id) if preamble else ()
     if trace or not data.source_file:

@@ -1,4 +1,4 @@
-"""Graph nodes with their text, which is decoded on demand, or all at once for its errors."""
+"""Graph nodes with their text, which is decoded on demand, or completely to find all errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from hloscope.support.source import Source, Span
 # --------------------------------------------------------------------------------------------------
 # Graph nodes with their text: extras and spans are computed on demand.
 #
-# Most of a dump is metadata that is never used, so a node keeps the tail of its line unread. To
-# users these are plain `Instruction`s and `Computation`s.
+# Most of a dump is metadata that is never used, so a node stores the end of its line undecoded. For
+# users these are `Instruction`s and `Computation`s like others.
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -38,9 +38,9 @@ Pairs = tuple[tuple[str, str], ...]
 _METADATA_ALONE: Final = pattern(
     r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
 )
-"""The attributes of nearly every instruction, which need no splitting."""
+"""Pattern of attributes that are metadata only, as of nearly every instruction."""
 _METADATA_FIRST: Final = pattern(r', metadata=(\{[^{}"\\/]*(?:"[^"\\{}]*"[^{}"\\/]*)*\})')
-"""The beginning of nearly every tail; it cannot contain a comment or an escape."""
+"""Pattern of metadata as the first attribute; it cannot contain a comment or an escape."""
 
 
 _SCHEDULED: Final = pattern(
@@ -51,13 +51,13 @@ _SCHEDULED: Final = pattern(
 # Measured with `cost` of two programs: 73 of 108 look-ups were hits.
 @lru_cache(maxsize=1 << 10)
 def _pairs(text: str) -> Pairs:
-    """Return the attributes of a text; errors have positions in `text`."""
+    """Return the attributes in a text as (name, text); errors have positions in `text`."""
     parts = split_attributes(without_comments(text))
     return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
-    """Return `(name, text)` of the attributes in `text`, which is at offset `at` of `source`."""
+    """Return the attributes in `text` as (name, text); `text` is at offset `at` of `source`."""
     if alone := _METADATA_ALONE.fullmatch(text):
         return (("metadata", alone[1]),)
     try:
@@ -67,7 +67,7 @@ def read_pairs(source: Source, text: str, at: int) -> Pairs:
 
 
 class TextInstruction(Instruction):
-    """An instruction read from text."""
+    """An instruction read from text; its metadata and other attributes are decoded on demand."""
 
     __slots__ = ("_at", "_source", "_tail")
 
@@ -85,10 +85,10 @@ class TextInstruction(Instruction):
         at: int,
         end: int = -1,
     ) -> None:
-        """Set the fields of an instruction and the position of its text.
+        """Set the fields of an instruction, and the position of its text.
 
-        `extras` are those already read, `tail` is the text of the others. The instruction is at
-        `[at, end)` in `source`; it ends with its line if `end` is -1.
+        `extras` are the attributes that are already decoded, `tail` is the text of the others. The
+        instruction is at `[at, end)` in `source`; it ends with its line if `end` is -1.
         """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
@@ -103,7 +103,7 @@ class TextInstruction(Instruction):
 
     @property
     def extras(self) -> Pairs:
-        """Metadata, sharding and unknown attributes: `(name, text)` as written."""
+        """Metadata, sharding and unknown attributes as (name, text), as written."""
         tail = self._tail
         if tail:
             first = _METADATA_FIRST.match(tail)
@@ -117,12 +117,12 @@ class TextInstruction(Instruction):
 
     @property
     def known_extras(self) -> Pairs:
-        """The extras that are already read; the unread ones are common to all opcodes."""
+        """The attributes that are already decoded; the others are common to all opcodes."""
         return self._extras
 
     @property
     def span(self) -> Span:
-        """Position in the source, from the name to the last attribute."""
+        """Position in the source, from the start of the name to the end of the last attribute."""
         if isinstance(self._at, tuple):
             return Span(self._source, *self._at)
         text = self._source.text
@@ -137,7 +137,7 @@ class TextInstruction(Instruction):
         return self._source.line(self._start())
 
     def _start(self) -> int:
-        """Return the offset of the instruction, without leading spaces."""
+        """Return the offset of the instruction's first character that is not a space."""
         start = self._at
         if isinstance(start, tuple):
             return start[0]
@@ -148,7 +148,7 @@ class TextInstruction(Instruction):
 
 
 def unscheduled(ins: Instruction) -> tuple[object, ...]:
-    """Return a key of the attributes kept as text, without the names in the schedule.
+    """Return a key of the attributes that are stored as text, without the names in the schedule.
 
     The metadata of each instruction in a dump has such a name, `scheduling_name`.
     """
@@ -160,7 +160,7 @@ def unscheduled(ins: Instruction) -> tuple[object, ...]:
 
 
 class TextComputation(Computation):
-    """A computation read from text."""
+    """A computation read from text; its attributes are decoded on demand."""
 
     __slots__ = ("_section", "_source")
 
@@ -171,24 +171,24 @@ class TextComputation(Computation):
 
     @property
     def extras(self) -> Pairs:
-        """Attributes after the closing brace, such as `execution_thread`, as written."""
+        """Attributes after the closing brace as (name, text), such as `execution_thread`."""
         section = self._section
         after = self._source.text[section.end + 1 : section.extras_end]
         return read_pairs(self._source, after, section.end + 1) if after else ()
 
     @property
     def start(self) -> int:
-        """Offset of the header."""
+        """Offset of the computation's header in the source."""
         return self._section.start
 
     @property
     def span(self) -> Span:
-        """Position in the source, header and braces included."""
+        """Position in the source, from the start of the header to the closing brace."""
         return Span(self._source, self._section.start, self._section.extras_end)
 
 
 class TextModule(Module):
-    """A module read from text."""
+    """A module read from text; its attributes are decoded on demand."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class TextModule(Module):
 
     @property
     def extras(self) -> Pairs:
-        """Attributes of the module: `(name, text)` as written."""
+        """Attributes of the module as (name, text), as written."""
         if self._header >= 0:
             pairs, _ = read_header(self._source, self._header)
             self._extras, self._header = tuple((n, written(n, text)) for n, text in pairs), -1
@@ -215,8 +215,8 @@ class TextModule(Module):
     def possible_callers(self) -> dict[Computation, list[Computation]]:
         """Return, for each called computation, all computations that may call it.
 
-        The result may have more callers than exist. It is found in the text while bodies are
-        unread, so that no body is read for it.
+        The result may list more callers than exist. While bodies are unread, the text is searched
+        for names, so that no body has to be read.
         """
         found = None
         if not all([computation.is_read for computation in self]):
@@ -224,7 +224,10 @@ class TextModule(Module):
         return super().possible_callers() if found is None else found
 
     def _callers_by_text(self) -> dict[Computation, list[Computation]] | None:
-        """Return callers by names in the text; `None` if a name is not a computation's."""
+        """Return the possible callers of each computation, by names in the text.
+
+        The result is `None` if a name is not that of a computation.
+        """
         text = self._source.text
         if _ODD.search(text):
             return None
@@ -234,7 +237,7 @@ class TextModule(Module):
         found: dict[Computation, dict[Computation, None]] = {}
         for mentions in _MENTIONS:
             for mention in mentions.finditer(text):
-                # The last computation that begins before the mention contains it.
+                # The last computation that begins before the name contains it.
                 at = bisect_right(starts, mention.start()) - 1
                 token = mention[1]
                 names = [token]
@@ -251,16 +254,16 @@ class TextModule(Module):
 _CALLERS: Final = (
     "to_apply", "calls", "body", "condition", "decomposition", "select", "scatter", "computations?",
 )  # fmt: skip
-"""Attributes that name computations, or the ends of their names."""
+"""Attributes that name computations, or the ends of such attributes' names."""
 _MENTIONS: Final = tuple(
     [pattern(rf"{name}\s*=\s*(\{{[^}}]*\}}|[^\s,)}}]*)", re.ASCII) for name in _CALLERS]
 )
 _ODD: Final = pattern(r"\*/\s*=")
-"""A comment between an attribute's name and its value."""
+"""Pattern of a comment between an attribute's name and its value."""
 
 
 # --------------------------------------------------------------------------------------------------
-# Decoding of everything in a module that reading leaves as text, so that every error shows.
+# Decoding of everything in a module that is stored as text, so that every error is found.
 
 
 _READERS: Final[dict[str, Callable[[str], object]]] = {
@@ -272,7 +275,7 @@ _READERS: Final[dict[str, Callable[[str], object]]] = {
 
 
 def decode_module(module: Module) -> int:
-    r"""Decode everything that `parse_hlo` leaves as text; return the number of decoded values.
+    r"""Decode everything that `parse_hlo` stores as text; return the number of decoded values.
 
     These are attributes of instructions of any opcode (metadata, shardings, configs), the values of
     constants that are not elided, and the tables of stack frames.
@@ -323,7 +326,7 @@ def _decode_constant(ins: Instruction, op: Constant) -> int:
 
 
 def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
-    """Return the error with its position in the module, if that is known."""
+    """Return the error with its position in the module, if it is known."""
     span = ins.span
     if span is None:
         return error

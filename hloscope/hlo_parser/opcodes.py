@@ -1,6 +1,7 @@
 """Table of HLO opcodes: the op of each, its operands, its result and its attributes.
 
-A row: `opcode | op | operands | result | attribute …`.  Kinds of operands and results are
+A line of the table: `opcode | op | operands | result | attribute …`.  Kinds of operands and results
+are
 
 * `array`; `scalar`, an array of rank 0; `tuple`; `token`; `any`;
 * `arrays`, of results: an array, or a tuple of one or more of them.
@@ -137,7 +138,7 @@ _PLAIN: Final = """
     signed,unsigned,float,complex | divide negate power remainder shift-left
     signed,unsigned,float,complex | shift-right-arithmetic shift-right-logical subtract
 """
-"""Element-wise opcodes without attributes, by the elements of the first operand.
+"""Element-wise opcodes without attributes, grouped by the element types of the first operand.
 
 Their ops have the same name, with `_` for `-`; the op's class has the number of operands.
 """
@@ -149,7 +150,7 @@ _ACCURATE: Final = """
     float,complex                 | acosh>chlo.acosh asin>chlo.asin asinh>chlo.asinh
     float,complex                 | atanh>chlo.atanh cosh>chlo.cosh sinh>chlo.sinh
 """
-"""Unary opcodes with `result_accuracy`; `>` names an op with another name."""
+"""Unary opcodes with the attribute `result_accuracy`; `>` precedes the op's name if it differs."""
 
 COMMON: Final = (
     "sharding",
@@ -161,7 +162,7 @@ COMMON: Final = (
     "metadata",
     "backend_config",
 )
-"""Attributes of every instruction; all but control predecessors are kept as text."""
+"""Attributes that every instruction may have; all but control predecessors are stored as text."""
 
 
 class Attribute(Struct, frozen=True):
@@ -169,12 +170,12 @@ class Attribute(Struct, frozen=True):
 
     Attributes:
         name: Name in the text.
-        required: The attribute must be given.
-        always: The attribute is printed even if it has its default.
+        required: Whether the attribute must be present.
+        always: Whether the attribute is printed even if it has its default.
         kind: Name of its grammar, or `call`, `calls`, `setting`.
-        grammar: Reader and writer; `None` if it has none.
+        grammar: Reader and writer of the value; `None` if it is not stored in fields.
         fields: Names of the op's fields (one for most), of the setting, or of the group's field.
-        group: Field whose value holds `fields`, or `""`.
+        group: Name of the op's field whose value has `fields`; empty if the op has them itself.
         default: Value if the attribute is omitted.
     """
 
@@ -189,14 +190,14 @@ class Attribute(Struct, frozen=True):
 
 
 class Spelling:
-    """HLO spelling of one op class.
+    """Opcode, operand and result kinds, and attributes of one op class in HLO text.
 
     Attributes:
         opcode: Opcode in the text.
         op: The op class.
-        operands: Kind of each operand, with its allowed elements, as in the row.
+        operands: Kind of each operand, with its allowed element types, as in the table.
         result: Kind of the result.
-        like_first: A result whose type is not written has the layout of the first operand.
+        like_first: Whether a result whose type is not written has the layout of the first operand.
         callees: Names of the attributes that name one computation.
     """
 
@@ -209,10 +210,10 @@ class Spelling:
         self._attributes: Final = attributes.split()
         self.callees: Final = [t[:-5] for t in self._attributes if t.endswith(("!call", "?call"))]
 
-    # Made on demand: a program has few of all opcodes.
+    # Computed on demand: a program has few of all opcodes.
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """Attributes by name, in print order."""
+        """Attributes by name, in the order in which they are printed."""
         return {part.name: part for part in (_attribute(t, self.op) for t in self._attributes)}
 
 
@@ -220,10 +221,10 @@ KINDS: Final = {
     **VALUES,
     "groups": Kind(lambda text: groups.HloGroups(text), lambda value: groups.groups_text(value)),
 }
-"""Grammars by the name that table rows use."""
+"""Grammars of attribute values, by the name that the table uses."""
 
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
-"""Classes of fields that several attributes set together."""
+"""Classes of the fields that several attributes set together, by the field's name."""
 
 _ATTRIBUTE: Final = pattern(r"([\w-]+)([!+?])(\w+)(?:/(\w+))?(?:>([\w.,]+))?")
 _EMPTY: Final[dict[str, Any]] = {
@@ -232,7 +233,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "transpose_a": "TRANSPOSE_INVALID",
     "window": NO_WINDOW,
 }
-"""Defaults of fields whose class has none."""
+"""Default values of fields whose class has none, by the kind of the attribute."""
 
 
 def _attribute(text: str, op: type[Op]) -> Attribute:
@@ -254,7 +255,7 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
 
 
 def _rows() -> Iterator[list[str]]:
-    """Yield all rows, element-wise ops included."""
+    """Yield all lines of the table, split into columns; element-wise ops are included."""
     for row in filter(str.strip, _ROWS.splitlines()):
         yield [cell.strip() for cell in row.split("|")]
     for table, attributes in ((_PLAIN, ""), (_ACCURATE, "result_accuracy?setting")):
@@ -277,7 +278,7 @@ def _spellings() -> dict[str, Spelling]:
 
 
 SPELLINGS: Final[dict[str, Spelling]] = _spellings()
-"""Spellings of all opcodes, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
+"""Spelling of each opcode, except asynchronous ones (`<opcode>-start`, `-update`, `-done`)."""
 
 OPCODES: Final[dict[type[Op], str]] = {row.op: row.opcode for row in SPELLINGS.values()}
 """The opcode of each op class in HLO."""

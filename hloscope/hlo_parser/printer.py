@@ -21,7 +21,7 @@ from hloscope.ops import Constant, Parameter, Scatter
 
 
 class Style(Struct, frozen=True):
-    """Parts and form of printed text; the defaults are XLA's long form.
+    """Choice of the parts of printed text and of its form; the defaults are XLA's long form.
 
     Attributes:
         percent: Names begin with `%`.
@@ -65,13 +65,13 @@ STYLES: Final[dict[str, Style]] = {
 """XLA's printing styles by name, and `brief`, which is shorter than `short`."""
 
 _CHARACTERS: Final = 8
-"""Characters of a backend config, for each unit of `Style.most`."""
+"""Maximum characters of a backend config for each unit of `Style.most`."""
 
 _MOST_ELEMENTS: Final = 10
-"""Maximum number of elements of a small constant."""
+"""Maximum number of elements of a constant that counts as small and is always written out."""
 
 _LAST: Final = ("statistics", "metadata", "backend_config")
-"""Extras after the control predecessors."""
+"""Attributes that are printed after the control predecessors."""
 
 
 def print_hlo(module: Module, *, style: str | Style = "default", metadata: bool = True) -> str:
@@ -106,7 +106,7 @@ def print_instruction(ins: Instruction, *, style: str | Style = "default") -> st
 def instruction_printer(style: Style) -> Callable[[Instruction], str]:
     """Return a function that prints instructions as `print_instruction` does.
 
-    It caches the texts of types and ops.
+    The function caches the texts of types and ops.
     """
     return _Printer(None, replace(style, canonical=False)).line
 
@@ -120,7 +120,10 @@ def rest_printer(style: Style) -> Callable[[Instruction], str]:
 
 
 def joined(parts: list[str]) -> str:
-    """Join operands with commas; every fifth has its number: `a, b, c, d, e, /*index=5*/f`."""
+    """Return the operands separated by commas; every fifth has its index.
+
+    For example `a, b, c, d, e, /*index=5*/f`.
+    """
     if len(parts) <= 5:
         return ", ".join(parts)
     marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
@@ -128,7 +131,7 @@ def joined(parts: list[str]) -> str:
 
 
 class _Printer:
-    """Printer with the texts of shared types and ops, by identity."""
+    """Printer that caches the texts of types and ops, by the identity of the object."""
 
     def __init__(self, module: Module | None, style: Style) -> None:
         self.module = module
@@ -136,11 +139,11 @@ class _Printer:
         self.sign = "%" if style.percent else ""
         self.types: dict[int, str] = {}
         self.names: dict[int, str] = {}
-        """Canonical names by `id` of the instruction."""
+        """Canonical names, by the `id` of the instruction."""
         self.attributes: dict[int, tuple[str, str]] = {}
-        """Opcode and attributes by `id` of an op without calls."""
+        """Opcode and attributes, by the `id` of an op without called computations."""
         self.alive: list[Type | Op] = []
-        """The keys of the tables above, so that no `id` is reused."""
+        """The objects whose `id` is a key above; they stay alive so that no `id` is reused."""
 
     def chunks(self) -> Iterator[str]:
         module, style = self.module, self.style
@@ -165,7 +168,7 @@ class _Printer:
         return f"({', '.join(parameters)}) -> {print_type(computation.root.type, layout=False)}"
 
     def body(self, computation: Computation, indent: str) -> Iterator[str]:
-        """Yield the text of a body in braces, with the computation's attributes."""
+        """Yield parts of the text of a body in braces, then the computation's attributes."""
         if self.style.canonical:
             self.names |= {id(ins): f"tmp_{i}" for i, ins in enumerate(computation)}
         root = computation.root
@@ -184,12 +187,15 @@ class _Printer:
         return f"{self.sign}{self.name(ins)} = {type_} {opcode}({self.inside(ins)}){attributes}"
 
     def rest(self, ins: Instruction) -> str:
-        """Return the text after the operands; without operands, after the opening parenthesis."""
+        """Return the text of an instruction after its operands.
+
+        Without operands, it begins after the opening parenthesis.
+        """
         _, attributes = self.after(ins, "")
         return attributes.removeprefix(", ") if ins.operands else f"{self.inside(ins)}){attributes}"
 
     def inside(self, ins: Instruction) -> str:
-        """Return the text in parentheses."""
+        """Return an instruction's text in parentheses: its operands, or a constant's value."""
         if ins.operands:
             return self.operands(ins.operands)
         if isinstance(ins.op, Constant):
@@ -197,7 +203,7 @@ class _Printer:
         return str(ins.op.number) if isinstance(ins.op, Parameter) else ""
 
     def after(self, ins: Instruction, indent: str) -> tuple[str, str]:
-        """Return the opcode, and the text after the parentheses."""
+        """Return the opcode of an instruction, and the text after its parentheses."""
         op = ins.op
         known = self.attributes.get(id(op))
         if known is not None and not ins.calls:
@@ -274,9 +280,9 @@ class _Printer:
         return "".join(parts + last)
 
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
-        """Return attributes with the called computations inserted.
+        """Return the text of attributes with the called computations inserted.
 
-        Attributes of an unknown op name their callees already.
+        The attributes of an unknown op already contain the names of its callees.
         """
         if CALL not in attributes:
             return attributes

@@ -49,7 +49,7 @@ _INLINE: Final = pattern(
 
 
 def decode(text: str | bytes, name: str) -> str:
-    """Decode text strictly as UTF-8; a byte order mark becomes a space.
+    """Return the text decoded as UTF-8; a byte order mark becomes a space.
 
     Raises:
         ParseError: The text is binary, or in another encoding.
@@ -75,8 +75,8 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
     Args:
         text: HLO text; bytes are read as UTF-8.
-        name: Name in messages, usually the path.
-        strict: Read everything now, so that every error shows.
+        name: Name of the text in messages, usually the path.
+        strict: Whether to read the whole text now, so that every error is raised.
 
     Raises:
         ParseError: The text is not HLO. Errors in a body are raised on first use, unless `strict`.
@@ -92,7 +92,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
 
 
 def _unspecified(source: Source) -> Iterator[Diagnostic]:
-    """Yield a note about the first custom call with an API version that XLA prints but rejects."""
+    """Yield a note about the first custom call whose API version XLA prints but cannot read."""
     found = _UNSPECIFIED.search(source.text)
     if found is not None:
         message = "XLA prints `API_VERSION_UNSPECIFIED` and refuses it; it is read as written"
@@ -100,14 +100,14 @@ def _unspecified(source: Source) -> Iterator[Diagnostic]:
 
 
 def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
-    """Read a source, laid out in lines first if it is long and has few of them."""
+    """Return `read` of a source, split into lines if it is long and has few of them."""
     laid_out = in_lines(source)
     try:
         return read(laid_out)
     except ParseError as error:
         if laid_out is source:
             raise
-        try:  # a line break may have changed the meaning
+        try:  # splitting may have changed the meaning
             return read(source)
         except ParseError:
             raise error from None
@@ -124,7 +124,7 @@ def parse_hlo_all(
     2
 
     Raises:
-        ParseError: As `parse_hlo`.
+        ParseError: The text is not HLO, as for `parse_hlo`.
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
@@ -152,7 +152,7 @@ def _read_all(source: Source, *, strict: bool) -> tuple[Module, ...]:
 
 
 class _Blank(dict[int, str]):
-    """Translation table that blanks every character except line breaks."""
+    """Translation table that replaces every character except line breaks by a space."""
 
     def __missing__(self, key: int) -> str:
         return "\n" if key == ord("\n") else " "
@@ -170,7 +170,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Callees:
-    """Computations that one computation may call; a call of this object reads its body."""
+    """Computations that one computation may call; calling this object reads the latter's body."""
 
     __slots__ = ("_number", "_reader", "_section")
 
@@ -181,7 +181,7 @@ class _Callees:
         return self._reader.read_body(self._section, self)
 
     def find(self, name: str) -> Computation | None:
-        """Return the computation of that name if it is defined earlier in the text; else `None`."""
+        """Return the computation named `name` if it is defined earlier in the text, else `None`."""
         reader = self._reader
         if reader.order.get(name, self._number) >= self._number:
             return None
@@ -197,13 +197,13 @@ class _Callees:
             self._reader.computations[name].body  # noqa: B018  (reads it)
 
     def read_inline(self, at: int, stem: str) -> Computation:
-        """Read the computation whose brace opens at `at`, inside the instruction `stem`."""
+        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
         return self._reader.read_inline(at, stem, self._number)
 
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:
-        """Return a stand-in for a missing computation; `None` in a whole module."""
+        """Return a stand-in for a missing computation; `None` if the text is a whole module."""
         return self._reader.stand_in(name, takes, returns, at)
 
 
@@ -238,8 +238,8 @@ class _ModuleReader:
             fail(f"module `{name}` has no computations", source, begin, max(begin + 1, header))
         entry = self._add(sections)
         computations: Mapping[str, Computation] = self.computations
-        # Without a header the text may be a part of a module. Then callees may be missing, and all
-        # bodies are read now, since stand-ins get their types from callers.
+        # Without a header the text may be a part of a module. Then callees may be missing. All
+        # bodies are read now, since the types of stand-ins come from callers.
         if not has_header:
             called = _CALLED.finditer(text, begin, at)
             self._is_part = any(found[1] not in computations for found in called)
@@ -256,7 +256,7 @@ class _ModuleReader:
         return module, at
 
     def _add(self, sections: list[Section]) -> Computation:
-        """Register computations, whose bodies are read later; return the entry."""
+        """Register the computations of sections, whose bodies are read later; return the entry."""
         entry: Section | None = None
         for number, section in enumerate(sections):
             if section.name in self.computations:
@@ -276,7 +276,7 @@ class _ModuleReader:
         return self.computations[(entry or sections[-1]).name]
 
     def _read_all(self) -> dict[str, Computation]:
-        """Read all bodies; return the computations, each after those nested in it."""
+        """Read all bodies; return the computations by name, each after those nested in it."""
         computations: dict[str, Computation] = {}
         for name, computation in self.computations.items():
             computation.body  # noqa: B018  (reads it)
@@ -287,18 +287,18 @@ class _ModuleReader:
         return computations
 
     def read_body(self, section: Section, callees: Callees) -> Body:
-        """Read the body of a computation."""
+        """Return the body of the computation in a section."""
         try:
             return read_body(self._texts, section, callees)
         except RecursionError:
             fail("nested too deeply", self._source, section.start, section.body)
 
     def read_inline(self, at: int, stem: str, number: int) -> Computation:
-        """Read a computation whose brace opens at `at`, inside the instruction `stem`."""
+        """Return the computation whose brace opens at `at`, nested in the instruction `stem`."""
         end = closing(self._source, at)
         if self._inline_depth >= _INLINE_DEEPEST:
             fail("computations are nested too deeply", self._source, at)
-        # The nested computation is read before its name is chosen, since nested ones in it take
+        # The nested computation is read before its name is chosen, since those nested in it get
         # names first.
         self._inline_depth += 1
         section = Section("", False, at, at + 1, end - 1, end)
@@ -313,7 +313,8 @@ class _ModuleReader:
     ) -> Computation | None:
         """Return a stand-in for a computation that a part of a module calls but does not contain.
 
-        Calls of one name with equal types share a stand-in. The result is `None` in a whole module.
+        Callers of one name with equal types get the same stand-in. The result is `None` in a whole
+        module.
         """
         if not self._is_part:
             return None
@@ -328,9 +329,9 @@ class _ModuleReader:
         return known
 
     def _read_instruction(self, at: int) -> Module:
-        """Return a module of the instructions from `at`, which belong to no computation.
+        """Return a module with one computation, of the instructions from `at` on.
 
-        Undefined operands with a type become parameters.
+        The text has no computation. Undefined operands with a type become parameters.
         """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):
@@ -368,10 +369,11 @@ def _line(computation: Computation) -> int:
 
 
 def _has_inline(text: str, start: int, end: int, printed: bool) -> bool:
-    """May a computation be nested in an instruction?
+    """May a computation be nested in an instruction between `start` and `end`?
 
-    Names of such computations are known only after all bodies are read. In printed form every
-    instruction has an indented line and one ` = `; more of them leave the question open.
+    Names of such computations are known only after all bodies are read. In XLA's printed form
+    (`printed`) every instruction has one indented line and one ` = `. If there are more ` = ` than
+    such lines, the text is searched.
     """
     if printed and text.count(" = ", start, end) <= text.count("\n  ", start, end):
         return False

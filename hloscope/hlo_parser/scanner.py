@@ -18,18 +18,18 @@ from hloscope.support.source import Source, Span
 
 
 NAME: Final = r"[A-Za-z0-9_.-]+"
-"""Names of instructions, computations and modules, without `%`."""
+"""Regular expression of a name of an instruction, computation or module, without `%`."""
 
 SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
-"""White space and comments; for expressions with `re.DOTALL`."""
+"""Regular expression of white space and comments; it needs the flag `re.DOTALL`."""
 
 _SPACE: Final = pattern(SPACE, re.DOTALL)
 _SMALL: Final = r'(?:\{[^{}()\[\]"/]*+\}|\[[^{}()\[\]"/]*+\])'
-"""A group without nested groups, such as both of `f32[2,3]{1,0}`."""
+"""Regular expression of a group in brackets without nested groups: `[2,3]` or `{1,0}`."""
 _GROUP: Final = pattern(_SMALL)
 _STRUCTURE: Final = pattern(
-    rf'(?:{_SMALL}(?:[^{{}}()\[\]"/]|/\*index=\d++\*/)*+)++'  # many groups, one after the other
-    r'|"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
+    rf'(?:{_SMALL}(?:[^{{}}()\[\]"/]|/\*index=\d++\*/)*+)++'  # many groups in sequence
+    r'|"(?:[^"\\]|\\.)*"'  # strings and comments, whose brackets do not count
     r"|//[^\n]*"
     r"|/\*.*?\*/"
     r'|[{}()\[\]"]',
@@ -43,7 +43,7 @@ _VALUE: Final = pattern(
     re.DOTALL,
 )
 _COMMENT: Final = pattern(
-    r'("(?:[^"\\]|\\.)*"|/\*\w+=\d+\*/)|//[^\n]*|/\*.*?\*/',  # XLA's own numbering is kept
+    r'("(?:[^"\\]|\\.)*"|/\*\w+=\d+\*/)|//[^\n]*|/\*.*?\*/',  # XLA's own numbering is not removed
     re.DOTALL,
 )
 _NUMBERED: Final = pattern(r"/\*\w+=\d+\*/")
@@ -56,7 +56,7 @@ _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
 def fail(message: str, where: Source | str, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about `[start, end)` of a source or text; by default one character."""
+    """Raise a `ParseError` about `[start, end)` of `where`; without `end`, about one character."""
     source = Source("<text>", where) if isinstance(where, str) else where
     stop = start + 1 if end is None else end
     size = len(source.text)
@@ -64,7 +64,7 @@ def fail(message: str, where: Source | str, start: int, end: int | None = None) 
 
 
 def refuse_elided(source: Source, at: int) -> None:
-    """Raise an error if the text at `at` is `...`, which replaces omitted lines.
+    """Raise an error if the text at `at` is `...`, which stands for omitted lines.
 
     Raises:
         ParseError: The text at `at` is `...`.
@@ -76,7 +76,7 @@ def refuse_elided(source: Source, at: int) -> None:
 
 
 def found(text: str, at: int) -> str:
-    """Return the word or character at `at`, shortened for a message."""
+    """Return the word or character at `at` for a message, shortened."""
     if at >= len(text):
         return "the end of the text"
     word = re.compile(r"[\w.%-]{1,40}").match(text, at)
@@ -85,7 +85,7 @@ def found(text: str, at: int) -> str:
 
 
 def skip(text: str, at: int) -> int:
-    r"""Return the offset of the first character from `at` that is not a space or in a comment.
+    r"""Return the offset of the first character from `at` on outside of spaces and comments.
 
     >>> skip("  /* a */ // b\n c", 0)
     16
@@ -95,9 +95,9 @@ def skip(text: str, at: int) -> int:
 
 
 def without_comments(text: str) -> str:
-    """Return `text` with comments blanked; every other character keeps its offset.
+    """Return `text` with comments replaced by spaces; every other character keeps its offset.
 
-    XLA's numbers (`/*index=5*/`, `/*i0=1*/`) are kept, so that they are printed again.
+    XLA's numbers (`/*index=5*/`, `/*i0=1*/`) are not replaced, so that they are printed again.
 
     >>> without_comments('f32[2], /* a */ /*index=1*/ "/*"')
     'f32[2],         /*index=1*/ "/*"'
@@ -152,7 +152,7 @@ def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
 
 
 def value_end(source: Source, at: int) -> int:
-    """Return the end of the attribute value at `at`: a comma, a closing bracket, or a space.
+    """Return the end of the attribute value at `at`: a comma, a closing bracket or a space.
 
     After spaces a value continues only with a bracket or word that can continue one, as in
     `mesh['x'=2] {'x'}`, or with the value of a typed literal, as in `s32[] 1`.
@@ -185,7 +185,7 @@ def value_end(source: Source, at: int) -> int:
 
 
 def type_end(source: Source, at: int) -> int:
-    """Return the end of the type at `at`; `at` itself if no type begins there.
+    """Return the end of the type at offset `at`; `at` itself if no type begins there.
 
     >>> type_end(Source("", "(f32[2]{0:T(8)}, s8[]) tuple(a, b)"), 0)
     22
@@ -214,13 +214,13 @@ def type_end(source: Source, at: int) -> int:
 
 
 Attribute = tuple[str, str, int]
-"""Name, text of the value, offset of the name."""
+"""An attribute: its name, the text of its value, and the offset of the name."""
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
 def _nested(depth: int) -> str:
-    """Return a pattern of `{…}` with at most `depth` further levels of braces.
+    """Return a regular expression of `{…}` with at most `depth` more levels of braces inside.
 
     Brackets in strings do not count.
     """
@@ -237,7 +237,7 @@ _COMMON, _NESTED = [
     )
     for depth in (0, 5)
 ]
-"""Patterns of a flat attribute and of a nested one; the second is slow to compile."""
+"""Patterns of an attribute without and with nested braces; the second is slow to compile."""
 _LIST_STRUCTURE: Final = pattern(
     rf"{_STRING}|/\*.*?\*/"
     r'|[{}()\[\],"]',
@@ -248,7 +248,7 @@ _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 
 def moved(error: ParseError, source: Source, base: int) -> ParseError:
-    """Return `error`, raised about a part of `source` that starts at `base`, placed in `source`."""
+    """Return `error`, raised about the part of `source` from `base` on, with its position there."""
     span = error.span
     placed = (
         Span(source, base, base)
@@ -261,7 +261,7 @@ def moved(error: ParseError, source: Source, base: int) -> ParseError:
 def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
     """Return the end of the value at `start`: a comma outside of brackets, or the end of the text.
 
-    Without `stop_at_comma`, the end is that of the bracket that opens first.
+    Without `stop_at_comma`, the value ends after the bracket that closes its first one.
 
     >>> part_end('{1, "}"}, b=2', 0)
     8
@@ -269,7 +269,7 @@ def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
     Raises:
         ParseError: A bracket or string is not closed, or closes nothing.
     """
-    # A stack of open brackets with their offsets: a comma separates values only if it is empty.
+    # A stack of the open brackets' offsets: a comma separates values only if the stack is empty.
     open_: list[tuple[str, int]] = []
     for found in _LIST_STRUCTURE.finditer(text, start):
         mark = found.group()
@@ -297,20 +297,20 @@ def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
 
 
 def split_attributes(text: str) -> list[Attribute]:
-    """Return `(name, value, offset of the name)` for each entry of a list `a=1, b={2, 3}`.
+    """Return (name, value, offset of the name) for each entry of a list `a=1, b={2, 3}`.
 
-    A leading comma is allowed, so that the text after an operand list can be given unchanged.
+    A leading comma is allowed, as in the text after an operand list.
 
     >>> split_attributes(', dimensions={0,1}, to_apply=add')
     [('dimensions', '{0,1}', 2), ('to_apply', 'add', 20)]
 
     Raises:
-        ParseError: Something is not `name=value`, or a bracket is not closed.
+        ParseError: A part is not `name=value`, or a bracket is not closed.
     """
     attributes: list[Attribute] = []
     at, end = 0, len(text)
     while at < end:
-        # Nearly every attribute matches one of two patterns, with the same meaning as the general
+        # Nearly every attribute matches one of two patterns, with the same result as the general
         # case below.
         common = _COMMON.match(text, at) or _NESTED.match(text, at)
         if common is not None:
@@ -338,9 +338,9 @@ def split_attributes(text: str) -> list[Attribute]:
 
 
 def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int]]:
-    """Return the comma-separated parts of `text[start:end]` with their offsets; `""` has none.
+    """Return the comma-separated parts of `text[start:end]` with their offsets.
 
-    Comments before a part are skipped.
+    An empty text has no parts. Comments before a part are skipped.
 
     >>> split_list('{0,1}, /*index=1*/{2,3}')
     [('{0,1}', 0), ('{2,3}', 18)]
@@ -360,7 +360,7 @@ def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[
 
 
 def inside(text: str, opening: str = "{", closing: str = "}") -> str:
-    """Return the text between the outer brackets of `text`.
+    """Return the text between the outer brackets of `text`, `opening` and `closing`.
 
     Raises:
         ParseError: `text` is not in these brackets.
@@ -371,12 +371,12 @@ def inside(text: str, opening: str = "{", closing: str = "}") -> str:
 
 
 def shortened(text: str, limit: int = 40) -> str:
-    """Return `text` cut to `limit` characters for a message."""
+    """Return `text` cut to `limit` characters, for a message."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
-    """Return the nearest known name within edit distance `most` of `name`; `None` if there is none.
+    """Return the name in `known` nearest to `name`, within edit distance `most`; else `None`.
 
     >>> near("dimension", ["dimensions", "to_apply"])
     'dimensions'
@@ -388,7 +388,7 @@ def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
 
 
 def distance(a: str, b: str) -> int:
-    """Return the number of insertions, deletions and replacements that turn `a` into `b`."""
+    """Return the least number of insertions, deletions and replacements that turn `a` into `b`."""
     # Levenshtein distance by dynamic programming: `row[j]` is the distance of `a[:i]` and `b[:j]`.
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):

@@ -1,4 +1,4 @@
-"""Names of one computation while it is read, and stand-ins for computations that are missing."""
+"""Names in one computation while it is read, and substitutes for missing computations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 # --------------------------------------------------------------------------------------------------
-# Names of one computation while it is read, and suggestions for unknown names.
+# Names in one computation while it is read, and suggestions for unknown names.
 
 
 _MOST: Final = 3000
@@ -55,7 +55,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:
-    """Return `stem`, or `stem.1`, `stem.2` …: the first name that is not taken.
+    """Return the first of `stem`, `stem.1`, `stem.2` … that is not taken.
 
     Args:
         stem: First part of the name.
@@ -71,15 +71,15 @@ def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:
 
 
 class Scope:
-    """Instructions of a computation that have been read.
+    """The instructions of a computation that have been read so far.
 
     Attributes:
         name: Name of the computation.
         by_name: Instructions in text order.
         parameters: The parameters, in text order.
         root: The instruction marked `ROOT`.
-        free_parameters: Does an undefined operand with a type become a parameter? It does when the
-            text is a single instruction.
+        free_parameters: Whether an undefined operand with a type becomes a parameter, as in the
+            text of a single instruction.
     """
 
     def __init__(self, name: str, *, free_parameters: bool = False) -> None:
@@ -91,7 +91,7 @@ class Scope:
         self._counts: Counter[str] | None = None
 
     def add(self, ins: Instruction, *, is_root: bool = False) -> None:
-        """Add an instruction with a new name."""
+        """Add an instruction; its name must be new."""
         self.by_name[ins.name] = ins
         if isinstance(ins.op, Parameter):
             self.parameters.append(ins)
@@ -99,7 +99,7 @@ class Scope:
             self.root = ins
 
     def drop_last(self) -> None:
-        """Remove the instruction added last."""
+        """Remove the instruction that was added last."""
         _, ins = self.by_name.popitem()
         if self.root is ins:
             self.root = None
@@ -107,13 +107,13 @@ class Scope:
             self.parameters.pop()
 
     def fresh(self, stem: str) -> str:
-        """Return an unused name, as XLA names instructions without one."""
+        """Return an unused name that begins with `stem`, as XLA names unnamed instructions."""
         if self._counts is None:
             self._counts = Counter()
         return unused(f"{stem}.anon", self.by_name, self._counts)
 
     def unknown(self, name: str, source: Source, at: int, end: int, start: int) -> NoReturn:
-        """Raise an error: no operand of that name is defined before `start`.
+        """Raise an error: no operand named `name` is defined before `start`.
 
         Args:
             name: The unknown name.
@@ -146,7 +146,9 @@ class Scope:
         fail(message, source, at, end)
 
     def finish(self, source: Source, start: int, end: int) -> Body:
-        """Return the body; errors about the whole computation are at `[start, end)`.
+        """Return the body with all instructions.
+
+        `[start, end)` is the position of errors about the whole computation.
 
         Raises:
             ParseError: The body is empty, or its parameter numbers are not 0, 1, … each once.
@@ -163,7 +165,7 @@ class Scope:
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
         body = Body(instructions, parameters, root)
-        body.captures = ()  # names refer to the same computation only
+        body.captures = ()  # names are unique in one computation only
         return body
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
@@ -204,20 +206,20 @@ def _body_end(text: str, at: int) -> int:
 # Stand-ins for computations that a part of a module calls but does not contain.
 #
 # A fusion or a `reduce` copied from a dump lacks its callee. A stand-in has the parameter and
-# result types that the caller implies; its root is an unknown op.
+# result types that the caller implies. Its root is an unknown op.
 
 
 _TRUTH: Final = TensorType(ELEMENT_TYPES["pred"], ())
 _COMBINERS: Final = ("reduce", "reduce_window", "scatter", "all_reduce", "reduce_scatter")
 
 OPCODE: Final = "missing-computation"
-"""Opcode of the root of a stand-in."""
+"""Opcode of the root of a stand-in for a missing computation."""
 
 
 def signature_of_callee(
     op: Op, number: int, operands: Sequence[Type], result: Type
 ) -> tuple[tuple[Type, ...], Type]:
-    """Return the parameter and result types of a callee, as implied by its caller.
+    """Return the parameter and result types that a caller implies for a callee.
 
     Args:
         op: The op of the caller.
@@ -259,7 +261,10 @@ def _scalar(type: Type) -> Type:
 def stand_in(
     name: str, takes: Sequence[Type], returns: Type, source: Source, at: tuple[int, int]
 ) -> Computation:
-    """Return a computation with these types, at the position where it is named."""
+    """Return a stand-in: a computation with these types, whose body is missing.
+
+    `at` is the position of its name in the source.
+    """
     parameters = [
         TextInstruction(f"p{k}", type, Parameter(k), (), (), (), "", (), source, *at)
         for k, type in enumerate(takes)

@@ -27,9 +27,9 @@ from hloscope.support.source import Source, Span
 # --------------------------------------------------------------------------------------------------
 # Positions of the parts of an HLO text: header, tables, computations.
 #
-# Bodies are not read here. A few searches for each computation recognise XLA's printed form. In
-# doubtful cases (comments, brackets at the start of a line, strings over several lines) all
-# brackets are scanned.
+# Bodies are not read here. A few searches for each computation recognise XLA's printed form. If
+# there are comments, brackets at the start of a line or strings over several lines, all brackets
+# are scanned.
 
 
 class Section(Struct):
@@ -37,12 +37,12 @@ class Section(Struct):
 
     Attributes:
         name: Name without `%`.
-        is_entry: Is it marked `ENTRY`?
-        start: Start of the header line.
+        is_entry: Whether the computation is marked `ENTRY`.
+        start: Offset of the start of the header line.
         body: Offset after the opening brace.
         end: Offset of the closing brace.
-        extras_end: End of the attributes after the closing brace.
-        result: Position of the result type in the header.
+        extras_end: Offset of the end of the attributes after the closing brace.
+        result: Start and end of the result type in the header; `None` if there is none.
     """
 
     name: str
@@ -59,7 +59,7 @@ _ATTRIBUTE: Final = pattern(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
 _TABLE_NAMES: Final = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _TABLES: Final = pattern(rf"(?:\s*(?:{'|'.join(_TABLE_NAMES)})[ \t\r]*\n(?:[ \t]*\d+ [^\n]*\n)*)+")
 _PRINTED: Final = pattern(
-    rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header
+    rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # a header
     r"(?:(?:[ \t]+[A-Za-z%_]|%|ROOT )[^\n]*[^{\r\n]\r?\n)*+"  # instructions, no block opens
     r'(\})((?:, execution_thread="[^"\n\\]*")?)[ \t\r]*(?:\n|\Z)'
 )
@@ -70,7 +70,7 @@ _MODULE_WORD: Final = pattern(r"HloModule\b")
 
 
 def header_name(source: Source, at: int) -> tuple[str, int]:
-    """Return the name of the module whose `HloModule` is at `at`, and its end.
+    """Return the name of the module whose `HloModule` is at offset `at`, and the name's end.
 
     Raises:
         ParseError: The name is missing.
@@ -98,10 +98,10 @@ def printed_header_end(text: str, at: int) -> int | None:
 
 
 def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """Return name and text of the attributes from `at`, and their end.
+    """Return the attributes from `at` as (name, text), and their end.
 
     Raises:
-        ParseError: Something is not `name=value`, or a bracket is not closed.
+        ParseError: A part is not `name=value`, or a bracket is not closed.
     """
     text = source.text
     pairs = []
@@ -117,30 +117,30 @@ def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], i
 
 
 def read_tables(source: Source, at: int) -> int:
-    """Return the end of the tables of files, functions and stack frames at `at`."""
+    """Return the end of the tables of files, functions and stack frames that begin at `at`."""
     text = source.text
     tables = _TABLES.match(text, at) if text.startswith(_TABLE_NAMES, skip(text, at)) else None
     return tables.end() if tables else at
 
 
 def is_computation(source: Source, at: int) -> bool:
-    """Does a computation (`name {`, `name (…) -> … {`) begin at `at`?"""
+    """Does a computation, `name {` or `name (…) -> … {`, begin at `at`?"""
     return _COMPUTATION.match(source.text, at) is not None
 
 
 def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
     """Return the computations from `at`, their end, and whether all are in printed form.
 
-    They end with the text, or at the next `HloModule`.
+    The computations end with the text, or at the next `HloModule`.
 
     Raises:
-        ParseError: Something is not a computation, or a bracket is never closed.
+        ParseError: A part is not a computation, or a bracket is never closed.
     """
     text = source.text
     sections: list[Section] = []
     start = at
     # The fast search stops at the first computation that is not in printed form; the careful one
-    # continues there. If that fails, a comment or string may have looked like the end of a
+    # continues there. If that fails, a comment or string may have been taken for the end of a
     # computation, so all of them are read again, carefully.
     if len(text) > _SMALL or text.count("/*", at) == text.count("/*index=", at):
         at = _printed_sections(text, at, sections)
@@ -150,7 +150,7 @@ def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
     except ParseError:
         if not printed:
             raise
-        del sections[:]  # perhaps a comment or string that looks like the end of a computation
+        del sections[:]  # perhaps a comment or string was taken for the end of a computation
         at = _careful_sections(source, start, sections)
         printed = 0
     return sections, at, len(sections) == printed
@@ -165,7 +165,7 @@ def _careful_sections(source: Source, at: int, sections: list[Section]) -> int:
 
 
 def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
-    """Append the sections in printed form from `at`; return the offset of the first other text."""
+    """Append the computations in printed form from `at`; return the offset after them."""
     match = _PRINTED.match
     while part := match(text, at):
         entry, name = part.group(1, 2)
@@ -250,19 +250,19 @@ _ALIAS: Final = pattern(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
 _DONOR: Final = pattern(rf"\s*{_BUFFER}\s*(?:,|$)")
 _NUMBER: Final = pattern(r"\d+")
 _DIGITS: Final = 9
-"""Maximum digits of the number of a parameter or tuple part."""
+"""Maximum number of digits in the index of a parameter or tuple element."""
 
 ShapeIndex: TypeAlias = tuple[int, ...]
-"""Path to a part of a tuple, outermost element first; `()` is the whole value."""
+"""Index of a part of a nested tuple, outermost first; `()` is the whole value."""
 
 
 class Aliasing(NamedTuple):
-    """One entry: a buffer, and the part of the result that reuses it.
+    """One entry of an aliasing: a buffer, and the part of the result that takes its memory.
 
     Attributes:
-        output: Index of the part of the result; `None` for a buffer donor.
-        taken: Number of the parameter or operand.
-        inside: Index of the part of that parameter or operand.
+        output: Shape index of the part of the result; `None` for a buffer donor.
+        taken: Index of the parameter or operand.
+        inside: Shape index of the part of that parameter or operand.
     """
 
     output: ShapeIndex | None
@@ -276,7 +276,7 @@ def read_aliasing(name: str, text: str | None, span: Span | None = None) -> Iter
     Args:
         name: `input_output_alias`, `buffer_donor` or `output_to_operand_aliasing`.
         text: The value as written, with its braces.
-        span: Where errors are reported.
+        span: Position of the attribute, for errors.
 
     Raises:
         ParseError: An entry is not in the grammar.  Entries before it have been yielded.
@@ -307,9 +307,9 @@ def _index(text: str) -> ShapeIndex:
 
 
 def aliasing_in(texts: Iterable[tuple[str, str]], name: str) -> tuple[Aliasing, ...]:
-    """Return the entries of an attribute among `(name, text)` pairs; none if the text is invalid.
+    """Return the entries of the aliasing attribute `name`; none if it is absent or invalid.
 
-    The verifier reports invalid texts.
+    The verifier reports an invalid text.
 
     Args:
         texts: `extras` of a module, or `settings` of an op.
@@ -325,7 +325,7 @@ def aliasing_in(texts: Iterable[tuple[str, str]], name: str) -> tuple[Aliasing, 
 
 
 def index_text(index: ShapeIndex) -> str:
-    """Return a shape index as XLA writes it.
+    """Return a shape index as XLA writes it, in braces.
 
     >>> index_text((0, 1)), index_text(())
     ('{0, 1}', '{}')

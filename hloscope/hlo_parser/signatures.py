@@ -1,4 +1,4 @@
-"""Operand and result kinds of each HLO opcode, and types that the text omits."""
+"""Operand and result kinds of each HLO opcode, and inference of types that the text omits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hloscope.ops import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Operand and result kinds of each HLO opcode, from its table row.
+# Operand and result kinds of each HLO opcode, from its line in the table of opcodes.
 #
 # The other typing rules, in `ops`, may rely on them.
 
@@ -46,10 +46,10 @@ class Signature(Struct, frozen=True):
 
     Attributes:
         operands: Kinds of the required operands.
-        more: Kind of further operands, or "".
+        more: Kind of any further operands; empty if there may be none.
         result: Kind of the result.
         most: Maximum number of operands; `None` if unlimited.
-        elements: Allowed element kinds or names, by operand number.
+        elements: Allowed kinds or names of element types, by operand index.
     """
 
     operands: tuple[str, ...]
@@ -59,7 +59,7 @@ class Signature(Struct, frozen=True):
     elements: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def takes(self, operands: Sequence[Type]) -> bool:
-        """Are number and kinds of the operands valid?"""
+        """Are the number and the kinds of the operands valid?"""
         needed, found = self.operands, len(operands)
         if found < len(needed) or (self.most is not None and found > self.most):
             return False
@@ -70,7 +70,7 @@ class Signature(Struct, frozen=True):
         return True
 
     def gives(self, result: Type) -> bool:
-        """Is the result's kind valid?"""
+        """Is the kind of the result valid?"""
         kind = self.result
         return (type(result) is TensorType and kind == "array") or _is(result, kind)
 
@@ -115,10 +115,10 @@ def _wrong(type_: Type, kind: str) -> str:
 
 
 PAIRED: Final = ("all_gather", "collective_permute")
-"""Ops whose start has the type (operand, result, …), without a tuple around a single operand."""
+"""Ops whose start op has the type (operand, result, …), where one operand is not in a tuple."""
 
 
-# Asked for each instruction that is checked; op classes are few.
+# Cached, as each instruction that is checked needs it; op classes are few.
 @cache
 def _signature(op: type[Op]) -> Signature | None:
     opcode = OPCODES.get(op)
@@ -192,7 +192,7 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
 
 
 def _is_like_first(op: Op) -> bool:
-    """Does the result have the layout of the first operand?"""
+    """Does the op's result have the layout of the first operand?"""
     if isinstance(op, Elementwise):
         return op.name not in _NO_LAYOUT
     opcode = OPCODES.get(type(op))
@@ -200,7 +200,7 @@ def _is_like_first(op: Op) -> bool:
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
-    """Return `type_` with those dimensions dynamic that are so in an operand with an equal size.
+    """Return `type_` with a dimension dynamic if an operand has the same size there, but dynamic.
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """
@@ -222,7 +222,7 @@ def _with_layout(type_: Type, layout: Layout | None) -> Type:
 
 
 def _permuted(operand: TensorType, permutation: tuple[int, ...]) -> Layout:
-    """Return the layout with which a transpose is a bitcast."""
+    """Return the layout of a transpose's result with which the transpose is a bitcast."""
     layout = operand.layout or Layout(tuple(range(operand.rank - 1, -1, -1)))
     place = {old: new for new, old in enumerate(permutation)}
     return replace(layout, minor_to_major=tuple(place[d] for d in layout.minor_to_major))

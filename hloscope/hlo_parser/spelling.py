@@ -1,4 +1,4 @@
-"""Conversion between opcode and attribute text and ops, by the table in `opcodes`."""
+"""Conversion of opcodes and attributes between text and ops, by the table in `opcodes`."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ from hloscope.support.source import Source
 
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
-"""`(name, text)` of attributes kept as text."""
+"""Attributes that are stored as text: pairs (name, text)."""
 
 Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
-"""Op, called computations, control predecessors, extras."""
+"""Op, names of called computations, names of control predecessors, other attributes as text."""
 
 _COMMON: Final = pattern(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
 Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
 _MOST: Final = 1 << 13
-"""Maximum entries of the cache, which is then emptied; 11 MB of HLO have 1,806 texts of ops."""
+"""Maximum entries of the cache; a full cache is emptied.  11 MB of HLO have 1,806 texts of ops."""
 _LONG: Final = 200
-"""Maximum characters of a literal in the cache."""
+"""Maximum characters of a literal that is cached."""
 _SUGAR: Final = pattern(r"(.+)-(start|update|done)")
 _ASYNC: Final = {
     "start": ("async_execution_thread", "output_to_operand_aliasing"),
     "update": ("async_execution_thread",),
     "done": ("async_execution_thread",),
 }
-"""Attributes of the asynchronous wrapper itself."""
+"""Attributes of an asynchronous op itself, not of the op that it wraps."""
 
 _NO_STEPS: Final = {
     "all-gather": ("update",),
@@ -71,11 +71,11 @@ _NO_STEPS: Final = {
     "recv": ("start", "update"),
     "send": ("start", "update"),
 }
-"""Steps that do not exist for ops with asynchronous opcodes of their own."""
+"""Steps that do not exist for ops whose asynchronous forms are opcodes of their own."""
 
 
 def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
-    """Return op, called computations, control predecessors and extras of an instruction.
+    """Return op, called computations, control predecessors and other attributes of an instruction.
 
     Names are without `%`; a nested computation is returned as its text, `{…}`.
 
@@ -88,10 +88,11 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
     (Reduce(dimensions=(1,)), ('add',), (), (('metadata', '{}'),))
 
     Raises:
-        ParseError: With offsets in `attributes` (in `opcode` or `inside` where it is about them).
+        ParseError: The text is invalid. Offsets are in `attributes`; for errors in `opcode` or
+            `inside`, in these.
     """
-    # Attributes common to all opcodes are printed last and differ from line to line, so only the
-    # text before them is the cache's key.
+    # Attributes common to all opcodes are printed last and differ from line to line, so the cache's
+    # key is only the text before them.
     common = _COMMON.search(attributes)
     head = attributes if common is None else attributes[: common.start()]
     key = (opcode, head, inside if opcode in ("parameter", "constant") else "")
@@ -121,7 +122,7 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
 
 
 def read_unknown(opcode: str, attributes: str = "") -> Read:
-    """Return an `UnknownOp` with all its attributes as text."""
+    """Return an `UnknownOp` for `opcode`, with all its attributes as text."""
     parts = split_attributes(attributes)
     own = tuple((name, value) for name, value, _ in parts if name not in COMMON)
     common = [part for part in parts if part[0] in COMMON]
@@ -139,7 +140,10 @@ def is_opcode(opcode: str) -> bool:
 
 
 def _sugared(opcode: str) -> tuple[str, str] | None:
-    """Return `all-gather` and `start` for `all-gather-start`."""
+    """Return base opcode and step of an asynchronous opcode: `all-gather`, `start`.
+
+    That is the result for `all-gather-start`; for other opcodes it is `None`.
+    """
     found = _SUGAR.fullmatch(opcode)
     if found is None or found[1] not in SPELLINGS or _SUGAR.fullmatch(found[1]):
         return None
@@ -148,7 +152,7 @@ def _sugared(opcode: str) -> tuple[str, str] | None:
 
 
 def is_impossible(opcode: str) -> bool:
-    """Is `opcode` a step that its asynchronous op does not have?
+    """Is `opcode` an asynchronous step that its base op does not have?
 
     >>> is_impossible("recv-start"), is_impossible("recv-done"), is_impossible("mystery-start")
     (True, False, False)
@@ -193,7 +197,7 @@ def _build(opcode: str, parts: list[Part], text: str, inside: str) -> Built:
         fail(f"unknown opcode `{opcode}`{also}", opcode, 0, len(opcode))
     base, step = sugared
     spelling = SPELLINGS[base]
-    # An attribute that the wrapped op has, too, belongs to that op.
+    # If the wrapped op also has the attribute, it belongs to that op.
     names = [name for name in _ASYNC[step] if name not in spelling.attributes]
     settings = tuple((name, value) for name, value, _ in parts if name in names)
     rest = [part for part in parts if part[0] not in names]
@@ -250,7 +254,7 @@ def _make(
                 settings.append((attribute.fields[0], written))
                 continue
             if attribute.kind == "dim_labels" and "?" in written:
-                settings.append((name, written))  # the dimensions do not tell the rank
+                settings.append((name, written))  # the dimensions do not determine the rank
         if len(attribute.fields) > 1:
             values.update(zip(attribute.fields, value, strict=True))
         else:
@@ -266,7 +270,7 @@ def _make(
 def _first_fields(
     spelling: Spelling, given: dict[str, tuple[str, int]], text: str, inside: str
 ) -> dict[str, Any]:
-    """Return the fields that are not attributes, and check conditions between attributes."""
+    """Return the op's fields that are not attributes; check conditions between attributes."""
     if spelling.op is Parameter:
         if not inside.strip().isdecimal():
             fail(f"expected a parameter number, found `{inside}`", inside, 0, len(inside))
@@ -298,17 +302,17 @@ def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
 # ----------------------------------------------------------------------------------- writing
 
 CALL: Final = "\0"
-"""Placeholder of the next called computation in the texts of `template`."""
+"""Placeholder for the next called computation in the texts of `template`."""
 
 Template: TypeAlias = tuple[str, tuple[str, ...]]
-"""Opcode and attribute texts."""
+"""Opcode, and the texts of the attributes."""
 
 _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
 
 def template(op: Op, calls: int) -> Template:
-    """Return opcode and attribute texts of an op that calls `calls` computations."""
-    # Printing a dump repeats a few hundred ops thousands of times.
+    """Return the opcode and the attribute texts of an op that calls `calls` computations."""
+    # Cached: printing a dump repeats a few hundred ops thousands of times.
     key = (type(op), op, calls)
     known = _TEMPLATES.get(key)
     if known is None:
@@ -319,7 +323,7 @@ def template(op: Op, calls: int) -> Template:
 
 
 def opcode_of(op: Op) -> str:
-    """Return the opcode of an op, such as `all-reduce-start`.
+    """Return the HLO opcode of an op, such as `all-reduce-start`.
 
     Raises:
         UnsupportedError: HLO does not have the op.
@@ -359,7 +363,7 @@ def _write_attribute(
 ) -> str | None:
     """Return the text of one attribute; `None` if it is omitted.
 
-    Settings that are printed here are removed from `settings`.
+    If the attribute is in `settings`, it is removed from there.
     """
     kind = attribute.kind
     if kind in ("call", "calls"):
@@ -393,7 +397,7 @@ def _write_call(op: Op, attribute: Attribute, calls: int) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables of types and of ops with attributes, each read once for a text.
+# Tables of types and of ops with attributes; equal texts are read once.
 #
 # Lines of a dump differ in names and metadata, but have only a few hundred variants of the rest.
 # Names of computations are removed before the look-up, since each fusion calls its own.
@@ -410,9 +414,9 @@ CALLING: Final = frozenset(
     if row.callees
     for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
 )
-"""Opcodes with attributes that may name a computation."""
+"""Opcodes with attributes that may contain the name of a computation."""
 HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
-"""Opcodes whose parentheses have no operands."""
+"""Opcodes with a text other than operands in parentheses."""
 
 
 TextPairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -420,18 +424,18 @@ Calls = tuple[Any, ...]
 """Called computations: an `int` is an index into the removed names, a `str` is a name."""
 
 Variant = tuple[Op, Calls, tuple[Any, ...], TextPairs]
-"""Op, called computations, names of control predecessors, attributes as text."""
+"""Op, called computations, names of control predecessors, other attributes as text."""
 
 
 def _unadorned(opcode: str, inside: str) -> Variant | None:
-    """Return `read_op`'s result for a parameter or constant without attributes, or `None`."""
+    """Return `read_op`'s result for a parameter or constant without attributes; else `None`."""
     if opcode == "constant":
         return Constant(HloLiteral(inside.strip())), (), (), ()
     return (Parameter(int(inside)), (), (), ()) if inside.isdecimal() else None
 
 
 class Types(dict[str, Type]):
-    """Types by their text."""
+    """Types by their text; a missing type is read and added."""
 
     def __missing__(self, text: str) -> Type:
         type_ = self[text] = parse_type(without_comments(text))
@@ -439,9 +443,9 @@ class Types(dict[str, Type]):
 
 
 class Variants(dict[str | tuple[str, str], Variant]):
-    """Ops of one opcode, by their attributes without computation names.
+    """Ops of one opcode, by their attributes without computation names; missing ones are added.
 
-    The key has the text in parentheses as a second part if that is not operands.
+    If the parentheses contain other text than operands, the key is a pair with that text.
     """
 
     def __init__(self, opcode: str) -> None:
@@ -456,7 +460,7 @@ class Variants(dict[str | tuple[str, str], Variant]):
             if common is not None:
                 self[key] = common
                 return common
-        # A missing key means that the general reader must read the line; errors are its task too.
+        # A missing key means that the general reader must read the line; it also reports errors.
         if not is_opcode(opcode) or (attributes and not _ATTRIBUTES.match(attributes)):
             raise KeyError("not in the printed form")
         op, names, predecessors, extras = read_op(opcode, attributes, *inside)
@@ -470,11 +474,11 @@ class Variants(dict[str | tuple[str, str], Variant]):
 
 
 Head = tuple[Type, Variants, bool, bool]
-"""Type, ops of the opcode, whether they may call, whether their parentheses have operands."""
+"""Type, ops of the opcode, whether they may call, whether their parentheses contain operands."""
 
 
 class Heads(dict[str, Head]):
-    """Heads of instructions, `f32[2]{0} add`, by their text."""
+    """Beginnings of instructions, `f32[2]{0} add`, by their text; missing ones are added."""
 
     def __init__(self, types: Types) -> None:
         super().__init__()
@@ -492,10 +496,10 @@ class Heads(dict[str, Head]):
 
 
 class Tails(set[str]):
-    """Texts after metadata that have only attributes which are kept as text."""
+    """Texts after metadata that contain only attributes which are stored as text."""
 
     def accept(self, text: str) -> bool:
-        """Does `text` have only attributes that are kept as text?"""
+        """Does `text` contain only attributes that are stored as text?"""
         if text in self:
             return True
         try:
@@ -509,7 +513,7 @@ class Tails(set[str]):
 
 
 def take_callees(attributes: str) -> tuple[str, list[str]]:
-    r"""Return attributes with numbered placeholders for computation names, and the names.
+    r"""Return attributes with computation names replaced by numbered placeholders, and the names.
 
     >>> take_callees(", condition=%c, body=%b")
     (', condition=\x000, body=\x001', ['c', 'b'])
@@ -526,7 +530,7 @@ def take_callees(attributes: str) -> tuple[str, list[str]]:
 
 
 def compatible(left: Type, right: Type) -> bool:
-    """Are the types equal, apart from layouts?"""
+    """Are the types equal, apart from their layouts?"""
     pairs = [(left, right)]
     while pairs:
         a, b = pairs.pop()

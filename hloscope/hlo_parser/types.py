@@ -36,12 +36,13 @@ _LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
 _T = TypeVar("_T")
 _DEEPEST_BRIEF: Final = 16
 _BRIEF_IN_ALL: Final = 4
-"""Maximum number of types in all nested tuples, for each element that a tuple may show."""
+"""Maximum number of types in all nested tuples together, per element that a tuple may show."""
 
-# Asked for each instruction; equal texts give one object, so that comparison is by identity first.
+# Cached, as each instruction needs it; equal texts give one object, so comparisons are by identity
+# first.
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 12
-"""Maximum entries of the cache, which is then emptied; 11 MB of HLO have 400 types."""
+"""Maximum entries of the cache; a full cache is emptied.  11 MB of HLO have 400 types."""
 _MOST_DIGITS: Final = 40
 _TOKEN: Final = TokenType()
 _OPAQUE: Final = OpaqueType()
@@ -50,7 +51,7 @@ COMBINED: Final = -1
 
 
 def parse_type(text: str) -> Type:
-    """Parse a type.
+    """Return the type of a text.
 
     >>> parse_type("f32[2,3]{1,0}").layout
     Layout(minor_to_major=(1, 0), tiles=(), memory_space=0, element_bits=0, extras=())
@@ -71,7 +72,7 @@ def parse_type(text: str) -> Type:
 
 
 def read_type(text: str, start: int) -> tuple[Type, int]:
-    """Return the type that begins at `start`, and its end.
+    """Return the type that begins at offset `start` of `text`, and its end.
 
     >>> read_type("(f32[], (s8[2])) tuple(a, b)", 0)[1]
     16
@@ -115,7 +116,7 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
 
 
 def type_end(text: str, start: int) -> int:
-    """Return the end of the type at `start`, without reading it.
+    """Return the end of the type that begins at `start`, without reading the type.
 
     >>> type_end("(f32[2]{0:T(8)}, s8[]) tuple(a, b)", 0)
     22
@@ -154,7 +155,8 @@ def _read_leaf(text: str, start: int) -> tuple[Type, int]:
         fail(f"expected a type, found `{shortened(text[start:])}`", text, start)
     layout = _LAYOUT.match(text, array.end())
     end = layout.end() if layout else array.end()
-    # Leaves of tuples are cached by themselves, since tuples of a program share them.
+    # The leaves of tuples have their own entries in the cache, since tuples of a program share
+    # them.
     key = text[start:end]
     found = _CACHE.get(key)
     if found is None:
@@ -188,7 +190,7 @@ def _read_sizes(
         return (), ()
     if len(inner) > _MOST_DIGITS and max(map(len, inner.split(","))) > _MOST_DIGITS:
         fail("a size has too many digits", text, array.start(2), array.end(2))
-    if inner.isdecimal():  # the common rank 1
+    if inner.isdecimal():  # the common case, rank 1
         return (int(inner),), ()
     sizes: list[int | None] = []
     bounds: list[int | None] = []
@@ -211,7 +213,7 @@ def _read_sizes(
 
 
 def read_layout(text: str, rank: int | None = None) -> Layout:
-    """Return the layout of a text `{minor_to_major:parts}`.
+    """Return the layout of a text `{minor_to_major:parts}`; `rank` is that of the array, if known.
 
     >>> read_layout("{1,0:T(8,128)(2,1)S(1)}").tiles
     ((8, 128), (2, 1))
@@ -277,7 +279,7 @@ def _read_ints(text: str, part: str, at: int) -> Dims:
 
 
 def spell(value: object, form: str = "") -> str:
-    """Return the text of a type without its layout; other values as `str`.
+    """Return the text of a type without its layout; for other values, `str(value)`.
 
     >>> spell(parse_type("f32[2]{0}"))
     'f32[2]'
@@ -320,7 +322,7 @@ def print_type(type_: Type, *, layout: bool = True) -> str:
 
 
 def print_array(type_: TensorType, layout: bool = True) -> str:
-    """Return the text of an array type."""
+    """Return the text of an array type as XLA writes it."""
     if type_.bounds:
         sizes = ",".join(
             str(size) if size is not None else "?" if bound is None else f"<={bound}"
@@ -333,7 +335,7 @@ def print_array(type_: TensorType, layout: bool = True) -> str:
 
 
 def print_layout(layout: Layout) -> str:
-    """Return the text of a layout, its parts in XLA's order.
+    """Return the text of a layout, with its parts in XLA's order.
 
     >>> print_layout(Layout((1, 0), ((8, 128),), memory_space=1))
     '{1,0:T(8,128)S(1)}'
@@ -354,9 +356,9 @@ def print_layout(layout: Layout) -> str:
 
 
 def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
-    """Return a short text of a type: some elements of long tuples, and their number.
+    """Return a short text of a type: of a long tuple some elements, and their number.
 
-    Nested tuples are short as well: after a limit on all parts, an inner tuple is `(…)`.
+    Inner tuples are shortened too: once the text has its maximum of types, an inner tuple is `(…)`.
 
     >>> brief_type(parse_type("(s32[], f32[2], f32[3], f32[4], f32[5], pred[])"), 4)
     '(s32[], f32[2], …, pred[]; 6 in all)'
@@ -369,14 +371,14 @@ def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
 
 
 class _Brief:
-    """Writes the short text of one type, with a limit on all its parts."""
+    """Prints the short text of one type, with a maximum of types in it."""
 
     def __init__(self, most: int, layout: bool) -> None:
         self._most, self._layout = most, layout
         self._left = _BRIEF_IN_ALL * most
 
     def text(self, type_: Type, depth: int = 0) -> str:
-        """Return the text of a type, or `(…)` after the limit."""
+        """Return the short text of a type; `(…)` for a tuple once the maximum is reached."""
         if not isinstance(type_, TupleType):
             self._left -= 1
             return print_type(type_, layout=self._layout)
@@ -389,7 +391,10 @@ class _Brief:
 
 
 def brief_list(items: Sequence[_T], name: Callable[[_T], str], most: int = 8) -> str:
-    """Return the names of the items; of more than `most`, the first ones and the last."""
+    """Return the names of the items, separated by commas.
+
+    Of more than `most` items, only the first ones and the last one are included.
+    """
     if len(items) <= most:
         return ", ".join(map(name, items))
     return ", ".join([*map(name, items[: most - 2]), "…", name(items[-1])])

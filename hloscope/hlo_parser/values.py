@@ -1,4 +1,4 @@
-"""Grammars of attribute values, one `Kind` each, for the rows of `spelling`.
+"""Grammars of attribute values, one `Kind` each, for the table of attributes in `spelling`.
 
 A reader takes the text of one value and raises `ParseError` with offsets in it. A writer returns
 the text as XLA prints it.
@@ -22,7 +22,7 @@ from hloscope.support.lazy import pattern
 
 
 class Kind(Struct, frozen=True):
-    """Reader and writer of the values of one grammar."""
+    """A grammar of values: the function that reads a text, and the function that prints a value."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
@@ -32,7 +32,7 @@ class Kind(Struct, frozen=True):
 
 
 def read_int(text: str) -> int:
-    """Parse an integer."""
+    """Return the integer in a text."""
     try:
         return int(text)
     except ValueError:
@@ -40,7 +40,7 @@ def read_int(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """Parse a number, also `inf` and `nan`."""
+    """Return the number in a text, also `inf` and `nan`."""
     try:
         return float(text)
     except ValueError:
@@ -48,7 +48,7 @@ def read_float(text: str) -> float:
 
 
 def read_bool(text: str) -> bool:
-    """Parse `true` or `false`, also `1` and `0`."""
+    """Return the boolean in a text: `true` or `false`, also `1` and `0`."""
     if text in ("true", "1"):
         return True
     if text not in ("false", "0"):
@@ -62,7 +62,7 @@ def write_bool(value: bool) -> str:
 
 
 def one_of(*words: str) -> Kind:
-    """Return the grammar of a word out of `words`."""
+    """Return the grammar of one of `words`."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -73,7 +73,7 @@ def one_of(*words: str) -> Kind:
 
 
 def caseless(*words: str) -> Kind:
-    """Return the grammar of a word out of `words` in any letter case, which is kept."""
+    """Return the grammar of one of `words` in any letter case, which the value keeps."""
     known = one_of(*words)
 
     def read(text: str) -> str:
@@ -84,7 +84,10 @@ def caseless(*words: str) -> Kind:
 
 
 def renamed(names: dict[str, str]) -> Kind:
-    """Return the grammar of a word with another name in HLO; `names` maps HLO's to the op's."""
+    """Return the grammar of a word that has another name in the op than in HLO.
+
+    `names` has the op's name by HLO's name.
+    """
     back = {value: key for key, value in names.items()}
 
     def read(text: str) -> str:
@@ -103,7 +106,7 @@ _SPECIAL: Final = pattern(r"[^ !#-&(-\[\]-~]")
 
 
 def unquote(text: str) -> str:
-    r"""Return the string of a double-quoted C literal; other text is returned unchanged.
+    r"""Return the string of a double-quoted C literal; return other text unchanged.
 
     >>> unquote('"a\\"b\\303\\251"')
     'a"bé'
@@ -145,7 +148,7 @@ def quote(value: str) -> str:
 
 
 def read_string(text: str) -> str:
-    """Return the string of a quoted literal.
+    """Return the string of a double-quoted literal.
 
     Raises:
         ParseError: The text is not quoted.
@@ -159,7 +162,7 @@ def read_string(text: str) -> str:
 
 
 def read_dims(text: str) -> Dims:
-    """Return the integers of `{0,1}`; a bare integer counts as a list of one."""
+    """Return the integers in the text `{0,1}`; a bare integer counts as a list of one."""
     inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
     if not inner or inner.isspace():
         if text[:1] != "{":
@@ -172,7 +175,7 @@ def read_dims(text: str) -> Dims:
 
 
 def read_devices(text: str) -> Dims:
-    """Return the device numbers of `{0,1}`.
+    """Return the device numbers in the text `{0,1}`.
 
     >>> read_devices("{0,1}")
     (0, 1)
@@ -184,12 +187,12 @@ def read_devices(text: str) -> Dims:
 
 
 def write_dims(values: Dims) -> str:
-    """Return `{0,1}`."""
+    """Return integers as the text `{0,1}`."""
     return f"{{{','.join(map(str, values))}}}"
 
 
 def read_dim(text: str) -> int:
-    """Return the only integer of `{1}`."""
+    """Return the integer in the text `{1}`, which must have one."""
     values = read_dims(text)
     if len(values) != 1:
         fail(f"expected one dimension, found {len(values)}", text, 0, len(text))
@@ -197,7 +200,7 @@ def read_dim(text: str) -> int:
 
 
 def read_first_dim(text: str) -> int:
-    """Return the first integer of `{1,0}`; XLA ignores the others where it needs one."""
+    """Return the first integer in the text `{1,0}`, as XLA does where it needs one."""
     values = read_dims(text)
     if not values:
         fail("expected a dimension, found none", text, 0, len(text))
@@ -205,14 +208,14 @@ def read_first_dim(text: str) -> int:
 
 
 def write_same(pair: Dims) -> str:
-    """Return `{1}` for (1, 1), where the text has one dimension for both."""
+    """Return the text `{1}` for (1, 1): in HLO one dimension stands for both."""
     if pair[0] != pair[1]:
         raise UnsupportedError("HLO text has no different split and concat dimensions")
     return f"{{{pair[0]}}}"
 
 
 def read_pairs(text: str) -> Pairs:
-    """Return the pairs of `{{0,1},{1,2}}`."""
+    """Return the pairs in the text `{{0,1},{1,2}}`."""
     pairs: list[tuple[int, int]] = []
     for part, at in split_list(inside(text)):
         values = read_devices(part)
@@ -223,7 +226,7 @@ def read_pairs(text: str) -> Pairs:
 
 
 def write_pairs(pairs: Pairs) -> str:
-    """Return `{{0,1},{1,2}}`."""
+    """Return pairs as the text `{{0,1},{1,2}}`."""
     return f"{{{','.join(map(write_dims, pairs))}}}"
 
 
@@ -233,7 +236,7 @@ _RANGE: Final = pattern(r"\s*\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?\]\
 
 
 def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
-    """Return starts, limits and strides of `{[0:8], [2:10:4]}`."""
+    """Return starts, limits and strides in the text `{[0:8], [2:10:4]}`."""
     rows: list[tuple[int, int, int]] = []
     for part, at in split_list(inside(text)):
         found = _RANGE.fullmatch(part)
@@ -248,7 +251,10 @@ def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
 
 
 def write_ranges(value: tuple[Dims, Dims, Dims]) -> str:
-    """Return `{[0:8:1], [2:10:4]}`; strides are omitted if all are 1."""
+    """Return starts, limits and strides as the text `{[0:8:1], [2:10:4]}`.
+
+    Strides are omitted if all of them are 1.
+    """
     if all(stride == 1 for stride in value[2]):
         parts = [f"[{start}:{limit}]" for start, limit, _ in zip(*value, strict=True)]
     else:
@@ -258,7 +264,10 @@ def write_ranges(value: tuple[Dims, Dims, Dims]) -> str:
 
 
 def read_padding(text: str) -> tuple[Dims, Dims, Dims]:
-    """Return low, high and interior padding of `0_1x2_3_1`; `""` has no dimensions."""
+    """Return low, high and interior padding in the text `0_1x2_3_1`.
+
+    An empty text has no dimensions.
+    """
     rows: list[tuple[int, int, int]] = []
     for part in unquote(text).split("x") if text not in ('""', "") else ():
         try:
@@ -272,7 +281,10 @@ def read_padding(text: str) -> tuple[Dims, Dims, Dims]:
 
 
 def write_padding(value: tuple[Dims, Dims, Dims]) -> str:
-    """Return `0_1x2_3`, with interior padding if any dimension has it."""
+    """Return padding as the text `0_1x2_3`.
+
+    Interior padding is included if any dimension has some.
+    """
     inner = any(value[2])
     parts = (
         f"{low}_{high}_{interior}" if inner else f"{low}_{high}"
@@ -286,7 +298,7 @@ _WINDOW_FIELDS: Final = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "r
 
 
 def read_window(text: str) -> Window:
-    """Return the window `{size=3x3 stride=2x2 pad=0_1x0_1}`."""
+    """Return the window in the text `{size=3x3 stride=2x2 pad=0_1x0_1}`."""
     inner = inside(text)
     fields: dict[str, str] = {}
     at = 0
@@ -313,7 +325,7 @@ def read_window(text: str) -> Window:
         )
     except ValueError:
         fail(f"window field is not a list of integers in `{text}`", text, 0, len(text))
-    # All fields must have as many entries as `size`. XLA alone allows a shorter `rhs_reversal`.
+    # All fields must have as many entries as `size`. Only XLA allows a shorter `rhs_reversal`.
     rank = len(columns.get("size", ()))
     for name in fields:
         length = len(padding) if name == "pad" else len(columns[name])
@@ -334,7 +346,7 @@ def read_window(text: str) -> Window:
 
 
 def write_window(window: Window) -> str:
-    """Return the text of a window; fields with their defaults are omitted."""
+    """Return the text of a window; fields with default values are omitted."""
     parts: list[str] = []
 
     def field(name: str, values: Dims, default: int) -> None:
@@ -353,12 +365,15 @@ def write_window(window: Window) -> str:
 
 
 MOST_LABELS: Final = 1 << 10
-"""Maximum number of labelled dimensions of a convolution, `01bf`."""
+"""Maximum number of labelled dimensions of a convolution's operand, `01bf`."""
 _LABELS: Final = pattern(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
 
 
 def read_dim_labels(text: str) -> ConvDimensions:
-    """Return the dimension numbers of `b01f_01io->b01f`; `?` marks a dimension without a role."""
+    """Return the dimension numbers in the text `b01f_01io->b01f`.
+
+    `?` marks a dimension without a role.
+    """
     found = _LABELS.fullmatch(unquote(text))
     if found is None:
         fail(f"expected `input_kernel->output`, found `{text}`", text, 0, len(text))
@@ -385,7 +400,9 @@ def read_dim_labels(text: str) -> ConvDimensions:
 
 
 def write_dim_labels(dims: ConvDimensions) -> str:
-    """Return `b01f_01io->b01f`; dimensions without a role are `?`.
+    """Return dimension numbers as the text `b01f_01io->b01f`.
+
+    `?` marks a dimension without a role.
 
     Raises:
         ValueError: There are more than `MOST_LABELS` labels.
@@ -410,7 +427,7 @@ _PRECISIONS: Final = ("default", "high", "highest", "packed_nibble")
 
 
 def read_precisions(text: str) -> tuple[str, ...]:
-    """Return the precisions of `{highest,default}`, as StableHLO spells them."""
+    """Return the precisions in the text `{highest,default}`, as StableHLO spells them."""
     words = [word for word, _ in split_list(inside(text))]
     for word in words:
         if word.lower() not in _PRECISIONS:
@@ -420,7 +437,7 @@ def read_precisions(text: str) -> tuple[str, ...]:
 
 
 def write_precisions(words: tuple[str, ...]) -> str:
-    """Return `{highest,default}`."""
+    """Return precisions as the text `{highest,default}`."""
     return f"{{{','.join(words).lower()}}}"
 
 
@@ -428,12 +445,15 @@ def write_precisions(words: tuple[str, ...]) -> str:
 
 
 def read_call(text: str) -> tuple[str, ...]:
-    """Return the name of one computation; a nested one, `{…}`, is returned as its text."""
+    """Return the name of one computation as a tuple.
+
+    For a computation nested in the text, `{…}`, its text takes the place of the name.
+    """
     return (text.removeprefix("%"),)
 
 
 def read_calls(text: str) -> tuple[str, ...]:
-    """Return the names of `{%a, %b}`."""
+    """Return the names in the text `{%a, %b}`."""
     return tuple(part.removeprefix("%") for part, _ in split_list(inside(text)))
 
 
@@ -475,4 +495,4 @@ KINDS: Final[dict[str, Kind]] = {
         {"rng_default": "DEFAULT", "rng_three_fry": "THREE_FRY", "rng_philox": "PHILOX"}
     ),
 }
-"""Grammars by the name that the rows of `spelling` use."""
+"""Grammars by the names that the table of attributes in `spelling` uses."""

@@ -46,12 +46,14 @@ class Access(Struct, frozen=True, cache_hash=True):
     """One map by which a tensor is accessed, with its precision.
 
     Attributes:
-        map: Map from the given index to the accessed indices; `None` only if nothing is known.
+        map: Map from an index of the start tensor to the accessed indices; `None` only if nothing
+            is known.
         precision: The precision of the map.
         reason: Why the map is not exact; empty for exact maps.
-        replica: Map from the same variables to the device of the access: positions in the groups
-            of the collectives `via`, in their order.  `None` means the same device.
-        via: The collectives in between, in both directions the one nearest to the output first.
+        replica: Map from the same variables to the device of the access: positions in the groups of
+            the collectives `via`, in their order.  `None` means the same device.
+        via: The collectives between both devices; in both directions the one nearest to the output
+            comes first.
         leaf: Number of the array of a tuple-typed operand, in flattened order.
     """
 
@@ -90,11 +92,14 @@ Accesses: TypeAlias = tuple[Access, ...]
 
 
 MAX_STEPS: Final = 8
-"""Number of steps above which those that do not affect the reached device are removed."""
+"""Number of steps above which steps that do not affect the reached device are removed."""
 
 
 def joined(access: Access) -> IndexingMap:
-    """Return one map with the index and the positions in the groups as results."""
+    """Return one map whose results are the accessed index and then the positions in the groups.
+
+    The access must have a map.
+    """
     assert access.map is not None
     if access.replica is None:
         return access.map
@@ -105,7 +110,10 @@ def joined(access: Access) -> IndexingMap:
 
 
 def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
-    """Return the access whose map and positions are the results of `both`, split after `rank`."""
+    """Return the access with `both` as its map; results from number `rank` on become the positions.
+
+    `via` has the collective of each position. It is the inverse of `joined`.
+    """
     if not via:
         return replace(access, map=both, replica=None, via=())
     both = _with_every_position(both, rank, via)
@@ -114,7 +122,10 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
 
 
 def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
-    """Replace positions without an upper bound by runtime variables that take every position."""
+    """Replace positions without an upper bound by runtime variables that take every position.
+
+    The positions are the results from number `rank` on, one for each collective in `via`.
+    """
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
     for k, e in enumerate(m.results[rank:]):
@@ -135,7 +146,10 @@ def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
 
 
 def inverted(access: Access) -> Access:
-    """Return the access from the elements back to the indices, on the same devices."""
+    """Return the inverse access: from accessed elements to the indices that access them.
+
+    The devices are the same ones. The access must have a map.
+    """
     assert access.map is not None
     if access.replica is None:
         return replace(access, map=access.map.inverse())
@@ -168,11 +182,11 @@ def shortest(access: Access) -> Access:
 
 
 def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
-    """Return the joined map of an access that runs on the device that `steps` lead to.
+    """Return the joined map of an access by the device at the end of the route `steps`.
 
-    Its dimensions are the index and the positions of the steps. Runtime variables are read on that
-    device. Its results are the accessed index, the positions of the steps, and the access's own
-    positions.
+    Its dimensions are the index and the positions of the steps, with the intervals `bounds`.
+    Runtime variables are read on that device. Its results are the accessed index, the positions of
+    the steps, and the access's own positions.
     """
     both = joined(access)
     if not steps:
@@ -221,7 +235,10 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
 
 
 def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
-    """Replace runtime variables by known expressions; their intervals become constraints."""
+    """Replace runtime variables by expressions.
+
+    The intervals of the variables become constraints.
+    """
     conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
     left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
     new: dict[Var, Expr] = known | {Runtime(i): Runtime(k) for k, i in enumerate(left)}
@@ -234,9 +251,9 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
     """Return the joined map of two accesses in sequence, and the steps of both.
 
     Args:
-        first: Applied first.
-        second: Applied to the elements of the first.
-        forward: Both lead towards the outputs, so that the second is nearer to them.
+        first: The access that is applied first.
+        second: The access that is applied to the elements that `first` reaches.
+        forward: Whether both lead towards users, so that `second` is nearer to the outputs.
     """
     assert first.map is not None
     assert second.map is not None
@@ -263,7 +280,7 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
 
 
 def _compose_forward(first: Access, second: Access) -> IndexingMap:
-    """Compose two accesses towards the outputs.
+    """Return the joined map of two accesses in sequence that lead towards users.
 
     The device of the first depends on the second's positions.
     """
@@ -293,7 +310,7 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 
 
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
-    """Return the map with its dimensions from `start` on replaced by expressions."""
+    """Return the map with its dimensions from number `start` on replaced by expressions."""
     gone = [Dim(start + k) for k in range(len(ends))]
     inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
     held = m.with_(constraints=(*m.constraints, *inside))
@@ -317,11 +334,11 @@ def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> Index
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 _MAX_DEVICES: Final = 1 << 12
-"""Largest number of devices of groups that are compared device by device."""
+"""Maximum number of devices of groups that are compared device by device."""
 
 
 class Axis(StrEnum):
-    """Meaning of the numbers in groups."""
+    """Meaning of the numbers in the groups of a collective: replicas, partitions or devices."""
 
     REPLICA = "replica"
     PARTITION = "partition"
@@ -330,7 +347,7 @@ class Axis(StrEnum):
 
 
 class DeviceCounts(NamedTuple):
-    """Numbers of replicas and partitions of a program; `None` if the header does not state it."""
+    """Numbers of replicas and partitions of a program; `None` if the module header states none."""
 
     replicas: int | None = None
     partitions: int | None = None
@@ -354,7 +371,7 @@ class DeviceCounts(NamedTuple):
 
 UNKNOWN_COUNTS: Final[DeviceCounts] = DeviceCounts()
 _MOST_COUNT: Final = 1 << 31
-"""Largest number of replicas or partitions that a header can state."""
+"""Maximum number of replicas or partitions that is accepted from a module header."""
 
 
 def counts_of(module: Module) -> DeviceCounts:
@@ -377,7 +394,7 @@ def counts_of(module: Module) -> DeviceCounts:
 
 
 def _count(text: str | None) -> int | None:
-    """Parse a count of a header, `4` or `4 : i32`; `None` if it is not valid."""
+    """Parse a count of a module header, `4` or `4 : i32`; return `None` if it is not valid."""
     digits = (text or "").partition(":")[0].strip()
     if not digits.isdecimal() or len(digits) > len(str(_MOST_COUNT)):
         return None
@@ -388,7 +405,7 @@ class Groups(NamedTuple):
     """The groups of devices that exchange values in a collective.
 
     Attributes:
-        axis: Meaning of the numbers.
+        axis: What the numbers in `rows` count.
         rows: The groups; an empty tuple means one group of all devices, in order.
         mesh: Groups given by axes of a mesh whose sizes are not written, else `None`.
     """
@@ -435,14 +452,14 @@ def _groups(op: Op) -> Groups:
 
 
 Route: TypeAlias = tuple[Instruction, ...]
-"""A path between devices, from that of an output.
+"""A path between devices, as the collectives that it passes.
 
-To a member of the group of each collective in turn.
+It starts on the device of an output. Each step leads to a member of the group of one collective.
 """
 
 
 def needed(steps: Route) -> tuple[int, ...]:
-    """Return the numbers of the steps that decide which device is reached.
+    """Return the positions in `steps` of the collectives that decide which device is reached.
 
     A step does not matter if a later one moves within the same groups, and all steps in between
     lead members of one group to members of one group.
@@ -471,7 +488,7 @@ def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
 
 
 def _keeps_together(step: Groups, groups: Groups) -> bool:
-    """Does the step lead members of one group to members of one group?"""
+    """Does the step lead any two members of one group of `groups` to members of one group again?"""
     if _on_different_axes(step, groups):
         return True
     if step.axis is not groups.axis:
@@ -506,7 +523,7 @@ def _is_table(groups: Groups) -> bool:
 
 
 def _positions_by_device(groups: Groups) -> dict[int, tuple[int, int]]:
-    """Return, for each device, the number of its group and its position there."""
+    """Return, for each device, the number of its group and its position in that group."""
     return {d: (k, p) for k, row in enumerate(groups.rows) for p, d in enumerate(row)}
 
 
@@ -516,8 +533,8 @@ def position(
     """Return the position in a collective's group of the device that the steps lead to.
 
     Returns:
-        The position if the last steps determine it; else the steps that it depends on and
-        their positions.
+        The position, as an expression, if the last steps determine it. Else a pair: the steps that
+        it depends on, and the positions of these steps.
     """
     groups = groups_of(collective)
     count = len(steps)
@@ -551,7 +568,10 @@ def _is_all(groups: Groups) -> bool:
 
 
 def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
-    """Return, for each group of `last`, the positions of its members in `groups`."""
+    """Return, for each group of `last`, the positions of its members in their groups of `groups`.
+
+    The result is `None` if the groups are not written, or some member is in no group of `groups`.
+    """
     if _is_all(groups):
         return last.rows if _is_table(last) else None
     seats = _positions_by_device(groups)
@@ -564,7 +584,11 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
 
 
 def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
-    """Return an expression for entry `at` of each column, if it is the same for all columns."""
+    """Return an expression for entry number `at` of a column, if it is the same for all columns.
+
+    The result is `None` if the columns differ or no simple expression (affine, `mod`, division)
+    fits.
+    """
     column = max(columns, key=len)
     if any(other != column[: len(other)] for other in columns):
         return None

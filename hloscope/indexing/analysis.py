@@ -1,4 +1,4 @@
-"""Accesses of one instruction in both directions, and the coverage of all ops.
+"""Accesses of one instruction in both directions, and the precision of the rules of all ops.
 
 >>> from hloscope.indexing.analysis import coverage
 >>> next(row for row in coverage() if row.op == "transpose").output_to_input.value
@@ -50,17 +50,18 @@ def output_to_input(
     reader: Reader = by_convention,
     counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
-    """Return the accesses of each operand that an element of an output reads, in logical indices.
+    """Return, for each operand, the accesses of the elements that an output element reads.
 
-    Never fails for a valid program: an access without a known map states the reason.
+    Indices are logical. No error is raised for a valid program: an access without a known map
+    states the reason.
 
     Args:
         ins: The instruction.
         output: Number of the array of its value, counting through nested tuples.
-        tight: Leave out elements that are read without effect: those of a convolution's kernel
-            that meet only padding or holes of dilation.  XLA's own maps include them.
-        reader: Gives the dependences of the called computations, as `fusion.Analysis.bodies`.
-            The default lets each result depend on all parameters.
+        tight: Leave out elements that are read without effect: those of a convolution's kernel that
+            are multiplied only with padding or holes of dilation.  XLA's own maps include them.
+        reader: Function that returns the dependences of the called computations of an instruction,
+            such as `fusion.Analysis.bodies`. The default lets each result depend on all parameters.
         counts: Replicas and partitions of the program, for collectives without groups.
 
     Raises:
@@ -81,7 +82,7 @@ def input_to_output(
     reader: Reader = by_convention,
     counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
-    """Return the accesses of each output that an element of an operand influences.
+    """Return, for each output, the accesses of the elements that an operand element influences.
 
     Indices are logical. The result is the exact inverse relation of `output_to_input`.
 
@@ -139,9 +140,10 @@ def _apply_rule(
 
 
 def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances, ...]:
-    """Return the accesses of called computations' values on which an output element depends.
+    """Return the accesses from an output element to values inside the called computations.
 
-    They lead to values that a computation reads without having them as parameters.
+    They lead on to values that a computation reads without having them as parameters. Without a
+    rule, every value of a called computation is accessed in an unknown way.
     """
     found = source_of(type(ins.op))
     try:
@@ -170,7 +172,8 @@ def physical(
         accesses: The result of `output_to_input` or `input_to_output`.
         ins: The instruction.
         direction: The direction of the accesses.
-        number: Number of the output or operand of the query.
+        number: Number of the output (`OUTPUT_TO_INPUT`) or operand (`INPUT_TO_OUTPUT`) that the
+            accesses are of.
     """
     results = leaves(ins.type)
     answer = []
@@ -187,7 +190,7 @@ def physical(
 
 
 class Coverage(Struct, frozen=True):
-    """Precision of the rules of one op.
+    """Precision of the rules of one op in both directions.
 
     Attributes:
         op: Name of the op.
@@ -203,10 +206,7 @@ class Coverage(Struct, frozen=True):
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """Return one row per op.
-
-    The precision in both directions, and the reason if it is not exact.
-    """
+    """Return one row per op, in alphabetical order."""
     rows = []
     for name, cls in sorted(OPS.items()):
         entries = [lookup(direction, cls) for direction in Direction]

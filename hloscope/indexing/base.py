@@ -1,4 +1,4 @@
-"""Data of a map in canonical form; `map.IndexingMap` adds the operations."""
+"""Fields of an indexing map in canonical form; `map.IndexingMap` adds the operations."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class MapBase:
         results: Sequence[Expr | int] | None = None,
         constraints: Iterable[Constraint] | None = None,
     ) -> Self:
-        """Return the map with some fields replaced, in canonical form."""
+        """Return the map with the given fields replaced, in canonical form."""
         others = dims, ranges, runtime, constraints
         if results is not None and others == (None,) * 4 and not self.is_known_empty:
             exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
@@ -187,7 +187,7 @@ class MapBase:
         )
 
     def with_results(self, results: tuple[Expr, ...]) -> Self:
-        """Return the map, which is not empty, with other results.
+        """Return the map with other results; the map must not be known to be empty.
 
         The other fields are canonical already, so they are not checked again.
         """
@@ -219,7 +219,10 @@ class MapBase:
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
-        """An interval per result that holds its values over the box; constraints are ignored."""
+        """For each result an interval that contains its values over the box.
+
+        Constraints are ignored.
+        """
         found = self._result_bounds
         if found is None:
             box = self.box  # most results are variables
@@ -234,7 +237,7 @@ class MapBase:
 
     @property
     def is_identity(self) -> bool:
-        """Is every index mapped to itself, under no condition but the bounds?"""
+        """Does the map send every index in its bounds to itself, without constraints?"""
         return (
             self.results == first_dims(len(self.dims))
             and not self.constraints
@@ -244,7 +247,7 @@ class MapBase:
 
     @property
     def has_domain(self) -> bool:
-        """Is any variable bounded or constrained? A symbolic map, `(d0) -> (d0 / 2)`, is not."""
+        """Is some variable bounded or constrained? In a symbolic map `(d0) -> (d0 / 2)` none is."""
         every = Interval.EVERYTHING
         if self.constraints or any([v.is_condition for v in self.runtime]):
             return True
@@ -252,7 +255,10 @@ class MapBase:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The interval of each variable; shared between maps, so callers must not change it."""
+        """The interval of each variable.
+
+        The dictionary is shared between maps and must not be changed.
+        """
         box = self._box
         if box is None:
             # Computed once per map: most operations on a map read the box.
@@ -271,16 +277,16 @@ class MapBase:
 
     @property
     def is_simplified(self) -> bool:
-        """Is it known that simplifying does not change the map?"""
+        """Is it known that `simplify` does not change the map?"""
         return self._is_simplified
 
     @property
     def is_settled(self) -> bool:
-        """Is it known that simplifying changes no bounds and no constraints?"""
+        """Is it known that `simplify` changes no bounds and no constraints?"""
         return self._is_settled
 
     def mark_simplified(self) -> None:
-        """Record that simplifying does not change the map."""
+        """Record that `simplify` does not change the map."""
         _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
 
@@ -290,7 +296,7 @@ class MapBase:
         return self._simple
 
     def remember_simple(self, found: MapBase) -> None:
-        """Record the result of simplifying."""
+        """Record the result of `simplify`, which `simple` then returns."""
         _set(self, "_simple", found)
 
     @property
@@ -307,9 +313,9 @@ class MapBase:
             yield from variable.arguments
 
     def verify(self) -> list[str]:
-        """Return messages about what is malformed; empty for a well-formed map.
+        """Return messages about errors in the map; empty if there are none.
 
-        Maps from `parse` and the operations are well-formed. A map built by hand may use a variable
+        Maps from `parse` and the operations have no errors. A map built by hand may use a variable
         that it does not have, or runtime variables whose indices depend on each other.
         """
         messages = []
@@ -356,7 +362,11 @@ _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 def _canonical(
     dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
 ) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
-    """Return the variables and constraints in canonical form; see `MapBase`."""
+    """Return the variables and constraints in canonical form; see `MapBase`.
+
+    Raises:
+        TooLargeError: A bound does not fit into 64 bits.
+    """
     kept: dict[Expr, Interval] = {}
     bounds: dict[Var, Interval] = {}
     for expr, interval in constraints:

@@ -58,7 +58,7 @@ from hloscope.simplifier import (
 
 
 SECONDS: Final = 1.0
-"""Seconds after which no more tables are tried as counter-examples."""
+"""Seconds after which no more families of tables are tried as counter-examples."""
 OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
@@ -68,13 +68,13 @@ def any_reads(*groups: Iterable[MapBase]) -> bool:
 
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that the second union has every pair of the first."""
+    """Prove that every pair of the first union of maps is in the second, for all runtime values."""
     a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _included(a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that two unions are the same relation."""
+    """Prove that two unions of maps are the same relation, for all runtime values."""
     a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _same(a, b, n, budget))
 
@@ -92,7 +92,11 @@ def _bodies_of_both(
 
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that the second union is the inverse of the first."""
+    """Prove that the second union of maps is the inverse of the first, for all runtime values.
+
+    Raises:
+        ValueError: The numbers of dimensions and results do not allow it.
+    """
     there, back = ({(len(m.dims), len(m.results)) for m in side} for side in (first, second))
     if any(shape[::-1] not in there for shape in back) and there:
         (n, k), (r, s) = min(there), min(back)
@@ -106,7 +110,7 @@ def inverse(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) ->
 def composed(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase], budget: int
 ) -> Proof:
-    """Prove that `whole` is the composition of `first` and then `second`.
+    """Prove that `whole` is the composition of `first` and then `second`, for all runtime values.
 
     Runtime variables without origin of `first` differ from those of `second`. In `whole` they are
     identified by their position, as `compose` numbers them. If that is not possible, a refutation
@@ -152,9 +156,9 @@ def composed(
 def _positions(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase]
 ) -> list[Hashable] | None:
-    """Return which variable of `second` or `first` each runtime variable of `whole` is.
+    """Return, for each runtime variable of `whole`, the variable of `second` or `first` that it is.
 
-    `None` if unknown.
+    The result is `None` if that is unknown: there are several maps, or variables were merged.
     """
     if not (len(first) == len(second) == len(whole) == 1):
         return None
@@ -169,7 +173,14 @@ def _positions(
 
 
 def _composed_body(one: Body, other: Body, num_dims: int, middle: int) -> Body:
-    """Return the relation from the dimensions of one body to the results of another."""
+    """Return the relation from the dimensions of `one` to the results of `other`.
+
+    Args:
+        one: The relation that is applied first.
+        other: The relation that is applied to its results.
+        num_dims: Number of dimensions of `one`.
+        middle: Number of dimensions of `other`.
+    """
     next_ = other.shifted(len(one.box))
     same: list[Constraint] = [
         (a - b, Interval.point(0))
@@ -179,14 +190,17 @@ def _composed_body(one: Body, other: Body, num_dims: int, middle: int) -> Body:
 
 
 def empty(maps: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that the union is empty."""
+    """Prove that the union of maps is empty for all runtime values."""
     tables = Tables((maps, by_name))
     num_dims = len(maps[0].dims) if maps else 0
     return _timed(lambda: _no_point(_pairs(tables, maps), num_dims, budget))
 
 
 def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
-    """Prove that an expression stays in the interval on the whole domain."""
+    """Prove that the values of `expr` lie in the interval on the whole domain.
+
+    The proof is for all runtime values.
+    """
     tables = Tables(([m], by_name))
     # Its values outside of the interval must be impossible, on both sides.
     outside = [Interval(NEG_INF, interval.lo - 1), Interval(interval.hi + 1, POS_INF)]
@@ -196,7 +210,10 @@ def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
 
 
 def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
-    """Return the smallest interval around the values of an expression; `None` if undecided."""
+    """Return the smallest interval that contains all values of `expr`.
+
+    The result is `None` if isl does not decide.
+    """
     body = Tables(([m], by_name)).body(m, [expr], by_name)
     try:
         with budgeted(budget) as isl:
@@ -206,7 +223,10 @@ def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
 
 
 def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
-    """Prove that every result has one index; with `reverse`, that every index has one result."""
+    """Prove that every result has one index; with `reverse`, that every index has one result.
+
+    The proof is for all runtime values.
+    """
     tables = Tables((maps, by_name))
     bodies = _pairs(tables, maps, swapped=reverse)
     num_left = (len(maps[0].results) if reverse else len(maps[0].dims)) if maps else 0
@@ -219,7 +239,10 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
-    """Yield the sets of two points with equal right sides and different left sides."""
+    """Yield the sets of two pairs that have equal right sides and different left sides.
+
+    `num_left` is the number of coordinates of the left side.
+    """
     for one, two in combinations_with_replacement(bodies, 2):
         other = two.shifted(len(one.box))
         same = [
@@ -236,7 +259,7 @@ def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
 
 
 def onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof:
-    """Prove that the domain and the range of the map are exactly two boxes."""
+    """Prove that the domain of the map is exactly `boxes[0]` and its range exactly `boxes[1]`."""
     return _timed(lambda: _onto(m, boxes, budget))
 
 
@@ -282,9 +305,9 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
 
 
 def _timed(ask: Callable[[], Proof]) -> Proof:
-    """Run a proof and add its time.
+    """Return the proof that `ask` makes, with the elapsed time.
 
-    A refutation by tables that depend on each other becomes undecided.
+    A refutation by tables that are computed from each other becomes undecided.
     """
     start = perf_counter()
     proof = ask()
@@ -294,7 +317,10 @@ def _timed(ask: Callable[[], Proof]) -> Proof:
 
 
 def _why_not_independent(proof: Proof) -> str | None:
-    """Return why a refutation proves nothing, if two of its tables are computed from each other."""
+    """Return why a refutation proves nothing, or `None` if it is valid.
+
+    It proves nothing if two of its tables are computed from each other.
+    """
     example = proof.counter_example
     if not proof.is_refuted or example is None or len(example.tables) < 2:
         return None
@@ -307,7 +333,7 @@ def _why_not_independent(proof: Proof) -> str | None:
 
 
 def _origin(of_table: Hashable) -> Instruction | None:
-    """Return the instruction whose value the table is; `None` for a position in a group."""
+    """Return the instruction whose value a table is; `None` for a position in a group."""
     match of_table:
         case Instruction():
             return of_table
@@ -405,18 +431,19 @@ def _name(origin: Hashable) -> str:
 
 
 Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
-"""Function of the position and the variable that identifies variables without origin."""
+"""Function that identifies a runtime variable without origin, by its position and the variable."""
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
-    """Return the identity of variable `i` without origin: its name, or its position."""
+    """Return the identity of runtime variable `i` without origin: its name, else `i`."""
     return v.name or i
 
 
 def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
     """Return the names of the runtime variables whose index depends on range variables.
 
-    With `also_dims`, dimensions count too.
+    Names are separated by commas. With `also_dims`, an index that depends on dimension variables
+    counts too.
     """
     return ", ".join(
         m.names[Runtime(i)]
@@ -427,9 +454,9 @@ def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
 
 
 def index_variables(m: MapBase, i: int) -> set[Var]:
-    """Return the variables of several values that decide where runtime variable `i` is read.
+    """Return the variables that the index of runtime variable `i` depends on.
 
-    Variables of nested indices count: for `t[i[s0]]`, `s0`.
+    Variables of nested indices count: for `t[i[s0]]`, `s0`. Variables with only one value do not.
     """
     found: set[Var] = set()
     todo = [*m.runtime[i].arguments]
@@ -445,7 +472,7 @@ def index_variables(m: MapBase, i: int) -> set[Var]:
 
 
 class Tables:
-    """The tables that the runtime variables of some maps read."""
+    """The tables that the runtime variables of some maps read, with intervals of their values."""
 
     def __init__(self, *groups: tuple[Iterable[MapBase], Identity]) -> None:
         self._values: dict[Hashable, set[Interval]] = {}
@@ -455,15 +482,16 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """Return the key of the table that a variable reads: its origin and rank."""
+        """Return the key of the table that variable `i` reads: its origin or identity, its rank."""
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
         self, m: MapBase, point: Sequence[Expr], identity: Identity, *constraints: Constraint
     ) -> Body:
-        """Return the set of `point` over all variables of the map.
+        """Return the set of the values of `point` on the domain of the map, as a `Body`.
 
-        Values are clamped when they are read.
+        All variables of the map become variables of the body. Runtime values are clamped when they
+        are read.
         """
         place: dict[Var, Expr] = {
             v: Const(side.lo) if side.is_point else Range(i)
@@ -497,7 +525,7 @@ class Tables:
     def _read(
         self, i: int, v: RuntimeVariable, identity: Identity, what: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """Return three properties of a read.
+        """Return what runtime variable `i` reads; `what` is the variable of the body for it.
 
         Returns:
             The interval of the table's value, the clamped value, and the interval of that.
@@ -519,7 +547,7 @@ class Tables:
 
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:
-    """Return the part of `values` that an element of the origin's type, clamped to it, can have."""
+    """Return the interval of values of an element of the origin's type, clamped to `values`."""
     if not isinstance(origin.type, TensorType):
         return values
     kind, bits = origin.type.element.kind, origin.type.element.bits

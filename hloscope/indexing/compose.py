@@ -63,9 +63,7 @@ def compose(first: M, second: M) -> M:
 def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
     """Return the bounds of `second`'s dimensions that results of `first` may violate.
 
-    `None` if a result of `first` lies outside of its bounds for every index.
-
-    `None`: plainly none of the results lies within one of them.
+    The result is `None` if a result of `first` lies outside of its bounds for every index.
     """
     found: list[Constraint] = []
     for e, v, image in zip(first.results, second.dims, first.result_bounds, strict=False):
@@ -78,7 +76,7 @@ def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
 
 
 def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = None) -> M:
-    """Compose like `compose`, but leave out bounds that all results of `first` satisfy.
+    """Compose like `compose`, but without bounds that all results of `first` satisfy.
 
     Args:
         first: The map that is applied first.
@@ -113,7 +111,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
 
 
 def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
-    """Return the results of the first map as values of the dimensions of the second."""
+    """Return the results of the first map, by the dimensions of the second that they replace."""
     return dict(zip(first_dims(len(results)), results, strict=True))
 
 
@@ -156,10 +154,10 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
 
 
 def merge_runtime(m: M) -> M:
-    """Merge runtime variables that are equal.
+    """Return the map with equal runtime variables merged.
 
     Two are equal if they read the same element of the same instruction and clamp it to the same
-    bounds. A value that is clamped to other bounds is another value.
+    bounds.
     """
     # Merging two variables may make the indices of others equal, so repeat until nothing changes.
     while len(m.runtime) > 1:
@@ -179,7 +177,10 @@ def merge_runtime(m: M) -> M:
 
 
 def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """Remove the runtime variables in `same`, each replaced by the one that it equals."""
+    """Remove the runtime variables whose positions are keys of `same`.
+
+    Each is replaced by the equal variable at the position that is the value.
+    """
     kept = [i for i in range(len(m.runtime)) if i not in same]
     position = {old: new for new, old in enumerate(kept)}
     new: dict[Var, Expr] = {
@@ -205,15 +206,15 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
 
 
 DEEP: Final = 12
-"""Number of divisions above which a result is composed by its outermost divisions."""
+"""Number of divisions of a result above which `compose_deep` composes it."""
 SMALL: Final = 2
-"""Number of divisions inside another one that are still simplified with it."""
+"""Number of divisions inside another one up to which they are simplified together with it."""
 FLAT: Final = 2
-"""Number of divisions per term up to which a sum is long but not deep."""
+"""Number of divisions of a term up to which a sum counts as long, but not as deep."""
 
 
 def is_deep(map: MapBase) -> bool:
-    """Does a result nest so many divisions that it is not simplified as a whole?"""
+    """Does a result nest so many divisions that only its outermost ones are simplified?"""
     return any([e._divisions > DEEP and bool(_inner_parts(e)) for e in map.results])
 
 
@@ -272,8 +273,8 @@ def compose_deep(first: M, second: M) -> M:
 def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
     """Return the composition, and the expressions `others` of `first` in its variables.
 
-    Composition renumbers range and runtime variables and merges equal runtime variables. So the
-    other expressions are passed through `second` as additional results.
+    Composition renumbers range and runtime variables and merges equal runtime variables. So
+    `others` are passed through `second` as additional results.
     """
     if not (first.ranges or first.runtime):
         return compose(first, second), [*others]
@@ -290,10 +291,10 @@ def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list
 
 
 def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Expr]) -> Expr:
-    """Return the simplified form, unless it is larger or has weaker bounds.
+    """Return `simple`, unless it is larger than `written` or has weaker bounds; then `written`.
 
     A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
-    bounds and add terms in each round.
+    bounds and add terms in each round. `inner` has the parts that variables stand for.
     """
     box = where.box
     if simple is written or largest_number(simple) > largest_number(written):
@@ -304,13 +305,13 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
 
 
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
-    """Count the terms of all sums of `e`, with names replaced by the sums in `inner`."""
+    """Return the number of terms of all sums of `e`; a variable in `inner` counts as its sum."""
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
 
 def _inner_parts(e: Expr) -> list[Expr]:
-    """Return the parts that are replaced by variables: numerators that nest many divisions."""
+    """Return the subexpressions that become variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
         if t._divisions > SMALL + 1:
@@ -327,7 +328,7 @@ def _numerator(t: Expr) -> Expr | None:
 
 
 def _with_names(e: Expr, names: dict[Expr, Expr]) -> Expr:
-    """Return the expression with names in place of inner parts."""
+    """Return the expression with inner parts replaced by their variables in `names`."""
     terms, const = as_sum(e)
     named: list[tuple[Expr, int]] = []
     for t, c in terms:
@@ -347,11 +348,14 @@ class _Bounds:
         self._facts = {as_sum(e)[0]: _bounds_of_terms(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
-        """Return the bounds of each expression."""
+        """Return an interval that contains all values, for each expression."""
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
-        """Tighten the bounds of a sum that has all terms of a constraint, and perhaps others."""
+        """Tighten the interval `found` of a sum that has all terms of a constraint.
+
+        The sum may have other terms too.
+        """
         coefficients = dict(e.terms)
         for fact, interval in self._facts.items():
             if len(fact) > len(coefficients) or any([coefficients.get(t) != c for t, c in fact]):
@@ -366,7 +370,7 @@ class _Bounds:
 
 
 def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
-    """Return the bounds of the terms of `e` without its constant, given the bounds of `e`."""
+    """Return the interval of `e` without its constant, given the interval of `e`."""
     return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
 
 

@@ -1,4 +1,4 @@
-"""Numbers of elements: exact, or bounds if values read at run time decide.
+"""Numbers of elements: exact numbers, or bounds if values read at run time decide them.
 
 A value that is read can shift elements, make some of them equal, or decide which elements there
 are. A shift changes no number, as the other coordinates distinguish the results. For the other
@@ -48,18 +48,21 @@ from hloscope.indexing.variables import (
 from hloscope.simplifier import BUDGET, UndecidedError, count_results
 
 MAX_ENUMERATED: Final = 1 << 22
-"""Largest number of points that are enumerated if isl does not count them."""
+"""Maximum number of points that are enumerated if isl does not count them."""
 COUNTING: Final = 500_000
-"""Steps of isl for one count. isl enumerates points, and a step takes longer there."""
+"""Maximum number of isl's steps for one count.
+
+To count, isl enumerates points, where a step takes longer than in proofs.
+"""
 MAX_VALUES: Final = 64
-"""Largest number of combinations of runtime values that are tried one by one."""
+"""Maximum number of combinations of runtime values that are tried one by one."""
 
 
 def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
     """Return the number of different results of all maps together, over their whole domains.
 
     Raises:
-        UnsupportedError: The number is undecided, or values read at run time decide it. The
+        UnsupportedError: The number is undecided, or depends on values read at run time. The
             message states why, or the bounds.
 
     >>> from hloscope.indexing import IndexingMap
@@ -136,7 +139,11 @@ def _size(m: MapBase) -> int:
 
 
 def _hull(maps: Sequence[MapBase]) -> int:
-    """Return the number of points of the smallest box around all results."""
+    """Return the number of points of the smallest box that contains all results.
+
+    Raises:
+        UnsupportedError: The box is infinite.
+    """
     sides = [Interval.EMPTY] * (len(maps[0].results) if maps else 0)
     for m in maps:
         sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
@@ -149,10 +156,10 @@ def _hull(maps: Sequence[MapBase]) -> int:
 
 
 def _without_shift(m: M) -> M:
-    """Return a map with as many results, without runtime variables that only shift results.
+    """Return a map with equally many results, without runtime variables that only shift results.
 
-    Such variables are terms of results whose value other results determine: the shift of `x[i[d0]]`
-    in row `d0` is known from `d0`.
+    Such a variable is a term of a result, and other results determine its value: the shift of
+    `x[i[d0]]` in row `d0` follows from `d0`.
     """
     if (
         not m.runtime
@@ -196,9 +203,10 @@ def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
 
 
 def _count_each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
-    """Return the smallest and the largest number over all runtime values.
+    """Return the smallest and the largest number of results over all runtime values.
 
-    `None` if they are too many.
+    The result is `None` if these are more than `MAX_VALUES`, if a value varies with the index, or
+    if a number is undecided.
     """
     values: dict[Hashable, Interval] = {}
     for m in maps:
@@ -223,7 +231,7 @@ def _count_each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
 
 
 def with_values(m: M, values: Sequence[int]) -> M:
-    """Return the map with the given values of its runtime variables."""
+    """Return the map in which the runtime variables have these values."""
     new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
     inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
     return m.with_(
@@ -234,7 +242,7 @@ def with_values(m: M, values: Sequence[int]) -> M:
 
 
 def _upper_bound(m: M, budget: int) -> int:
-    """Return an upper bound of the number of results.
+    """Return an upper bound of the number of results, for all runtime values.
 
     The runtime values and the parts without them determine a result, and the indices that are read
     determine the runtime values.
@@ -266,7 +274,7 @@ def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
 
 
 def _lower_bound(m: M, budget: int) -> int:
-    """Return a lower bound of the number of results.
+    """Return a lower bound of the number of results, for all runtime values.
 
     It is the number of results that differ in coordinates without runtime variables, or that occur
     while all indices that are read are fixed.
@@ -309,7 +317,7 @@ def _count_unread(m: M, budget: int) -> int:
 
 
 def _certain_part(m: M) -> M | None:
-    """Return the part of a map that exists for all runtime values; `None` if it is not found."""
+    """Return the part of a map that exists for all runtime values; `None` if none is found."""
     if any(v.is_condition for v in m.runtime):
         return None
     constraints = []
@@ -336,7 +344,10 @@ def _certain_part(m: M) -> M | None:
 
 
 def _product_of_counts(m: M) -> int | None:
-    """Return the number of results if they share no variable; `None` if that does not apply."""
+    """Return the product of the numbers of values of each result, if that is the number of results.
+
+    The result is `None` if results share variables, or there are constraints or runtime variables.
+    """
     if m.constraints or m.runtime:
         return None
     seen: set[Var] = set()
@@ -353,9 +364,10 @@ def _product_of_counts(m: M) -> int | None:
 
 
 def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
-    """Return the number of values of a sum of scaled variables; `None` if not easy to count.
+    """Return the number of values of a sum of scaled variables; `None` if that is not easy.
 
-    The values must be dense or a mixed radix.
+    It is easy if the values are dense, or if each coefficient exceeds all smaller sums (a mixed
+    radix).
     """
     if isinstance(e, Const):
         return 1

@@ -1,4 +1,4 @@
-"""Values of a map at points: one point, numpy arrays of points, or all points."""
+"""Values of a map at one point, at numpy arrays of points, or at all points."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Arrays: TypeAlias = Sequence["Ints | int"]
 Point: TypeAlias = tuple[int, ...]
 
 CHUNK: Final = 1 << 16
-"""Number of points evaluated at once, which bounds the memory."""
+"""Maximum number of points that are evaluated at once, which bounds the memory."""
 
 
 def integers(values: Sequence[int], what: str) -> list[int]:
-    """Return numbers as plain integers; integers of numpy are taken, too.
+    """Return numbers as Python's integers; numpy's integers are accepted.
 
     Args:
         values: The numbers.
@@ -94,7 +94,9 @@ def evaluate(
     """Return the results at one point.
 
     Raises:
-        ValueError: With `check_domain`: the point does not lie in the domain.
+        TypeError: A value is not an integer.
+        ValueError: The number of values is wrong or the map is undefined. With `check_domain`: the
+            point does not lie in the domain.
     """
     at = _at(m, dims, ranges, runtime)
     if check_domain:
@@ -112,7 +114,10 @@ def evaluate(
 def evaluate_array(
     m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
 ) -> tuple[Ints, ...]:
-    """Return the results at many points; each variable has an array, and shapes broadcast."""
+    """Return the results at many points, one array per result.
+
+    Each variable has an array of values; the arrays broadcast.
+    """
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     return tuple([np.broadcast_to(values_of(e, at), shape) for e in m.results])
@@ -126,7 +131,10 @@ def satisfies_array(
     *,
     check_bounds: bool = True,
 ) -> Bools:
-    """Return whether each of many points lies in the domain; arrays broadcast."""
+    """Return, for each of many points, whether it lies in the domain; arrays of values broadcast.
+
+    Without `check_bounds` only the constraints are checked.
+    """
     return _satisfied(m, _arrays(m, dims, ranges, runtime), check_bounds=check_bounds)
 
 
@@ -158,7 +166,7 @@ def satisfies(
     *,
     check_bounds: bool = True,
 ) -> bool:
-    """Does one point lie in the domain? Without `check_bounds`: are the constraints satisfied?"""
+    """Does one point lie in the domain? Without `check_bounds`: does it satisfy the constraints?"""
     at = _at(m, dims, ranges, runtime)
     if check_bounds and not all(i.lo <= at[v] <= i.hi for v, i in m.box.items()):
         return False
@@ -166,7 +174,7 @@ def satisfies(
 
 
 def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24) -> set[Point]:
-    """Return every index that one index maps to, over all values of the range variables.
+    """Return all results of one index, over all values of the range variables.
 
     Raises:
         ValueError: The range variables have more than `limit` combinations of values.
@@ -185,7 +193,7 @@ def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24
 def points_of_box(
     m: MapBase, sides: Sequence[Interval], runtime: Index = (), *, limit: int = 1 << 24
 ) -> set[Point]:
-    """Return every index that the indices of a box map to; `sides` has its intervals.
+    """Return all results of the indices in a box; `sides` has an interval for each dimension.
 
     Raises:
         ValueError: The box and the range variables have more than `limit` combinations of
@@ -203,7 +211,7 @@ def points_of_box(
 
 
 def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interval]) -> set[Point]:
-    """Return the results with `running` variables over their intervals and the others fixed."""
+    """Return all results while `running` variables take all values and `fixed` ones have one."""
     touched: set[Point] = set()
     for values in chunks([*running.values()]):
         at: dict[Var, Ints] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
@@ -219,7 +227,10 @@ def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interva
 
 
 def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
-    """Yield all points of the intervals in row-major order, at most `CHUNK` at once."""
+    """Yield all points of a box in row-major order, at most `CHUNK` at once.
+
+    Each item has one array of coordinates per interval.
+    """
     sizes = [i.size for i in intervals]
     total = prod(sizes)
     for start in range(0, total, CHUNK):
@@ -238,18 +249,18 @@ def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
 
 _DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
 FEW: Final = 4
-"""Largest number of different divisions of maps that isl gets first."""
+"""Maximum number of different divisions of maps that go to isl first."""
 MAX_POINTS: Final = 1 << 20
-"""Largest number of points of maps that are enumerated."""
+"""Maximum number of points of maps that are enumerated; with more, isl is used."""
 MAX_VALUES: Final = 1 << 28
-"""Largest number of values of all subexpressions at all points."""
+"""Maximum number of values, all subexpressions at all points, for enumeration."""
 
 
 def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
-    """Return, for each union of maps, its sorted pairs: an index and a result in each row.
+    """Return a table of all pairs for each union of maps: rows of an index and its result, sorted.
 
-    Returns `None` if isl should be used: no map has many divisions, or a map has too many points or
-    runtime variables, or a value does not fit into 64 bits.
+    The result is `None` if isl should be used: no map has many divisions, or a map has too many
+    points or runtime variables, or a value does not fit into 64 bits.
     """
     every = [m for maps in groups for m in maps]
     parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
@@ -267,12 +278,15 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
 
 
 def are_many_divisions(parts: Sequence[Expr]) -> bool:
-    """Do expressions with these subexpressions have more divisions than isl should get first?"""
+    """Are there more than `FEW` divisions among these subexpressions?"""
     return sum([isinstance(x, _DIVISIONS) for x in parts]) > FEW
 
 
 def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
-    """Are the points and the values of all subexpressions at them few enough to be enumerated?"""
+    """Do the maps have few enough points, and values of subexpressions, to be enumerated?
+
+    `parts` has the subexpressions of each map.
+    """
     points = values = 0
     for m, inside in zip(maps, parts, strict=True):
         if any([i.is_empty for i in m.box.values()]):
@@ -285,7 +299,7 @@ def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
 
 
 def _rows(m: MapBase) -> Rows | None:
-    """Return the pairs of one map; `None` if a value does not fit into 64 bits."""
+    """Return the table of pairs of one map; `None` if a value does not fit into 64 bits."""
     left = len(m.dims)
     tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
@@ -331,14 +345,17 @@ def count(maps: Sequence[MapBase]) -> int | None:
 def subset(
     first: Sequence[MapBase], second: Sequence[MapBase], *, both: bool = False
 ) -> Proof | None:
-    """Prove that `second` has every pair of `first`; with `both`, that they are equal."""
+    """Prove that every pair of `first` is in `second`; with `both`, that they are equal.
+
+    The result is `None` if isl should be used.
+    """
     if (found := rows_of(first, second)) is None or not (first and second):
         return None
     return _compared(found[0], found[1], len(first[0].dims), both=both)
 
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None:
-    """Prove that the second union is the inverse of the first."""
+    """Prove that the second union is the inverse of the first; `None` if isl should be used."""
     if (found := rows_of(first, second)) is None or not (first and second):
         return None
     a, b = found
@@ -356,7 +373,7 @@ def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
 
 
 def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
-    """Return the first row that is not among the others."""
+    """Return the first row that is not among the others, or `None`."""
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
     if not len(others):
@@ -368,14 +385,20 @@ def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
 
 
 def empty(maps: Sequence[MapBase]) -> Proof | None:
-    """Prove that the union is empty; the counter-example is a pair."""
+    """Prove that the union is empty; `None` if isl should be used.
+
+    The counter-example is a pair.
+    """
     if (found := rows_of(maps)) is None or not maps:
         return None
     return _compared(found[0], found[0][:0], len(maps[0].dims), both=False)
 
 
 def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
-    """Prove that every result has one index; with `reverse`, that every index has one result."""
+    """Prove that every result has one index; with `reverse`, that every index has one result.
+
+    The result is `None` if isl should be used.
+    """
     if (found := rows_of(maps)) is None or not maps:
         return None
     rows, left = found[0], len(maps[0].dims)
@@ -396,7 +419,10 @@ def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
 
 
 def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
-    """Prove that the domain and the range of the map are exactly two boxes."""
+    """Prove that the domain of the map is exactly `boxes[0]` and its range exactly `boxes[1]`.
+
+    The result is `None` if isl should be used.
+    """
     if max([prod([i.size for i in box]) for box in boxes]) > MAX_POINTS:
         return None
     if (found := rows_of([m])) is None:
@@ -423,7 +449,10 @@ def _box_rows(box: Sequence[Interval]) -> Rows:
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that an expression stays in the interval on the whole domain."""
+    """Prove that the values of `expr` lie in the interval on the whole domain.
+
+    The result is `None` if isl should be used.
+    """
     if (found := rows_of([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
@@ -435,7 +464,10 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def extent(m: MapBase, expr: Expr) -> Interval | None:
-    """Return the smallest interval around the values of `expr`; `None` if isl should be used."""
+    """Return the smallest interval that contains all values of `expr` on the domain.
+
+    The result is `None` if isl should be used.
+    """
     if (found := rows_of([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
@@ -471,7 +503,9 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
 
 
 def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """Return the row-major linear position of each index of at least one dimension.
+    """Return the row-major linear position of each index.
+
+    `index` has one array per dimension, at least one.
 
     >>> import numpy
     >>> ravel(unravel(numpy.arange(6), (2, 3)), (2, 3)).tolist()
@@ -487,9 +521,9 @@ _LARGEST_KEY: Final = 1 << 62
 
 
 def row_keys(rows: Ints) -> Ints:
-    """Return one number per row that sorts as the rows do and is equal for equal rows.
+    """Return one integer per row; the integers sort as the rows do and are equal for equal rows.
 
-    Numbers are compared, sorted and looked up some twenty times as fast as whole rows.
+    Integers are compared, sorted and looked up some twenty times as fast as whole rows.
 
     >>> import numpy
     >>> row_keys(numpy.array([[1, 5], [0, 7], [1, 4]])).tolist()
@@ -513,7 +547,7 @@ def row_keys(rows: Ints) -> Ints:
 
 
 def _ranks(rows: Ints) -> Ints:
-    """Return, for each row, the number of different rows that are less than it."""
+    """Return, for each row, the number of different rows that sort before it."""
     order = np.lexsort(rows.T[::-1])
     is_new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
     ranks: Ints = np.zeros(len(rows), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Inverse of a map as a map: from results to the indices that map to them.
 
-The dimensions and range variables of the map are unknowns, and its results are given. Each step
+The dimensions and range variables of the map are unknowns, and its results are known. Each step
 below replaces equations by equivalent ones. So the inverse is exact, and unsolved equations stay as
 constraints on range variables.
 """
@@ -35,13 +35,19 @@ from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
 MAX_STEPS: Final = 1000
-"""Number of steps after which unsolved equations stay constraints; no known program needs it."""
+"""Maximum number of steps; then unsolved equations stay constraints.
+
+No known program needs more.
+"""
 NEW_UNKNOWNS: Final = 2
-"""New unknowns per division; solving them may bring divisions back without end."""
+"""Number of new unknowns per division. Solving them may bring divisions back without end."""
 
 
 def inverse(m: M) -> M:
-    """Return the map from results to dimensions; range variables are what results leave open."""
+    """Return the map from results to dimensions.
+
+    Its range variables are what a result does not determine.
+    """
     if m.is_undefined:
         return m
     n, r = len(m.dims), len(m.results)
@@ -91,13 +97,13 @@ class _Solver:
         )
 
     def allow(self, each: int) -> None:
-        """Allow `each` new unknowns for each division in the equations and constraints."""
+        """Allow at most `each` new unknowns for each division in the equations and constraints."""
         exprs = [*self.equations, *[e for e, _ in self.constraints]]
         divided = {x for e in exprs for x in postorder(e) if isinstance(x, FloorDiv | Mod)}
         self.most = self.given + each * len(divided)
 
     def run(self) -> None:
-        """Apply steps until none applies; remaining equations become constraints."""
+        """Apply steps until none applies; the remaining equations become constraints."""
         for _ in range(MAX_STEPS):
             numbers = range(len(self.constraints))
             # A constraint may be an equation or determine a digit; then more steps may apply.
@@ -107,7 +113,10 @@ class _Solver:
         self.equations = []
 
     def join(self, i: int) -> bool:
-        """Turn one constraint into an equation, if that solves an unknown."""
+        """Turn constraint number `i` into an equation, if that solves an unknown.
+
+        Return whether it did.
+        """
         expr, interval = self.constraints[i]
         if not interval.is_point or not _has_unknown(expr):
             return False
@@ -120,7 +129,10 @@ class _Solver:
         return done
 
     def strip(self, i: int) -> bool:
-        """Solve `c * x + r in [lo, lo + c)`, which has exactly one `x` for each `r`."""
+        """Solve constraint number `i` if it has the form `c * x + r in [lo, lo + c)`.
+
+        There is exactly one `x` for each `r`. Return whether the constraint was solved.
+        """
         expr, interval = self.constraints[i]
         if interval.is_point or not isinstance(expr, Sum):
             return False
@@ -144,18 +156,22 @@ class _Solver:
         return True
 
     def closed(self, k: int, left: Terms, right: Expr) -> bool:
-        """An equation without unknowns becomes a constraint."""
+        """Turn equation number `k` without unknowns into a constraint; return whether it was one.
+
+        Here and in the other rules, the equation is `sum(left) = right`, and only `left` has
+        unknowns.
+        """
         if left:
             return False
         self.constraints.append((right, Interval.point(0)))
         return self.replace(k)
 
     def split(self, k: int, left: Terms, right: Expr) -> bool:
-        """Split `c * a + b = r` with `b` in `[lo, lo + c)` into digits.
+        """Split equation number `k`, `c * a + b = r` with `b` in `[lo, lo + c)`, into two.
 
-        `a` and `b` follow from `r`.
+        Both `a` and `b` follow from `r`. Return whether the equation had that form.
         """
-        # The largest coefficient first, as it separates the most significant digit.
+        # The largest coefficient comes first, as it separates the most significant digit.
         for c in sorted({abs(c) for _, c in left} - {1}, reverse=True):
             high = [(t, f // c) for t, f in left if f % c == 0]
             low = from_terms([(t, f) for t, f in left if f % c], 0)
@@ -167,7 +183,10 @@ class _Solver:
         return False
 
     def single(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve an equation for an unknown that stands alone."""
+        """Solve equation number `k` if it has a single unknown alone.
+
+        Return whether it was solved.
+        """
         match left:
             case [(Range() as x, 1 | -1 as sign)] if self.can_solve(x, right * sign):
                 self.replace(k)
@@ -175,7 +194,10 @@ class _Solver:
         return False
 
     def pair(self, k: int, left: Terms, right: Expr) -> bool:
-        """Merge `u / c = q` and `u mod c = r` to `u = c * q + r`."""
+        """Merge `u / c = q`, equation number `k`, with `u mod c = r` to `u = c * q + r`.
+
+        Return whether there were such equations.
+        """
         match left:
             case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
                 for other in self.equations:
@@ -189,14 +211,17 @@ class _Solver:
         return False
 
     def quotient(self, k: int, left: Terms, right: Expr) -> bool:
-        """Replace `u / c = q` by `u = c * q + w` with a new `w` in `[0, c)`.
+        """Replace `u / c = q` by `u = c * q + w` with a new unknown `w` in `[0, c)`.
 
-        Likewise `u mod c = r`.
+        Likewise replace `u mod c = r`. Return whether equation number `k` had that form.
         """
         return len(left) == 1 and self.inner_quotient(k, left, right)
 
     def inner_quotient(self, k: int, left: Terms, right: Expr) -> bool:
-        """Replace one quotient or remainder term of a sum by a new unknown."""
+        """Replace one quotient or remainder term of equation number `k` by a new unknown.
+
+        Return whether there was such a term.
+        """
         if len(self.unknowns) >= self.most:
             return False
         for t, sign in left:
@@ -214,7 +239,9 @@ class _Solver:
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve for an unknown with coefficient 1 or -1.
+        """Solve equation number `k` for an unknown with coefficient 1 or -1.
+
+        Return whether it was solved.
 
         Unknowns of the map are preferred to new ones, and those with many values to those with few.
         """
@@ -240,7 +267,7 @@ class _Solver:
         return bounds(e, self.box)
 
     def can_solve(self, x: Range, value: Expr) -> bool:
-        """Would the solution leave the indices of runtime variables free of cycles?"""
+        """Would the indices of runtime variables still be free of cycles after `x = value`?"""
         if not depends_on_runtime(value):
             return True
         new: dict[Var, Expr] = {x: value}
@@ -253,7 +280,10 @@ class _Solver:
         return not needs
 
     def solve(self, x: Range, value: Expr) -> bool:
-        """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint."""
+        """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint.
+
+        Return `True`.
+        """
         self.constraints.append((value, self.box.pop(x)))
         new: dict[Var, Expr] = {x: value}
         self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
@@ -264,7 +294,10 @@ class _Solver:
         return True
 
     def map(self, m: M, unknown: dict[Var, Expr]) -> M:
-        """Return the inverse, with the remaining unknowns as range variables."""
+        """Return the inverse of `m`, with the remaining unknowns as range variables.
+
+        `unknown` has the unknown for each dimension and range variable of `m`.
+        """
         left = [i for i in range(len(self.unknowns)) if Range(i) in self.box]
         number: dict[Var, Expr] = {Range(i): Range(k) for k, i in enumerate(left)}
         final = number | {x: substitute(e, number) for x, e in self.solved.items()}
@@ -284,7 +317,7 @@ def _has_unknown(e: Expr) -> bool:
 
 
 def _sides(equation: Expr) -> tuple[Terms, Expr]:
-    """Split an equation into its terms with unknowns and minus the rest."""
+    """Return the terms of an equation that have unknowns, and the negated rest."""
     terms, const = as_sum(equation)
     left = [(t, c) for t, c in terms if _has_unknown(t)]
     right = from_terms([(t, -c) for t, c in terms if not _has_unknown(t)], -const)

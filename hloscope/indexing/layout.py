@@ -36,7 +36,11 @@ from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
 
 
 def major_to_minor(type: Type) -> Dims:
-    """Return the logical dimensions from slowest to fastest varying; row-major without a layout."""
+    """Return the logical dimensions from the slowest to the fastest varying.
+
+    Without a layout they are in row-major order. A buffer has those of its array; types that are
+    not arrays have none.
+    """
     if isinstance(type, BufferType):
         type = type.element
     if not isinstance(type, TensorType):
@@ -47,7 +51,9 @@ def major_to_minor(type: Type) -> Dims:
 
 
 def placed_sizes(type: TensorType) -> Dims:
-    """Return the sizes of the physical index; tiles add dimensions and perhaps padding.
+    """Return the sizes of the physical index, from the slowest to the fastest varying.
+
+    Tiles add dimensions, and perhaps padding.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
     >>> layout = Layout((1, 0), tiles=((8, 128),))
@@ -65,7 +71,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
 
 
 def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
-    """Return the physical index of a logical index."""
+    """Return the physical index of a logical index, as layout and tiles define it."""
     order = major_to_minor(type)
     placed = [index[k] for k in order]
     for tile in _tiles(type):
@@ -79,7 +85,10 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
 
 
 def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
-    """Return the logical index of a physical index, and constraints that exclude padding."""
+    """Return the logical index of a physical index, and constraints that exclude padding.
+
+    It is the inverse of `place`.
+    """
     order = major_to_minor(type)
     rest = list(placed)
     tiles = _tiles(type)
@@ -104,7 +113,10 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
 
 
 def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
-    """Return the bits per element in memory of both arrays, such that their bytes agree."""
+    """Return the bits per element in memory of each array, chosen so that both have equal size.
+
+    The result is `None` if that is not possible.
+    """
     # Elements narrower than a byte may be stored unpacked or packed; the layouts decide, else the
     # sizes.
     for packed in (False, True):
@@ -194,7 +206,7 @@ def physical_map(found: IndexingMap, here: Type, there: Type) -> IndexingMap:
 
 
 def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
-    """Reorder the dimensions of a map: dimension `k` becomes the old dimension `order[k]`."""
+    """Return the map with reordered dimensions: dimension `k` is the old dimension `order[k]`."""
     if order == tuple(range(len(order))):
         return found
     new: dict[Var, Expr] = {Dim(old): Dim(k) for k, old in enumerate(order)}
@@ -221,8 +233,9 @@ def physical_access(access: Access, here: Type, there: Type) -> Access:
 
 
 def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
-    """Return pairs of shortest runs of dimensions with the same number of elements.
+    """Return pairs of runs of dimensions with the same number of elements, as short as possible.
 
+    Each pair has a slice of `here` and a slice of `there`; together the runs cover both shapes.
     Both shapes have the same, positive number of elements.
 
     >>> [(here.stop, there.stop) for here, there in minimal_groups((2, 4, 8), (8, 4, 2))]
@@ -264,7 +277,7 @@ def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
 
 
 def delinearize(position: Expr, shape: Dims) -> list[Expr]:
-    """Return the index at a row-major position inside the shape.
+    """Return the index at a row-major linear position, which must lie inside the shape.
 
     >>> print(*delinearize(*first_dims(1), (4, 8)))
     d0 / 8 d0 mod 8
@@ -283,9 +296,12 @@ def delinearize(position: Expr, shape: Dims) -> list[Expr]:
 
 
 def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
-    """Return the index in shape `there` of the element at `index` in shape `here`."""
+    """Return the index in shape `there` of the element that has `index` in shape `here`.
+
+    Both are row-major and have the same number of elements.
+    """
     results: list[Expr] = []
-    # Groups keep divisions apart: a dimension that only shifts its place gets none.
+    # Groups keep divisions apart: a dimension that only moves to another position gets none.
     for from_, to in minimal_groups(here, there):
         if here[from_] == there[to]:
             results.extend(index[from_])

@@ -62,7 +62,7 @@ class IndexingMap(MapBase):
         constraints: Iterable[Constraint] = (),
         runtime: Sequence[RuntimeVariable] = (),
     ) -> Self:
-        """Return the map whose dimension and range variables run over `[0, size)`.
+        """Return the map whose dimension and range variables take the values `[0, size)`.
 
         >>> from hloscope.affine import Range
         >>> print(IndexingMap.of_sizes((4, 6), (3,), (Dim(0), Range(0))))
@@ -73,7 +73,7 @@ class IndexingMap(MapBase):
 
     @classmethod
     def identity(cls, sizes: Sequence[int]) -> Self:
-        """Return the identity map of a shape.
+        """Return the map from each index of a shape to itself.
 
         >>> print(IndexingMap.identity((4, 6)))
         (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -82,7 +82,7 @@ class IndexingMap(MapBase):
 
     @classmethod
     def undefined(cls) -> Self:
-        """Return the map about which nothing is known."""
+        """Return the undefined map, about whose pairs nothing is known."""
         return cls(is_undefined=True)
 
     # ------------------------------------------------------------------------------------ text
@@ -173,9 +173,10 @@ class IndexingMap(MapBase):
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
     ) -> tuple[Ints, ...]:
-        """Return the results at many points; each variable has an array, and shapes broadcast.
+        """Return the results at many points, one array per result; the arrays of values broadcast.
 
-        Points outside the domain have results too; `satisfies_array` tells which they are.
+        Points outside the domain have results too; `satisfies_array` returns which points are
+        inside.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
         (array([0, 0, 1, 1]),)
@@ -192,18 +193,23 @@ class IndexingMap(MapBase):
     ) -> bool:
         """Does the point lie in the domain?
 
-        Without `check_bounds`: are the constraints satisfied?
+        Without `check_bounds`: does it satisfy the constraints?
         """
         return values.satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def satisfies_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
     ) -> Bools:
-        """Return whether each of many points lies in the domain; arrays broadcast."""
+        """Return, for each of many points, whether it lies in the domain.
+
+        Arrays of values broadcast.
+
+        Without `check_bounds` only the constraints are checked.
+        """
         return values.satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def points(self, dims: Index, runtime: Index = ()) -> set[Point]:
-        """Return every index that one index maps to, over all values of the range variables.
+        """Return all results of one index, over all values of the range variables.
 
         Raises:
             ValueError: The range variables have more than 16 million combinations of values.
@@ -211,7 +217,7 @@ class IndexingMap(MapBase):
         return values.points(self, dims, runtime)
 
     def points_of_box(self, sides: Sequence[Interval], runtime: Index = ()) -> set[Point]:
-        """Return every index that the indices of a box map to.
+        """Return all results of the indices in a box.
 
         Args:
             sides: An interval for each dimension.
@@ -228,7 +234,9 @@ class IndexingMap(MapBase):
         return values.points_of_box(self, sides, runtime)
 
     def range_of(self, expr: Expr) -> Interval:
-        """Return an interval around all values of an expression over the domain.
+        """Return an interval that contains all values of an expression over the domain.
+
+        It is not always the smallest one.
 
         >>> IndexingMap.identity((10,)).range_of(Dim(0) * 2 + 1)
         Interval(lo=1, hi=19)
@@ -240,7 +248,7 @@ class IndexingMap(MapBase):
         return self.range_of(expr).lo >= 0
 
     def equals(self, other: MapBase) -> bool:
-        """Are the two maps the same relation, with any bounds and expressions?
+        """Are the two maps the same relation, even with other bounds and expressions?
 
         Raises:
             UnsupportedError: The answer is undecided (products of variables); the message says why.
@@ -256,7 +264,7 @@ class IndexingMap(MapBase):
     # ------------------------------------------------------------------------- sets and relations
 
     def implies(self, other: MapBase) -> bool:
-        """Does the other map have every pair of this one?
+        """Is every pair of this map also a pair of the other map?
 
         Raises:
             UnsupportedError: The answer is undecided; `prove_implies` returns that instead.
@@ -278,7 +286,9 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_injective([self]), "injectivity")
 
     def is_bijective(self, shape: Sequence[int]) -> bool:
-        """Does every index have exactly one result, and every index of `shape` one origin?
+        """Does every index have exactly one result, and every index of `shape` exactly one origin?
+
+        The results must not lie outside of `shape`.
 
         Raises:
             UnsupportedError: The answer is undecided; `prove_bijective` returns that instead.
@@ -290,9 +300,9 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_bijective(self, shape), "bijectivity")
 
     def image(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """Return the set of all results of the indices in a box.
+        """Return the set of all results of the indices in a box, or in the whole domain.
 
-        Both ends of each side are included.
+        A side is an interval, a pair of both included ends, a range, or one index.
 
         >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], "
         ...                            "s0 in [0, 2]")
@@ -302,7 +312,9 @@ class IndexingMap(MapBase):
         return sets.image(self, box)
 
     def image_of(self, box: Sequence[Side]) -> ExactTiles:
-        """Return the elements that a box of indices maps to: a strided box and its holes.
+        """Return the set of results of a box of indices, as a strided box and the holes in it.
+
+        Both ends of each side are included.
 
         Raises:
             ValueError: The box has another number of sides than the map has dimensions.
@@ -314,7 +326,7 @@ class IndexingMap(MapBase):
         return tiles.image_of(self, box)
 
     def tiles(self, sizes: Sequence[int]) -> ExactTiles:
-        """Return exactly what tiles of these sizes map to: boxes, holes, overlaps and counts.
+        """Return the image of each tile of these sizes: boxes, holes, overlaps and counts.
 
         Args:
             sizes: Size of a tile along each dimension; range variables are not tiled.
@@ -328,7 +340,7 @@ class IndexingMap(MapBase):
         return tiles.exact_tiles([self], sizes)
 
     def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """Return the set of all indices that have a result in a box.
+        """Return the set of all indices that have a result in a box, or any result.
 
         >>> list(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 9]").preimage([2]))
         [(8,), (9,)]
@@ -351,9 +363,9 @@ class IndexingMap(MapBase):
         return sets.image(self).card(runtime)
 
     def card_bounds(self) -> tuple[int, int]:
-        """Return a lower and an upper bound of the number of results, for all runtime values.
+        """Return a lower and an upper bound of the number of different results.
 
-        They are equal if `card` returns the number.
+        They hold for all runtime values, and are equal if `card` returns the number.
 
         Raises:
             UnsupportedError: The number is infinite.
@@ -365,7 +377,7 @@ class IndexingMap(MapBase):
         return sets.image(self).card_bounds()
 
     def union(self, other: Self) -> list[Self]:
-        """Return the pairs of both maps, as disjoint maps; the first is this map.
+        """Return the pairs that either map has, as disjoint maps; the first one is this map.
 
         >>> [print(m) for m in IndexingMap.identity((4,)).union(IndexingMap.identity((6,)))]
         (d0) -> (d0), domain: d0 in [0, 3]
@@ -375,7 +387,11 @@ class IndexingMap(MapBase):
         return sets.union(self, other)
 
     def intersect(self, other: Self) -> list[Self]:
-        """Return the pairs that both maps have, as disjoint maps."""
+        """Return the pairs that both maps have, as disjoint maps.
+
+        Raises:
+            UnsupportedError: The result is undecided.
+        """
         return sets.intersect(self, other)
 
     def subtract(self, other: Self) -> list[Self]:
@@ -447,7 +463,7 @@ class IndexingMap(MapBase):
     def inverse(self) -> Self:
         """Return the inverse relation: from each result to the indices that map to it.
 
-        The inverse is always exact; range variables are what a result leaves open.
+        The inverse is always exact. Its range variables are what a result does not determine.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 39]").inverse())
         (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]
@@ -459,7 +475,7 @@ class IndexingMap(MapBase):
         return transform.unused_variables(self)
 
     def remove_unused_vars(self) -> Self:
-        """Return the map without variables that affect neither results nor satisfiability.
+        """Return the map without variables that affect neither results nor emptiness.
 
         The remaining variables are renumbered. Constraints that have only removed variables are
         dropped if they can be satisfied; otherwise the map is empty.
@@ -475,7 +491,7 @@ class IndexingMap(MapBase):
         return transform.remove_unused(self, dims=False)
 
     def rescale_symbols(self) -> Self:
-        """Return the relation with range variables under `s mod c = r` replaced by `s * c + r`.
+        """Return the relation with range variables under `s mod c = r` written as `s * c + r`.
 
         >>> print(IndexingMap.parse("()[s0] -> (s0 / 2), domain: s0 in [0, 9], s0 mod 4 in [1, 1]")
         ...       .rescale_symbols())
@@ -488,11 +504,11 @@ class IndexingMap(MapBase):
         return transform.symbols_to_dims(self)
 
     def ranges_to_dims(self, indices: Sequence[int]) -> Self:
-        """Return the map with some range variables as additional dimensions."""
+        """Return the map with the range variables at `indices` as additional dimensions."""
         return transform.ranges_to_dims(self, indices)
 
     def sub_map(self, indices: Iterable[int]) -> Self:
-        """Return the map to the results at `indices`.
+        """Return the map to the results at `indices`, in that order.
 
         >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
         (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -505,7 +521,7 @@ class IndexingMap(MapBase):
         ranges: Sequence[Interval | int] = (),
         runtime: Sequence[Interval | int] = (),
     ) -> Self:
-        """Return the map with other bounds; an integer is a size.
+        """Return the map with other bounds of its variables; an integer is a size.
 
         Raises:
             ValueError: The number of bounds differs from the number of variables.

@@ -32,7 +32,9 @@ from hloscope.indexing.text import map_texts, print_map
 
 
 def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
-    r"""Return the map as LaTeX without dollar signs; conditions in `elsewhere` are omitted.
+    r"""Return the map as LaTeX without dollar signs.
+
+    Conditions that are in `elsewhere` are omitted.
 
     >>> from hloscope.indexing.variables import below
     >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))

@@ -63,15 +63,15 @@ def prove_implies(
 def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Prove that every result of the maps together belongs to only one index.
 
-    The counter-example relates two indices with a common result.
+    The counter-example has two indices with a common result, as `dims` and `results`.
     """
     return _one_to_one([*maps], budget, reverse=False)
 
 
 def prove_single_valued(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Prove that every index has at most one result.
+    """Prove that every index has at most one result in the maps together.
 
-    The counter-example relates two results of one index.
+    The counter-example has two results of one index, as `dims` and `results`.
     """
     return _one_to_one([*maps], budget, reverse=True)
 
@@ -127,10 +127,10 @@ def _undecided(maps: Sequence[MapBase]) -> Proof | None:
 
 
 def decided(proof: Proof, what: str) -> bool:
-    """Return whether the proof succeeded.
+    """Return whether the statement was proved; `what` is its name in the error message.
 
     Raises:
-        UnsupportedError: It is undecided.
+        UnsupportedError: The proof is undecided.
     """
     if proof.verdict is Verdict.UNDECIDED:
         raise UnsupportedError(f"{what} is undecided: {proof.reason}")
@@ -142,7 +142,7 @@ def decided(proof: Proof, what: str) -> bool:
 
 
 def system_of(m: MapBase) -> System:
-    """Return the relation of a map in the form that isl gets."""
+    """Return the relation of a map as a `System` for isl."""
     return System(
         num_dims=len(m.dims),
         num_ranges=len(m.ranges),
@@ -169,7 +169,7 @@ def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
 
 
 def _key(m: MapBase, i: int) -> Hashable:
-    """Return the key of one variable.
+    """Return the key of runtime variable `i`.
 
     Runtime variables in its index are identified by what they read, not by position.
     """
@@ -225,7 +225,7 @@ def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
 
 
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Prove that the union of the maps is empty; the counter-example is a pair."""
+    """Prove that the union of the maps is empty; the counter-example is one of its pairs."""
     kept = _not_empty(maps)
     if claims.any_reads(kept):
         return claims.empty(kept, budget)
@@ -235,7 +235,7 @@ def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Prove that an expression stays in the interval on the whole domain."""
+    """Prove that the values of `expr` lie in the interval on the whole domain."""
     if m.runtime and not m.is_known_empty:
         return claims.within(m, expr, interval, budget)
     if (known := within(m, expr, interval)) is not None:
@@ -248,7 +248,7 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
 def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the second union is the inverse of the first."""
+    """Prove that the second union of maps is the inverse of the first."""
     a, b = _not_empty(first), _not_empty(second)
     if claims.any_reads(a, b):
         return claims.inverse(a, b, budget)
@@ -264,7 +264,7 @@ def prove_composed(
     *,
     budget: int = BUDGET,
 ) -> Proof:
-    """Prove that `composed` is the composition of `first` and then `second`.
+    """Prove that `composed` is the composition of `first` and then `second`, unions of maps.
 
     Runtime variables without origin in `first` differ from those in `second`. Those of `composed`
     are in the order of `compose`.
@@ -277,9 +277,9 @@ def prove_composed(
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """Return the smallest interval around the values of an expression over the domain.
+    """Return the smallest interval that contains all values of `expr` over the domain.
 
-    `None` if isl cannot decide.
+    The result is `None` if isl does not decide within the budget.
     """
     if m.is_known_empty:
         return Interval.EMPTY
@@ -311,17 +311,17 @@ def equals(first: MapBase, second: MapBase) -> bool:
 
 
 MOST_LINES: Final = 1 << 14
-"""Largest number of linear pieces of all subexpressions together; isl gets the rest."""
+"""Maximum number of linear pieces of all subexpressions together; with more, isl is used."""
 MOST_VALUES: Final = 1 << 8
-"""Largest number of values of the variables other than the longest one."""
+"""Maximum number of combinations of values of the variables other than the longest one."""
 
 
 class Line(NamedTuple):
-    """A linear piece, which ends where the next one begins.
+    """A linear piece of an expression in one variable; it ends where the next piece begins.
 
     Attributes:
-        start: The value of the variable at its begin.
-        value: The value of the expression there.
+        start: The first value of the variable in this piece.
+        value: The value of the expression at `start`.
         slope: The change of the value per step of the variable.
     """
 
@@ -331,15 +331,15 @@ class Line(NamedTuple):
 
 
 Lines: TypeAlias = tuple[Line, ...]
-"""An expression over an interval, as consecutive linear pieces."""
+"""An expression over an interval of one variable, as consecutive linear pieces."""
 
 
 class _TooManyError(Exception):
-    """The expression has more linear pieces than the limit, or is not piecewise linear."""
+    """Raised if an expression has too many linear pieces, or is not piecewise linear."""
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that an expression stays in the interval on the domain; `None` if isl should be used.
+    """Prove that the values of `expr` lie in the interval; `None` if isl should be used.
 
     >>> from hloscope.indexing import IndexingMap
     >>> cut = "d0"
@@ -355,7 +355,11 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def equal(a: MapBase, b: MapBase) -> Proof | None:
-    """Prove that two maps of the same index are equal; `None` if isl should be used."""
+    """Prove that two maps are the same relation; `None` if isl should be used.
+
+    Both must have the same variables with the same bounds, and no range or runtime variables or
+    constraints.
+    """
     if a.is_undefined or b.is_undefined:
         return None
     if not are_many_divisions(postorder(*a.results, *b.results)):
@@ -375,7 +379,9 @@ def equal(a: MapBase, b: MapBase) -> Proof | None:
 
 
 def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that `expr` stays in the interval on the domain; `None` if isl should be used.
+    """Prove that the values of `expr` lie in the interval on the domain.
+
+    The result is `None` if isl should be used.
 
     A counter-example is reported only if the map has no constraints, as a constraint may exclude
     it.
@@ -411,7 +417,7 @@ def lines_of(
 ) -> Lines | None:
     """Return the linear pieces of an expression over an interval of one variable.
 
-    `None` if there are too many pieces, or the expression is not piecewise linear.
+    The result is `None` if there are too many pieces, or the expression is not piecewise linear.
 
     Args:
         expr: The expression.
@@ -432,7 +438,7 @@ def lines_of(
 
 
 def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
-    """Yield both ends of each piece, with the values there."""
+    """Yield `(value of the variable, value of the expression)` at both ends of each piece."""
     for k, (start, value, slope) in enumerate(lines):
         last = lines[k + 1].start - 1 if k + 1 < len(lines) else interval.hi
         yield start, value
@@ -508,7 +514,8 @@ class _Reader:
             found.append(Line(start, first, whole))
             step = 1 if rest > 0 else -1
             for n in range(first + step, last + step, step) if first != last else ():
-                # the first place at which `value + rest * place` has the quotient `n`
+                # The first value of the variable at which `value + rest * place` has the quotient
+                # `n`.
                 bound = n * by if rest > 0 else (n + 1) * by - 1
                 place = -((value - bound) // rest)
                 found.append(Line(start + place, whole * place + n, whole))
@@ -516,7 +523,7 @@ class _Reader:
 
 
 def _merged(lines: Iterator[Line] | Sequence[Line]) -> Lines:
-    """Merge consecutive pieces that continue each other."""
+    """Return the pieces with consecutive ones merged where they are one straight line."""
     found: list[Line] = []
     for line in lines:
         if found:

@@ -43,9 +43,9 @@ from hloscope.simplifier import (
 )
 
 Side: TypeAlias = Interval | range | tuple[int, int] | int
-"""The integers of a coordinate.
+"""The integers of one coordinate: an interval, `(lo, hi)`, a range, or one integer.
 
-An interval, `(lo, hi)` with both ends included, a range, or one integer.
+Both ends of `(lo, hi)` are included.
 """
 
 
@@ -64,7 +64,7 @@ class IndexSet(Struct, Generic[M], frozen=True):
 
     @property
     def hull(self) -> tuple[Interval, ...]:
-        """The smallest known interval around each coordinate."""
+        """For each coordinate an interval that contains all its values; it may be too large."""
         sides = [Interval.EMPTY] * self.rank
         for m in self.maps:
             sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
@@ -112,7 +112,12 @@ class IndexSet(Struct, Generic[M], frozen=True):
 
 
 def image(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
-    """Return the set of all results of the indices in a box."""
+    """Return the set of all results of the indices in a box, or in the whole domain.
+
+    Raises:
+        UnsupportedError: The map is undefined.
+        ValueError: The box has another number of sides than the map has dimensions.
+    """
     sides = _sides(box, len(m.dims), "dimensions")
     if m.is_undefined:
         raise UnsupportedError("an undefined map says nothing")
@@ -125,7 +130,12 @@ def image(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
 
 
 def preimage(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
-    """Return the set of all indices that have a result in a box."""
+    """Return the set of all indices that have a result in a box, or any result.
+
+    Raises:
+        UnsupportedError: The map is undefined.
+        ValueError: The box has another number of sides than the map has results.
+    """
     sides = _sides(box, len(m.results), "results")
     if m.is_undefined:
         raise UnsupportedError("an undefined map says nothing")
@@ -194,7 +204,7 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
 
 
 def _with_result(m: M, point: Index) -> M:
-    """Return the part of a map that has this result."""
+    """Return the map restricted to pairs with the result `point`."""
     there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
     return simplify(m.with_(constraints=(*m.constraints, *there)))
 
@@ -217,7 +227,7 @@ def _has_result(m: M, point: Index) -> bool:
 
 
 def union(first: M, second: M) -> list[M]:
-    """Return disjoint maps with the pairs of both maps.
+    """Return the pairs of either map as disjoint maps; the first one is `first`.
 
     Raises:
         UnsupportedError: The result is undecided.
@@ -230,7 +240,7 @@ def union(first: M, second: M) -> list[M]:
 def intersect(first: M, second: M) -> list[M]:
     """Return the pairs that both maps have, as disjoint maps.
 
-    If isl cannot decide, the result is one map with constraints that are not solved.
+    If isl cannot decide, the result is one map with unsolved constraints.
     """
     if first.is_known_empty or second.is_known_empty:
         return []
@@ -285,7 +295,7 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
 
 
 def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
-    """Return a piece as a map with the names of `like`'s dimensions."""
+    """Return an isl piece as a map, with the names of `like`'s dimensions."""
     dims = [Variable(Interval.EVERYTHING, v.name) for v in like.dims]
     ranges = [Variable(Interval.EVERYTHING)] * piece.num_ranges
     found = like.with_(
@@ -303,10 +313,10 @@ def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
 
 
 def _solve_remainder(m: M) -> M | None:
-    """Solve one `(a * x + rest) mod c = r` for a range variable `x`; `None` if there is none.
+    """Solve one constraint `(a * x + rest) mod c = r` for a range variable `x`.
 
     `x` becomes its lowest value plus the distance to the first solution plus `c` times a new
-    variable.
+    variable. The result is `None` if there is no such constraint.
     """
     for k, (e, interval) in enumerate(m.constraints):
         if not isinstance(e, Mod) or not isinstance(e.den, Const) or not interval.is_point:
@@ -366,7 +376,11 @@ def _intersection_by_constraints(first: M, second: M) -> list[M]:
 
 
 def to_isl(m: M) -> Any:
-    """Return the relation as an `islpy.Map`; runtime variables are parameters."""
+    """Return the relation as an `islpy.Map`; runtime variables are parameters.
+
+    Raises:
+        UnsupportedError: The map is not affine, or the index of a runtime variable varies.
+    """
     if reads := running([m], also_dims=True):
         raise UnsupportedError(f"runtime variables {reads} are read at indices that run")
     try:
@@ -376,7 +390,7 @@ def to_isl(m: M) -> Any:
 
 
 def from_isl(like: type[M], relation: Any) -> list[M]:
-    """Convert an `islpy.Map`, or its text, to disjoint maps.
+    """Convert an `islpy.Map`, or isl's text of one, to disjoint maps of type `like`.
 
     Parameters must be named `p0`, `p1`, … and become runtime variables without origin.
 

@@ -1,7 +1,7 @@
 """Simplification of maps: constraints first, then results within the remaining ranges.
 
 Constraints `expr in [lo, hi]` are solved for simpler expressions, merged and decided. Every step
-keeps the set of points of the box that satisfy all of them.
+keeps the set of points of the box that satisfy all constraints.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from hloscope.simplifier import Domain, Step
 
 Table: TypeAlias = dict[Expr, Interval]
-"""Constraints that all hold, by expression."""
+"""Constraints `expr in interval` that all hold, by expression."""
 
 
 class ConstraintStep(Struct, frozen=True):
-    """A step that replaced a constraint by another or by bounds, or found that it always holds.
+    """A step of simplifying constraints.
+
+    It replaced a constraint by another one or by bounds of a variable, or found that it always
+    holds.
 
     Attributes:
         law: Name of the step.
@@ -58,7 +61,7 @@ class ConstraintStep(Struct, frozen=True):
     after: Constraint | None
 
     def text(self, names: dict[Var, str] | None = None) -> str:
-        """Return `before becomes after   by law` for readers."""
+        """Return the step as a line `before becomes after   by law`."""
         before, after = (
             f"{to_text(c[0], names)} in {c[1]}" if c else "nothing"
             for c in (self.before, self.after)
@@ -74,16 +77,18 @@ MapTrace: TypeAlias = "list[Step | ConstraintStep]"
 
 
 class EmptyDomainError(Exception):
-    """No point satisfies the constraints; caught inside this package."""
+    """Raised if no point satisfies the constraints; caught inside this package."""
 
 
 def settle(
     box: dict[Var, Interval], constraints: Iterable[Constraint], trace: MapTrace | None = None
 ) -> Table:
-    """Simplify constraints until nothing changes; constraints on single variables tighten `box`.
+    """Return the constraints, simplified until nothing changes.
+
+    Constraints on single variables tighten `box` in place. Steps are appended to `trace`.
 
     Raises:
-        EmptyDomainError: No point satisfies them.
+        EmptyDomainError: No point satisfies the constraints.
     """
     table: Table = {}
     for e, interval in constraints:
@@ -107,7 +112,11 @@ def settle(
 
 
 def _add_constraint(table: Table, expr: Expr, interval: Interval) -> None:
-    """Add a constraint to the table, intersected with one on the same expression."""
+    """Add a constraint to the table, intersected with the one on the same expression.
+
+    Raises:
+        EmptyDomainError: The intersection is empty.
+    """
     interval = table[expr] & interval if expr in table else interval
     if interval.is_empty:
         raise EmptyDomainError
@@ -117,7 +126,13 @@ def _add_constraint(table: Table, expr: Expr, interval: Interval) -> None:
 def _settled(
     constraint: Constraint, domain: Domain, box: dict[Var, Interval], trace: MapTrace | None
 ) -> Constraint | None:
-    """Return the simplified constraint; `None` if it always holds or has become part of the box."""
+    """Return the simplified constraint; `None` if it always holds or is now in the box.
+
+    A constraint on a single variable tightens `box` in place.
+
+    Raises:
+        EmptyDomainError: No point satisfies the constraint.
+    """
     expr, interval = constraint
     expr = simplified(expr, domain, trace)
     values = domain.bounds(expr)
@@ -182,7 +197,7 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
 
 
 def shifted(interval: Interval, by: int) -> Interval | None:
-    """Return the interval moved by `by`. `None` if an end leaves int64, whose limits mean infinity.
+    """Return the interval moved by `by`; `None` if a finite end leaves int64.
 
     >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
     (Interval(lo=2, hi=7), None)
@@ -202,7 +217,7 @@ def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
 
 
 def divided(interval: Interval, factor: int) -> Interval:
-    """Return the interval of all integers `x` with `x * factor` in the interval.
+    """Return the interval of all integers `x` for which `x * factor` is in the interval.
 
     >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
     (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
@@ -220,7 +235,7 @@ def _negated(interval: Interval) -> tuple[int, int]:
 
 
 def of_quotient(interval: Interval, den: int) -> Interval | None:
-    """Return the integers `x` with `floor(x / den)` in the interval; `None` if an end leaves int64.
+    """Return the integers `x` with `floor(x / den)` in the interval; `None` beyond int64.
 
     >>> of_quotient(Interval(-11, -5), 3), of_quotient(Interval(-11, -5), -3)
     (Interval(lo=-33, hi=-13), Interval(lo=13, hi=33))
@@ -238,11 +253,11 @@ def of_quotient(interval: Interval, den: int) -> Interval | None:
 def _without_low_part(
     expr: Sum, interval: Interval, domain: Domain
 ) -> tuple[Expr, Interval] | None:
-    """Drop the part of a sum that cannot decide the constraint.
+    """Return an equivalent constraint without the part of a sum that cannot decide it.
 
     In `g * a + b in [lo, hi]` each of the two comparisons has the same result for every `b` in
     `[b.lo, b.hi]` if the quotients `(lo - b) / g`, rounded up, and `(hi - b) / g`, rounded down,
-    are the same at both ends.
+    are the same at both ends. The result is `None` if no part can be dropped.
     """
     for g in sorted({abs(c) for _, c in expr.terms} - {1}, reverse=True):
         high = [(t, c // g) for t, c in expr.terms if c % g == 0]
@@ -257,7 +272,12 @@ def _without_low_part(
 
 
 def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = None) -> None:
-    """Merge `x mod m = r` and `x mod n = q` to one constraint; bounds of `x` move to the remainder.
+    """Merge constraints `x mod m = r` and `x mod n = q` in the table into one.
+
+    Bounds of `x` move inwards to values with that remainder. Both arguments change in place.
+
+    Raises:
+        EmptyDomainError: No point satisfies the constraints.
 
     >>> from hloscope.affine import Dim
     >>> box, table = {Dim(0): Interval(-5, 10)}, {Dim(0) % 6: Interval(1, 1)}
@@ -299,7 +319,11 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
 
 
 def _common_residue(r: int, m: int, q: int, n: int) -> tuple[int, int]:
-    """Return the remainder and modulus of numbers that are `r` modulo `m` and `q` modulo `n`."""
+    """Return remainder and modulus of the numbers that are `r` modulo `m` and `q` modulo `n`.
+
+    Raises:
+        EmptyDomainError: There are none.
+    """
     # Chinese remainder theorem for moduli with a common factor: solvable if the remainders agree
     # modulo the factor.
     g = gcd(m, n)
@@ -371,7 +395,10 @@ def _is_evidently_simple(m: MapBase) -> bool:
 
 
 def _without_points(m: M) -> M | None:
-    """Return the simplified map; `None` if a result is not linear in the variables."""
+    """Return the simplified map, or `None` if a result is not linear in the variables.
+
+    Variables with one value are replaced by it.
+    """
     box = m.box
     results: list[Expr] = []
     for e in m.results:
@@ -449,7 +476,10 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
 
 
 def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Terms, int, int]]) -> Expr:
-    """Return the value of a result that a constraint fixes, such as `d0 - rt0 in [0, 0]`."""
+    """Return the value of a result if a constraint such as `d0 - rt0 in [0, 0]` fixes it.
+
+    Otherwise return the result. `pinned` has terms, constant and value of each such constraint.
+    """
     terms, const = as_sum(result)
     for others, other, value in pinned:
         if terms == others:
@@ -478,7 +508,7 @@ def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 
 def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
-    """Simplify an expression, but keep dimensions that are its terms, even if they are constant."""
+    """Simplify an expression, but keep those of its terms that are dimensions with one value."""
     terms, _ = as_sum(e)
     points: list[tuple[Expr, int]] = [
         (t, c) for t, c in terms if c == 1 and isinstance(t, Dim) and domain.box[t].is_point
@@ -492,7 +522,7 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
 def _with_simple_indices(
     runtime: Sequence[RuntimeVariable], domain: Domain, trace: MapTrace | None
 ) -> list[RuntimeVariable]:
-    """Return the runtime variables with simplified arguments.
+    """Return the runtime variables with simplified indices and positions.
 
     Constants, and variables of several values without constraints, are simple already. Nearly all
     arguments of consecutive gathers are like that, and 256 of them are tiled twice as fast.

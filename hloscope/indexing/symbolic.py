@@ -52,25 +52,25 @@ from hloscope.ops import ELEMENTWISE, Parameter, control
 
 
 MOST_WAYS: Final = 32
-"""Number of accesses of a value above which only their number is reported."""
+"""Maximum number of accesses of a value; with more, only their number is reported."""
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
-"""Largest number of compared maps over all sizes; at least one size is compared completely."""
+"""Maximum number of compared maps over all sizes; at least one size is compared completely."""
 PASSING: Final = (
     control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
     control.Tuple,
 )  # fmt: skip
-"""Ops whose value consists of unchanged operands."""
+"""Ops whose value consists of unchanged operands or parts of one."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
-"""A value with the frame that computes it, and the number of one of its arrays."""
+"""`(frame, ins, number)`: array `number` of the value of `ins`, as computed in `frame`."""
 
 
 class SizeComparison(NamedTuple):
-    """The sizes at which maps were compared, and the first difference if there is one.
+    """Result of comparing maps at several sizes, with the first difference if there is one.
 
-    `given` are operands that were not compared: integers with which the called function was
-    refined.
+    `sizes` are the sizes by name. `given` are operands that were not compared: integers with which
+    the called function was refined.
     """
 
     sizes: Sequence[Mapping[str, int]]
@@ -79,14 +79,14 @@ class SizeComparison(NamedTuple):
 
 
 class SymbolicAnalysis:
-    """Maps of a program with unknown sizes; their runtime variables are named sizes."""
+    """Maps of a program with unknown sizes, in which named sizes are runtime variables."""
 
     def __init__(self, module: Module, bodies: Callable[[Instruction], Bodies]) -> None:
         self._walk: Final = SizeWalk(module)
         self._bodies: Final = bodies
 
     def reads(self, computation: Computation, ins: Instruction, output: int) -> list[Accesses]:
-        """Return the accesses of each operand that an element of an output reads."""
+        """Return, for each operand, the accesses of the elements that an output element reads."""
         return self._reads(self._walk.frame_of(computation), ins, output)
 
     def _reads(self, frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
@@ -119,7 +119,9 @@ class SymbolicAnalysis:
         seed: int,
         called: Called | None = None,
     ) -> SizeComparison:
-        """Compare the accesses of an output, or their inverse, with the op at random sizes.
+        """Compare the symbolic accesses of an output, or their inverse, at random sizes.
+
+        The op at these sizes gives the reference.
 
         Args:
             computation: The computation.
@@ -129,8 +131,8 @@ class SymbolicAnalysis:
                 `None` to compare what the output reads.
             count: Number of sizes.
             seed: Seed of the random sizes.
-            called: Returns the accesses of each operand for an output of a call at known sizes,
-                from a function that was refined to these sizes.
+            called: Function of an instance and an output, for calls: it refines the called function
+                to the sizes and returns the accesses of each operand.
 
         Raises:
             LookupError: The accesses depend on values even at known sizes.
@@ -162,7 +164,7 @@ class SymbolicAnalysis:
         return SizeComparison(sizes, None, given)
 
     def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
-        """Return the accesses of a call's operands, through the parameters of the function."""
+        """Return the accesses of a call's operands, as the called function reads its parameters."""
         try:
             found = _BackwardTraversal(inner, self._reads).run(inner.computation.root, output)
         except UnsupportedError as error:
@@ -176,12 +178,18 @@ class SymbolicAnalysis:
     def to_parameters(
         self, computation: Computation, ins: Instruction, output: int
     ) -> dict[tuple[Instruction, int], Accesses]:
-        """Return what an element of an output reads of the parameters of its computation."""
+        """Return the accesses from an output element to the parameters of its computation.
+
+        Keys are a parameter and the number of one of its arrays.
+
+        Raises:
+            UnsupportedError: There are too many values between, or values from outside.
+        """
         return _BackwardTraversal(self._walk.frame_of(computation), self._reads).run(ins, output)
 
 
 def _by_refining(called: Called) -> Told:
-    """Return reference accesses of calls, from the called functions refined to known sizes."""
+    """Return reference accesses of calls: those of the called function at known sizes."""
 
     def reads(instance: Instance, output: int) -> list[Accesses | None]:
         found = zip(called(instance, output), instance.values, strict=True)
@@ -196,7 +204,7 @@ def _by_refining(called: Called) -> Told:
 
 
 def _passed_through(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
-    """Return the accesses of an op whose value consists of unchanged operands."""
+    """Return the accesses of each operand, for an op whose value consists of unchanged operands."""
     reads: list[Accesses] = [()] * len(ins.operands)
     if isinstance(ins.op, control.Result | control.GetTupleElement):
         output += first_leaf(ins.operands[0].type, ins.op.index)
@@ -215,7 +223,7 @@ def unknown_reads(count: int) -> list[Accesses]:
 
 
 def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
-    """Return the accesses of one array in the opposite direction."""
+    """Return the inverse of the accesses to array number `leaf` of an operand."""
     found = []
     for access in [replace(a, leaf=0) for a in of_leaf(accesses, leaf)]:
         if access.map is None:
@@ -231,7 +239,8 @@ def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
 class _BackwardTraversal:
     """Traversal from a value back to the parameters of its computation, through calls.
 
-    `None` among the accesses of a value means that it is the queried value itself.
+    It collects accesses of each visited value; `None` among them stands for the identity access of
+    the value that the traversal starts from.
     """
 
     def __init__(
@@ -244,7 +253,10 @@ class _BackwardTraversal:
         self._count = 0
 
     def run(self, ins: Instruction, output: int) -> dict[tuple[Instruction, int], Accesses]:
-        """Return the accesses of each parameter, by parameter and number of the array."""
+        """Return the accesses from array `output` of `ins` to parameters.
+
+        Keys are pairs (parameter, number of its array).
+        """
         answer: dict[tuple[Instruction, int], Accesses] = {}
         self._add((self._start, ins, output), None)
         # The heap yields the latest value first, so all of a value's users are done before it is
@@ -264,7 +276,7 @@ class _BackwardTraversal:
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
 
     def _visit(self, place: Place, accesses: list[Access | None]) -> None:
-        """Add the accesses of the operands of a value, or of the value that it equals."""
+        """Pass the accesses of a value on to its operands, or to the value that it equals."""
         frame, ins, leaf = place
         same = self._same(frame, ins, leaf)
         if same is not None:
@@ -281,7 +293,7 @@ class _BackwardTraversal:
                         self._add((frame, operand, each.leaf), both)
 
     def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
-        """Return the value that this one equals, or `None`."""
+        """Return the place of the value that this one equals, or `None` if it equals none."""
         match ins.op:
             case Parameter(number) if frame.caller is not None:
                 outer, call = frame.caller
@@ -324,12 +336,12 @@ def _identity_access(frame: Frame, value: Instruction, leaf: int) -> Access:
 
 
 def _may_read(access: Access) -> bool:
-    """Can any index read an element?"""
+    """Is the map of the access unknown, or not known to be empty?"""
     return access.map is None or not access.map.is_known_empty
 
 
 def composed(first: Access | None, second: Access) -> Access:
-    """Return the composition of two accesses; `None` as the first one is the identity."""
+    """Return the composition of two accesses; a `first` of `None` is the identity."""
     if first is None:
         return replace(second, leaf=0)
     if first.map is None or second.map is None:
@@ -349,16 +361,19 @@ def composed(first: Access | None, second: Access) -> Access:
 
 
 MOST_STEPS: Final = 1 << 18
-"""Largest number of visited instructions; those of a function count once per call."""
+"""Maximum number of visited instructions; those of a function count once per call."""
 _ROUNDS: Final = 3
-"""Number of rounds; assertions at the end of a program help at its beginning in the next round."""
+"""Maximum number of rounds over the program.
+
+Assertions at its end help at its beginning in the next round.
+"""
 _ASSERTION: Final = "shape_assertion"
 _NAMED: Final = "jax.global_constant"
 """The attribute by which `jax.export` names sizes."""
 
 
 class _Call(Frame):
-    """A function called from one place, with the position of the traversal in it."""
+    """A function called from one place, and how far the traversal has come in it."""
 
     def __init__(self, symbols: Symbols, path: int, callee: Computation) -> None:
         super().__init__(symbols, path, callee, certain=True)
@@ -367,10 +382,10 @@ class _Call(Frame):
 
 
 class SizeWalk:
-    """The sizes of the values of a program.
+    """The sizes of all values of a program, found by a traversal from its entry.
 
     Attributes:
-        entry: The function it begins with.
+        entry: The function that the traversal begins with.
         symbols: The named sizes.
     """
 
@@ -391,9 +406,9 @@ class SizeWalk:
             before = self.symbols.learnt
 
     def frame_of(self, computation: Computation) -> Frame:
-        """Return the values of a computation.
+        """Return the frame with the values of a computation.
 
-        One that is called several times has arbitrary arguments.
+        The arguments are those of its call; arbitrary ones if there is not exactly one call.
         """
         found = self._alone.get(computation)
         if self._callers[computation] == 1:
@@ -420,9 +435,9 @@ class SizeWalk:
                     stack[-1].waits_for = None
 
     def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
-        """Process instructions up to the next call of a function that is not open.
+        """Process instructions up to the next call of a function that is not open; return it.
 
-        Return that function.
+        The result is `None` at the end of the frame's function.
         """
         for ins in frame.rest:
             self._steps += 1
@@ -435,7 +450,7 @@ class SizeWalk:
         return None
 
     def _called(self, frame: _Call, callee: Computation) -> _Call:
-        """Return the frame of the called function, with its arguments."""
+        """Return the frame of the called function, with the values of its arguments."""
         call = frame.waits_for
         assert call is not None
         inner = _Call(self.symbols, self.symbols.path(frame.path, call), callee)
@@ -460,7 +475,7 @@ class SizeWalk:
         )
 
     def _value(self, frame: Frame, ins: Instruction) -> Known:
-        """Return the arrays of a value, given those of its operands."""
+        """Return the arrays of a value, computed from those of its operands."""
         if ins in frame.values and isinstance(ins.op, control.Parameter):
             return frame.values[ins]
         try:
@@ -473,7 +488,7 @@ class SizeWalk:
         return sizes if len(self.symbols.variables) < MOST_SYMBOLS else declared(frame, ins)
 
     def _learn(self, frame: Frame, ins: Instruction) -> None:
-        """Record the facts that an assertion states."""
+        """Record the facts that an instruction states, if it is an assertion about sizes."""
         if getattr(ins.op, "call_target_name", "") != _ASSERTION or not ins.operands:
             return
         conditions = [ins.operands[0]]
@@ -497,7 +512,7 @@ class SizeWalk:
 def _with_declared_sizes(
     frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf
 ) -> Leaf:
-    """Return a leaf whose sizes also agree with the declared type."""
+    """Return `leaf` with the sizes that the declared type states; others remain unchanged."""
     if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
         return declared(frame, value)[number]
     pairs = zip(type.sizes, leaf.shape, strict=True)
@@ -506,7 +521,7 @@ def _with_declared_sizes(
 
 
 def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
-    """Return the value of an op that passes operands on unchanged; `None` for other ops."""
+    """Return the value of an op whose arrays are arrays of its operands; `None` for other ops."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
             whole = ins.operands[0]
@@ -521,7 +536,7 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
 
 
 def _by_rule(frame: Frame, ins: Instruction) -> Known:
-    """Return the arrays by the rules of the op; declared sizes come first."""
+    """Return the arrays of a value by the rules of its op; declared sizes come first."""
     types = leaves(ins.type)
     rule, first = SIZES.find(ins.op), types[0] if types else None
     if not isinstance(first, TensorType):

@@ -39,12 +39,12 @@ from hloscope.ops import (
 
 _TRIES: Final = 400
 _SPREAD: Final = 4
-"""Largest distance of a random size from its smallest possible value."""
+"""Maximum distance of a random size from its smallest possible value."""
 _MOST_ELEMENTS: Final = 4096
 _MOST_INDICES: Final = 60
 _TRIED_VALUES: Final = 6
 _SMALL: Final = 8
-"""Largest value tried for runtime variables that decide what is read."""
+"""Maximum random value of a runtime variable that decides which elements are read."""
 Values: TypeAlias = Mapping[Var, int]
 Pair: TypeAlias = tuple[Dims, Dims]
 
@@ -66,11 +66,12 @@ class Instance(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Reference accesses of instances, from rules for known sizes.
+    """Reference accesses of instances, from the rules for known sizes.
 
     Attributes:
-        reads: Function to the accesses of each operand; `None` for an operand that is not checked.
-        reached: Function of an instance, output, operand and array to the inverse accesses.
+        reads: Function of an instance and an output: the accesses of each operand, `None` for an
+            operand that is not checked.
+        reached: Function of an instance, an output, an operand and its array: the inverse accesses.
     """
 
     reads: Callable[[Instance, int], Sequence[Accesses | None]]
@@ -78,9 +79,9 @@ class Told(NamedTuple):
 
 
 def by_rules(reader: Reader) -> Told:
-    """Return reference accesses by the rules of the ops.
+    """Return reference accesses by the rules of the ops for known sizes.
 
-    `reader` gives dependences of called bodies.
+    `reader` returns the dependences of called bodies.
     """
     return Told(
         lambda instance, output: output_to_input(instance.ins, output, reader=reader),
@@ -91,7 +92,7 @@ def by_rules(reader: Reader) -> Told:
 
 
 class Difference(NamedTuple):
-    """A pair of indices that only one side has.
+    """A pair of indices that is only in the symbolic map, or only in the instance's.
 
     Attributes:
         sizes: The sizes of the instance.
@@ -107,7 +108,10 @@ class Difference(NamedTuple):
 
 
 def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator[Instance]:
-    """Yield the instruction at up to `count` different sizes; fewer if they are hard to find."""
+    """Yield the instruction at up to `count` different sizes, drawn with `seed`.
+
+    There are fewer if valid sizes are hard to find.
+    """
     rng, seen = random.Random(seed), set()
     tried: set[tuple[int, ...]] = set()
     found = 0
@@ -128,7 +132,7 @@ def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator
 
 
 def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
-    """Return random values of the symbols; `None` if they violate a known fact."""
+    """Return random values of the symbols; `None` if they violate a recorded fact."""
     values: dict[Var, int] = {}
     for i, variable in enumerate(symbols.variables):
         least = max(variable.interval.lo, 0)
@@ -145,7 +149,7 @@ def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
 
 
 def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | None:
-    """Return the instruction for values of the symbols; `None` if it is not valid there."""
+    """Return the instruction at these values of the symbols; `None` if it is not valid there."""
     try:
         shapes = [_types(frame, operand, values) for operand in ins.operands]
         result = _types(frame, ins, values)
@@ -175,13 +179,13 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
 
 
 def _integer(frame: Frame, leaf: Leaf, values: Values) -> int | None:
-    """Return the element of a scalar, if it is known."""
+    """Return the value of an integer scalar at these sizes; `None` if it is not known."""
     element = leaf.contents[0] if leaf.shape == () and leaf.contents else None
     return None if element is None else evaluate(frame.symbols.settled(element), values)
 
 
 def _symbols_of(frame: Frame, ins: Instruction) -> set[str]:
-    """Return the names of the symbols in an instruction's and its operands' sizes and elements."""
+    """Return the names of the symbols in sizes and elements of the value and the operands."""
     symbols, names = frame.symbols, set()
     for value in (ins, *ins.operands):
         for leaf in frame.of(value):
@@ -212,7 +216,12 @@ def _joined(types: Sequence[Type]) -> Type:
 
 
 def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
-    """Return the op with constants for its integer operands, and the remaining operands."""
+    """Return the op with its integer operands as constants, and the numbers of other operands.
+
+    Raises:
+        LookupError: An integer operand is not known in terms of sizes.
+        ValueError: The op is not defined for these sizes.
+    """
     every = tuple(range(len(ins.operands)))
     known = frame.operands(ins)
 
@@ -247,7 +256,7 @@ def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[i
 
 
 def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
-    """Do the sizes violate the hints about expanding and non-expanding dimensions?"""
+    """Do the sizes contradict the op's hints about (non-)expanding dimensions?"""
     assert isinstance(ins.op, DynamicBroadcastInDim)
     source, target = frame.operands(ins)[0].shape or (), frame.of(ins)[0].shape or ()
     sizes = _evaluated(frame, source, values)
@@ -258,7 +267,7 @@ def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
 
 
 def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
-    """Return a symbolic map at concrete sizes.
+    """Return a symbolic map at concrete sizes, by name; a size that is not named is 0.
 
     >>> m = IndexingMap.parse("(d0){n} -> (d0), domain: d0 in [0, 99], n in [0, 99], "
     ...                       "d0 - n in [-99, -1]")
@@ -279,16 +288,15 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 def difference(
     instance: Instance, output: int, reads: Sequence[Accesses], told: Told
 ) -> Difference | None:
-    """Compare symbolic accesses with those of an instance, which has concrete sizes.
+    """Return a pair of indices that only the symbolic map or only the instance has, or `None`.
 
-    Return a pair of an output index and an operand index that only one of the two has. Return
-    `None` if there is none. A symbolic superset may have more pairs.
+    The pair is an output index and an operand index. A symbolic superset may have more pairs.
 
     Args:
-        instance: The instance.
+        instance: The instruction at concrete sizes.
         output: Number of the output.
         reads: Symbolic accesses of each operand.
-        told: Reference accesses of instances.
+        told: Functions that return the reference accesses of an instance.
 
     Raises:
         LookupError: The reference accesses depend on run-time values.
@@ -308,7 +316,7 @@ def difference(
 
 
 def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
-    """Return the accesses of one array of a value, and those without a map."""
+    """Return the accesses to array `leaf` of a value, and all accesses without a map."""
     return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
 
 
@@ -319,16 +327,16 @@ def inverse_difference(
     reached: Accesses,
     told: Told,
 ) -> Difference | None:
-    """Compare the accesses from one operand array to an output with those of an instance.
+    """Return a pair of indices that only the symbolic access or only the instance has, or `None`.
 
-    Return a pair of indices that only one of the two has; `None` if there is none.
+    Compared are the accesses from one array of an operand to an output.
 
     Args:
-        instance: The instance.
+        instance: The instruction at concrete sizes.
         asked_from: Number of the operand, and of the array in it.
         output: Number of the output.
         reached: The symbolic accesses.
-        told: Reference accesses of instances.
+        told: Functions that return the reference accesses of an instance.
     """
     operand, leaf = asked_from
     if operand not in instance.numbers:
@@ -343,7 +351,19 @@ def inverse_difference(
 def _differing(
     sizes: Mapping[str, int], ours: Accesses, theirs: Accesses, shape: Dims
 ) -> tuple[Pair, int] | None:
-    """Return a pair of indices that only one side has, and which side; supersets may have more."""
+    """Return a pair of indices that only one side has, and the side: 0 `ours`, 1 `theirs`.
+
+    The result is `None` if there is none. With a superset, pairs that only `ours` has do not count.
+
+    Args:
+        sizes: The sizes by name.
+        ours: Symbolic accesses.
+        theirs: Accesses at these sizes.
+        shape: Sizes of the array that the accesses start from.
+
+    Raises:
+        LookupError: The accesses depend on run-time values.
+    """
     expected = [a.map for a in theirs if a.map is not None]
     by_values = len(expected) < len(theirs) or any(m.runtime for m in expected)
     if by_values and not all(a.precision is Precision.OVER for a in ours):
@@ -367,7 +387,7 @@ def _differing(
 
 
 def _at_values(m: IndexingMap, rng: random.Random) -> IndexingMap:
-    """Return a map at random small values of its runtime variables."""
+    """Return a map in which runtime variables have random small values."""
     drawn = [
         rng.randint(*sorted((max(v.interval.lo, -2), min(v.interval.hi, _SMALL))))
         for v in m.runtime

@@ -54,7 +54,15 @@ NO_RULE: Final = "no rule tells it for sizes that are not known; refine the prog
 
 
 class Asked(NamedTuple):
-    """An instruction with its symbolic values and the shape of the queried output."""
+    """An instruction with its symbolic values, and the shape of one of its outputs.
+
+    Attributes:
+        frame: The values of its computation.
+        ins: The instruction.
+        result: The sizes of the output.
+        operands: The first array of each operand.
+        bodies: Dependences of the called computations.
+    """
 
     frame: Frame
     ins: Instruction
@@ -63,11 +71,15 @@ class Asked(NamedTuple):
     bodies: Bodies
 
     def builder(self) -> SizedBuilder:
-        """Return a builder of a map from an index of the output."""
+        """Return a builder of a map that starts from an index of the output."""
         return SizedBuilder(self.frame.symbols, self.result)
 
     def shape(self, operand: int) -> Shape:
-        """Return the sizes of an operand."""
+        """Return the sizes of operand number `operand`.
+
+        Raises:
+            UnsupportedError: It is not an array.
+        """
         found = self.operands[operand].shape
         if found is None:
             raise UnsupportedError("an operand that is not an array")
@@ -79,7 +91,7 @@ class Asked(NamedTuple):
         return exact(at.map([at.range(size) for size in self.shape(operand)]))
 
     def all_of(self, first: int) -> list[Accesses]:
-        """Return accesses to all elements of the operands from `first` on."""
+        """Return the accesses to all elements of each operand from number `first` on."""
         return [self.everything(k) for k in range(first, len(self.operands))]
 
 
@@ -89,12 +101,16 @@ RULES: Final = ByOp[Rule]()
 
 
 def dims(shape: Sequence[Expr]) -> list[Expr]:
-    """Return the index of an element of an array of this shape, as dimension variables."""
+    """Return the dimension variables of an array of this shape."""
     return [Dim(k) for k in range(len(shape))]
 
 
 def known(leaf: Leaf, k: int) -> Expr:
-    """Return element `k` of an integer operand."""
+    """Return element `k` of an integer operand, in terms of sizes.
+
+    Raises:
+        UnsupportedError: The element is not known.
+    """
     found = leaf.contents[k] if leaf.contents is not None else None
     if found is None:
         raise UnsupportedError("where it begins is not known in terms of sizes")
@@ -102,7 +118,11 @@ def known(leaf: Leaf, k: int) -> Expr:
 
 
 def in_place(asked: Asked) -> Answer:
-    """Return the access of an op whose result elements are the operand's at the same index."""
+    """Return the identity access of an op with one operand of the result's rank.
+
+    Raises:
+        UnsupportedError: The op has other operands.
+    """
     if len(asked.operands) != 1 or len(asked.shape(0)) != len(asked.result):
         raise UnsupportedError(NO_RULE)
     return [exact(asked.builder().map(dims(asked.result)))]
@@ -145,6 +165,15 @@ def broadcast(
     """Return the access of a broadcast: a dimension of size 1 is read at 0, others at their index.
 
     If it is unknown whether a size is 1, both cases have a map with the condition on the size.
+
+    Args:
+        asked: The instruction.
+        places: For each dimension of the operand, the dimension of the result.
+        stretched: Dimensions of the operand that are known to expand.
+        kept: Dimensions of the operand that are known not to expand.
+
+    Raises:
+        UnsupportedError: Too many dimensions are undecided.
     """
     symbols, source = asked.frame.symbols, asked.shape(0)
     choices: list[tuple[int, ...]] = []
@@ -177,7 +206,7 @@ def _(asked: Asked, op: Reshape) -> Answer:
 
 
 def reshaped(asked: Asked) -> Accesses:
-    """Return the access to the element of the first operand at the same row-major position."""
+    """Return the access to the element of operand 0 at the same row-major position."""
     at = asked.builder()
     index = regrouped(asked.frame.symbols, asked.result, asked.shape(0), dims(asked.result))
     return exact(at.map(index))
@@ -203,9 +232,10 @@ def _(asked: Asked, op: Pad) -> Answer:
 
 
 def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Accesses]:
-    """Return the accesses of a pad.
+    """Return the accesses of a pad: of the array, and of the padding value.
 
-    Elements at every `steps`-th index from `low`, the value elsewhere.
+    In dimension `k`, array elements are at every `steps[k]`-th index from `low[k]` on; all other
+    indices read the padding value.
     """
     at, source = asked.builder(), asked.shape(0)
     index = [element(at, Dim(k) - low[k], steps[k], source[k]) for k in range(len(source))]
@@ -221,7 +251,16 @@ def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Acce
 
 
 def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
-    """Return the index of the element at a position from the first one; require that it exists."""
+    """Return the coordinate of the array element at a distance from the first one.
+
+    It is required to exist.
+
+    Args:
+        at: The map under construction.
+        place: Distance from the first element.
+        step: Distance between elements.
+        size: Number of elements.
+    """
     at.require(place, 0, POS_INF)
     at.require(place - (size - 1) * step, NEG_INF, 0)
     if step == 1:
@@ -231,7 +270,11 @@ def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
 
 
 def misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
-    """Yield disjoint conditions for positions without an element, as functions that add them."""
+    """Yield disjoint conditions under which there is no array element at a distance.
+
+    Each is a function that adds the condition to a builder. The other arguments are those of
+    `element`.
+    """
     yield lambda at: at.require(place, NEG_INF, -1)
 
     def behind(at: SizedBuilder) -> None:
@@ -294,7 +337,10 @@ def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> lis
 
 
 def _group(symbols: Symbols, here: list[Expr], there: list[Expr]) -> tuple[int, int] | None:
-    """Return the numbers of dimensions of both sides in the first group; `None` if undetermined."""
+    """Return how many dimensions of each side form the first group; `None` if undetermined.
+
+    A group has equal numbers of elements on both sides.
+    """
     for total in range(2, len(here) + len(there) + 1):
         for i in range(1, total):
             j = total - i
@@ -352,7 +398,7 @@ def _(asked: Asked, op: RealDynamicSlice) -> Answer:
 
 @RULES.add(DynamicSlice)
 def _(asked: Asked, op: DynamicSlice) -> Answer:
-    """The start is clamped so that the slice fits."""
+    """Return accesses of a slice whose start is clamped so that the slice fits."""
     at, index = asked.builder(), []
     for k, (size, length) in enumerate(zip(asked.shape(0), op.slice_sizes, strict=True)):
         start = asked.operands[1 + k].contents
@@ -366,7 +412,13 @@ def _(asked: Asked, op: DynamicSlice) -> Answer:
 
 
 def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
-    """Return the accesses of the starts; a start that is clamped to [0, 0] is not read."""
+    """Return the accesses of the start operands; a start clamped to [0, 0] is not read.
+
+    Args:
+        asked: The instruction.
+        first: Number of the first start operand.
+        rooms: For each dimension, the largest start for which the slice fits.
+    """
     found: list[Accesses] = []
     for k, room in enumerate(rooms):
         at = asked.builder()
@@ -379,7 +431,7 @@ def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
 
 @RULES.add(DynamicUpdateSlice)
 def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
-    """The update is read inside the clamped window, the operand everywhere else."""
+    """Return accesses: the update inside the clamped window, the operand everywhere else."""
     whole, part = asked.shape(0), asked.shape(1)
     places: list[Expr] = []
     for k, (size, length) in enumerate(zip(whole, part, strict=True)):
@@ -402,7 +454,11 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
 
 
 def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
-    """Return the start of a slice that is known to be in bounds."""
+    """Return the start of a slice, if it is known to be in bounds.
+
+    Raises:
+        UnsupportedError: It may be clamped.
+    """
     symbols = asked.frame.symbols
     if begin is None or symbols.bounds(begin).lo < 0 or symbols.bounds(room - begin).lo < 0:
         raise UnsupportedError("whether the slice is moved to be inside is not known")
@@ -446,9 +502,8 @@ def _(asked: Asked, op: DynamicPad) -> Answer:
 
 
 # --------------------------------------------------------------------------------------------------
-# Indexed reads and writes, whose positions depend on values.
-#
-# The ranges of the positions do not.
+# Indexed reads and writes. Their positions depend on values, but the ranges of the positions do
+# not.
 
 
 _CHOSEN: Final = "where a slice begins is read at run time"
@@ -457,20 +512,20 @@ _OVERWRITTEN: Final = "an element that an update overwrites is not read"
 
 
 def _position(at: SizedBuilder, indices: Shape, vector_dim: int, row: Sequence[Expr]) -> list[Expr]:
-    """Return the indices, in the array of indices, of the coordinates of a row."""
+    """Return the index, in the array of indices, of all coordinates of a row's vector."""
     if vector_dim == len(indices):
         return [*row]
     return [*row[:vector_dim], at.range(indices[vector_dim]), *row[vector_dim:]]
 
 
 def _row_of(dimension: int, vector_dim: int) -> int:
-    """Return the row coordinate that is a given dimension of the indices."""
+    """Return the number of the row coordinate that dimension `dimension` of the indices is."""
     return dimension - (dimension > vector_dim)
 
 
 @RULES.add(Gather, DynamicGather)
 def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
-    """A slice is clamped, so it begins at any position where it fits."""
+    """Return accesses of a gather: a clamped slice begins at any position where it fits."""
     sliced, vector_dim = asked.result, op.index_vector_dim
     row = [Dim(k) for k in range(len(sliced)) if k not in op.offset_dims]
     gone, kept = {*op.collapsed_slice_dims, *op.operand_batching_dims}, iter(op.offset_dims)
@@ -504,7 +559,7 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
 
 @RULES.add(Scatter)
 def _(asked: Asked, op: Scatter) -> Answer:
-    """Any row of the same batch may update an element."""
+    """Return accesses of a scatter: any row of the same batch may update an element."""
     count = len(asked.operands) // 2
     body = asked.bodies[0] if asked.bodies else None
     same = asked.builder().map(dims(asked.result))
@@ -517,7 +572,10 @@ def _(asked: Asked, op: Scatter) -> Answer:
 
 
 def _rows(asked: Asked, op: Scatter, at: SizedBuilder, shape: Sequence[Expr]) -> list[Expr]:
-    """Return the rows that may update an element; `shape` has their sizes."""
+    """Return the coordinates of the rows that may update an element.
+
+    Batching dimensions have the element's index, others are range variables. `shape` has the sizes.
+    """
     fixed = {
         _row_of(place, op.index_vector_dim): Dim(k)
         for k, place in zip(op.input_batching_dims, op.scatter_indices_batching_dims, strict=True)

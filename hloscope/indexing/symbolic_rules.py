@@ -1,4 +1,4 @@
-"""Accesses from output to operands for unknown sizes, by op."""
+"""Accesses from outputs to operands for unknown sizes, by op."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ from hloscope.ops import (
 
 
 def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
-    """Return the accesses of each operand that an element of the output reads."""
+    """Return the accesses of each operand that an output element reads; never raises.
+
+    Operands without a known access have one that states the reason.
+    """
     op = asked.ins.op
     rule = RULES.find(op)
     try:
@@ -123,7 +126,7 @@ def folded(asked: Asked, m: IndexingMap, count: int) -> list[Accesses]:
 
 
 def begun(asked: Asked, count: int) -> list[Accesses]:
-    """Return the accesses of the initial values, which every output element reads."""
+    """Return the accesses of `count` initial values, which every output element reads."""
     initial = asked.everything(count)
     if not _uses_everything(asked):
         initial = over(_SOME, *[a.map for a in initial if a.map is not None])
@@ -132,7 +135,7 @@ def begun(asked: Asked, count: int) -> list[Accesses]:
 
 @RULES.add(Sort)
 def _(asked: Asked, op: Sort) -> Answer:
-    """The whole line is read of the output's own operand and of those that the comparator reads."""
+    """Return accesses of whole lines: of the own operand and those that the comparator reads."""
     at, index = asked.builder(), dims(asked.result)
     index[op.dimension] = at.range(asked.result[op.dimension])
     line = at.map(index)
@@ -155,20 +158,20 @@ _CHOICE: Final = "which element of its window a source element goes to depends o
 
 
 def taps(at: SizedBuilder, window: Window) -> list[Expr]:
-    """Return a range variable per dimension of a window; 0 for dimensions of size 1."""
+    """Return the taps of a window: a range variable per dimension, or 0 if its size is 1."""
     return [at.range(Const(size)) if size != 1 else Const(0) for size in window.sizes]
 
 
 def base_index(
     at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, before: Expr
 ) -> Expr:
-    """Return the element of the base under a tap of a window, and require that it exists."""
+    """Return the base coordinate under a tap of a window; require that it exists."""
     coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
     return element(at, coordinate, window.base_dilations[k], size)
 
 
 def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Shape) -> list[Expr]:
-    """Return every element of the base under windows."""
+    """Return the index of the base elements under the windows at `positions`."""
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
         for k, tap in enumerate(taps(at, window))
@@ -176,7 +179,7 @@ def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Sh
 
 
 def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
-    """Return every position whose window has an element."""
+    """Return the index of the positions whose windows have the element of the map's dimensions."""
     found = []
     for k, tap in enumerate(taps(at, window)):
         coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
@@ -194,7 +197,7 @@ def _(asked: Asked, op: ReduceWindow) -> Answer:
 
 @RULES.add(SelectAndScatter)
 def _(asked: Asked, op: SelectAndScatter) -> Answer:
-    """An element is compared with those that share a window with it."""
+    """Return accesses: an element is compared with those that share a window with it."""
     at, among = asked.builder(), asked.builder()
     windows = _positions(at, op.window, asked.shape(1))
     shared = _positions(among, op.window, asked.shape(1))
@@ -240,7 +243,11 @@ def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
 
 
 def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
-    """Return the padding before the input."""
+    """Return the padding before the input in spatial dimension `k`.
+
+    Raises:
+        UnsupportedError: It is an operand that is not a constant.
+    """
     if len(asked.operands) < 3:
         return Const(op.window.padding[k][0])
     origin = asked.ins.operands[2]
@@ -253,7 +260,7 @@ def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
 
 
 def _group(asked: Asked, op: Convolution | DynamicConv) -> Expr:
-    """Return the group of the output feature."""
+    """Return the number of the group of the output feature."""
     feature = op.dimensions.output_feature
     count = max(op.batch_group_count, op.feature_group_count)
     return Dim(feature) // (_number(asked, asked.result[feature]) // count)

@@ -50,7 +50,7 @@ from hloscope.ops import (
 
 Sizes: TypeAlias = Sequence[Expr | None] | None
 SIZES: Final = ByOp[Rule]()
-"""Rules by op: the sizes of the first array of the result, as far as they are known."""
+"""Rules by op: the sizes of the result's first array; `None` for unknown ones."""
 
 
 def _shape(leaf: Leaf) -> Shape:
@@ -61,7 +61,7 @@ def _shape(leaf: Leaf) -> Shape:
 
 @SIZES.add(Elementwise)
 def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
-    """All operands except scalars have the same sizes."""
+    """Return the common sizes of all operands except scalars."""
     shapes = [_shape(leaf) for leaf in frame.operands(ins)]
     rank = max(map(len, shapes), default=0)
     whole = [shape for shape in shapes if len(shape) == rank]
@@ -70,7 +70,7 @@ def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
 
 @SIZES.add(Reverse, BitcastConvert, control.OptimizationBarrier)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
-    """The result has the sizes of the first operand, if the ranks agree."""
+    """Return the sizes of the first operand, which the result has too."""
     return _shape(frame.operands(ins)[0])
 
 
@@ -88,7 +88,10 @@ def _(frame: Frame, ins: Instruction, op: Transpose) -> Sizes:
 
 @SIZES.add(BroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
-    """A dimension that is known not to be 1 keeps its size; otherwise the declared size counts."""
+    """Return the operand's size of each dimension if it is known not to be 1.
+
+    Otherwise the declared size counts, for which the result is `None`.
+    """
     shape = _shape(frame.operands(ins)[0])
     where = {place: k for k, place in enumerate(op.broadcast_dimensions)}
     rank = len(getattr(ins.type, "sizes", ()))
@@ -190,7 +193,10 @@ def _(frame: Frame, ins: Instruction, op: DotGeneral) -> Sizes:
 
 @SIZES.add(DynamicBroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
-    """The operand states the sizes; hints about expanding and other dimensions are assumed."""
+    """Return the sizes in operand 1.
+
+    Hints about (non-)expanding dimensions are recorded as facts.
+    """
     source, told = _shape(frame.operands(ins)[0]), frame.operands(ins)[1].contents
     for k in op.known_expanding_dimensions or ():
         frame.same([source[k], Const(1)])
@@ -202,7 +208,7 @@ def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
 
 @SIZES.add(DynamicReshape, Reshape)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
-    """The number of elements stays the same."""
+    """Return the sizes, and record that the number of elements stays the same."""
     known: list[Expr | None] = [
         Const(n) if n is not None else None for n in getattr(ins.type, "sizes", ())
     ]
@@ -241,7 +247,7 @@ def _(frame: Frame, ins: Instruction, op: RealDynamicSlice) -> Sizes:
 
 Elements: TypeAlias = Sequence[Expr | None] | None
 CONTENTS: Final = ByOp[Rule]()
-"""Rules by op: the elements of the result, as far as they are known."""
+"""Rules by op: the elements of the result; `None` for unknown ones."""
 
 
 @CONTENTS.add(Constant)
@@ -300,7 +306,7 @@ Arithmetic: TypeAlias = Callable[..., Expr | None]
 
 
 def _divided(frame: Frame, a: Expr, b: Expr) -> Expr | None:
-    """Return the quotient.
+    """Return the quotient `a / b`, or `None` if it is not known.
 
     It rounds towards zero, so it is a floor only if no operand is negative.
     """
@@ -335,9 +341,9 @@ def _sign(frame: Frame, a: Expr) -> Expr | None:
 
 
 def _both(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
-    """Return the conjunction of booleans.
+    """Return the conjunction of booleans, 0 or 1; `None` if it is not known.
 
-    False if either is false, even if the other is unknown.
+    It is 0 if either is 0, even if the other is unknown.
     """
     return _joined(a, b, Const(0))
 
@@ -372,9 +378,9 @@ _ARITHMETIC: Final[dict[str, Arithmetic]] = {
     "convert": lambda frame, a: a,
     "copy": lambda frame, a: a,
 }
-"""Functions of numbers, all of which must be known."""
+"""Functions of elements, by op, for which all operands must be known."""
 _LOGIC: Final[dict[str, Arithmetic]] = {"and": _both, "or": _either, "select": _chosen}
-"""Functions whose operands may be unknown."""
+"""Functions of elements, by op, that accept `None` for unknown operands."""
 
 
 def _kind(ins: Instruction) -> str:
@@ -399,7 +405,7 @@ def _elementwise(rule: Arithmetic, *, partial: bool) -> Callable[..., Elements]:
 
 
 def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
-    """Return a result if its type holds it; `None` if it may wrap around.
+    """Return a result if its type can hold it; `None` if it may wrap around.
 
     Results of types in which sizes are computed are assumed to fit.
     """
@@ -407,6 +413,8 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
     element = ins.type.element
     if e is None or element.kind == "pred":
         return e
+    if element.integer_limits is None:
+        return None
     holds, bounds = values_of(element), frame.symbols.bounds(e)
     is_known = isinstance(e, Const) or element.bits < SIZE_BITS
     if is_known:
@@ -415,7 +423,10 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
 
 
 def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
-    """Return the elements of all operands, with scalars repeated; `None` if one is unknown."""
+    """Return the elements of each operand, with scalars repeated to equal length.
+
+    The result is `None` if the elements of an operand are not followed.
+    """
     found = [leaf.contents for leaf in frame.operands(ins)]
     known = [contents for contents in found if contents is not None]
     if len(known) < len(found) or not known:
@@ -429,9 +440,9 @@ for _name, _rule in {**_ARITHMETIC, **_LOGIC}.items():
 
 
 def comparison(ins: Instruction) -> str:
-    """Return the direction of a comparison of integers or booleans.
+    """Return the direction of a comparison, such as `LT`, of integers or booleans.
 
-    Empty for other instructions.
+    The result is empty for other instructions.
     """
     if any(_kind(operand) not in ("signed", "unsigned", "pred") for operand in ins.operands):
         return ""
@@ -445,7 +456,10 @@ DIRECTIONS: Final = {
     "LE": Interval(NEG_INF, 0),
     "LT": Interval(NEG_INF, -1),
 }
-"""Interval of the difference for which a comparison is true; `NE` is the negation of `EQ`."""
+"""By direction, the interval of `a - b` for which the comparison of a and b is true.
+
+`NE` is the negation of `EQ`.
+"""
 
 
 @CONTENTS.add(ELEMENTWISE["compare"])

@@ -1,4 +1,4 @@
-"""Named sizes: known facts about them, and values and maps in terms of them."""
+"""Named sizes (symbols): known facts about them, and values and maps in terms of them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,16 @@ from hloscope.simplifier import Domain
 
 Shape: TypeAlias = tuple[Expr, ...]
 MOST_SYMBOLS: Final = 4096
-"""Largest number of named sizes of one program; further sizes stay unknown."""
+"""Maximum number of named sizes of one program; with more, sizes are what types declare."""
 _LONGEST_NAME: Final = 60
 _SCALAR: Final = TensorType(ELEMENT_TYPES["s32"], ())
 
 
 class Symbols:
-    """The symbols of a program, with equalities and other facts."""
+    """The named sizes of a program, with equalities and other facts about them.
+
+    Symbol `i` is `Runtime(i)` in expressions.
+    """
 
     def __init__(self) -> None:
         self.variables: list[RuntimeVariable] = []
@@ -67,7 +70,15 @@ class Symbols:
     def size(
         self, path: int, value: Instruction, leaf: int, dimension: int, most: int = POS_INF - 1
     ) -> Runtime:
-        """Return the symbol for the size of a dimension of a value, in a sequence of calls."""
+        """Return the symbol for a size of a value; the same one for equal arguments.
+
+        Args:
+            path: Number of the sequence of calls that leads to the value.
+            value: The value.
+            leaf: Number of the array in it.
+            dimension: The dimension.
+            most: Largest possible size.
+        """
         key = path, value, leaf, dimension
         if key in self._known:
             return self._known[key]
@@ -80,7 +91,14 @@ class Symbols:
         return found
 
     def element(self, path: int, value: Instruction, index: int | None, holds: Interval) -> Runtime:
-        """Return the symbol for an integer element of a value, in a sequence of calls."""
+        """Return the symbol for an integer element of a value; the same one for equal arguments.
+
+        Args:
+            path: Number of the sequence of calls that leads to the value.
+            value: An array of rank 0 or 1.
+            index: Index of the element; `None` for a scalar.
+            holds: The possible values.
+        """
         key = path, value, -1, -1 if index is None else index
         if key in self._known:
             return self._known[key]
@@ -90,12 +108,15 @@ class Symbols:
         return found
 
     def tick(self) -> int:
-        """Return the next number of a counter."""
+        """Return the next number of a counter, from 1 on."""
         self._ticks += 1
         return self._ticks
 
     def path(self, caller: int, call: Instruction | None) -> int:
-        """Return the number of a call made in a sequence of calls."""
+        """Return a number for the sequence of calls that ends with `call`.
+
+        `caller` is the number of the sequence before it.
+        """
         return self._paths.setdefault((caller, call), len(self._paths))
 
     def _new(
@@ -107,7 +128,7 @@ class Symbols:
         return Runtime(len(self.variables) - 1)
 
     def _free(self, name: str) -> str:
-        """Return a name that differs from other symbols and from default names of variables."""
+        """Return a name derived from `name` that no other symbol and no variable by default has."""
         stem = _stem(name)
         free, k = stem, 1
         while free in self._taken:
@@ -116,7 +137,11 @@ class Symbols:
         return free
 
     def call(self, e: Expr, name: str) -> None:
-        """Name a size, if it is a symbol, or a symbol known to be a multiple of a new one."""
+        """Give a size a name, if it is a symbol.
+
+        If it is a symbol divided by a constant that divides it, a new symbol gets the name. Other
+        sizes are left unnamed.
+        """
         e = self.settled(e)
         match e:
             case Runtime(i):
@@ -141,7 +166,7 @@ class Symbols:
 
     @property
     def domain(self) -> Domain:
-        """The facts about all symbols, as a domain."""
+        """The bounds of all symbols and the facts about them, as a domain of the simplifier."""
         if self._domain is None:
             box: dict[Var, Interval] = {
                 Runtime(i): v.interval for i, v in enumerate(self.variables)
@@ -151,7 +176,7 @@ class Symbols:
         return self._domain
 
     def settled(self, e: Expr) -> Expr:
-        """Return the simplified expression, with symbols replaced by those that they equal."""
+        """Return the simplified expression, with each symbol replaced by what it equals."""
         if not variables(e):
             return e
         while new := {v: self._equal[v] for v in variables(e) if v in self._equal}:
@@ -159,7 +184,7 @@ class Symbols:
         return self.domain.simplify(e)
 
     def bounds(self, e: Expr) -> Interval:
-        """Return an interval that holds all values of an expression."""
+        """Return an interval that contains all values of an expression."""
         return self.domain.bounds(self.settled(e))
 
     def equal(self, a: Expr, b: Expr) -> bool:
@@ -167,7 +192,7 @@ class Symbols:
         return self.settled(a - b) == Const(0)
 
     def learn(self, a: Expr, b: Expr, interval: Interval) -> None:
-        """Record that `a - b` lies in an interval whenever the program runs to its end."""
+        """Record the fact that `a - b` lies in an interval in every run that ends without error."""
         if interval == Interval.point(0):
             self.unify(a, b)
             return
@@ -181,11 +206,11 @@ class Symbols:
 
     @property
     def learnt(self) -> int:
-        """A number that grows with the recorded facts."""
+        """Number of recorded facts; it only grows."""
         return self._learnt
 
     def _note(self, e: Expr, interval: Interval) -> None:
-        """Record a fact about a settled expression; a contradictory fact is ignored."""
+        """Record that `e` lies in an interval; a contradiction of earlier facts is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
             # `step * e in [lo, hi]` bounds `e`, rounded inwards; infinite ends stay infinite.
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
@@ -211,7 +236,7 @@ class Symbols:
         self._domain = None
 
     def unify(self, a: Expr, b: Expr) -> None:
-        """Record that two sizes are equal whenever the program runs to its end."""
+        """Record the fact that two sizes are equal in every run that ends without error."""
         difference = _divided_by_content(self.settled(a - b))
         terms, _ = as_sum(difference)
         # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
@@ -243,19 +268,19 @@ class Symbols:
         return {self.variables[v.index].name for v in found if isinstance(v, Runtime)}
 
     def known(self, used: set[Runtime]) -> list[Constraint]:
-        """Return the recorded constraints on symbols, other than their bounds."""
+        """Return the recorded constraints that have only symbols in `used`, other than bounds."""
         return [(e, i) for e, i in self.facts.items() if set(variables(e)) <= used]
 
 
 def _stem(name: str) -> str:
-    """Return a text as a valid variable name of maps."""
+    """Return the text changed into a valid variable name of maps."""
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
     is_name = re.match(r"[A-Za-z_]", stem) and stem not in RESERVED
     return stem if is_name and not re.fullmatch(r"(d|s|rt)\d+", stem) else f"size_{stem}"
 
 
 def _divided_by_content(e: Expr) -> Expr:
-    """Divide a sum that equals 0 by the common factor of its numbers."""
+    """Return a sum divided by the greatest common divisor of its coefficients and constant."""
     if not isinstance(e, Sum):
         return e
     factor = gcd(e.const, *[c for _, c in e.terms])
@@ -263,18 +288,18 @@ def _divided_by_content(e: Expr) -> Expr:
 
 
 def _terms_with(v: Runtime, terms: tuple[tuple[Expr, int], ...]) -> int:
-    """Return the number of terms with a symbol."""
+    """Return the number of terms that contain the symbol `v`."""
     return sum(v in variables(e) for e, _ in terms)
 
 
 def constants(shape: Shape) -> tuple[int, ...] | None:
-    """Return the sizes as integers, if all are constants."""
+    """Return the sizes as integers, or `None` if some are not constants."""
     found = [size.value for size in shape if isinstance(size, Const)]
     return tuple(found) if len(found) == len(shape) else None
 
 
 def product_of(shape: Shape) -> Expr:
-    """Return the number of elements."""
+    """Return the product of the sizes: the number of elements."""
     total: Expr = Const(1)
     for size in shape:
         total = total * size
@@ -291,19 +316,19 @@ def sum_of(sizes: list[Expr]) -> Expr:
 
 
 SIZE_BITS: Final = 32
-"""Bits from which on integers are used for sizes, which are assumed to fit."""
+"""Number of bits from which on integers may be sizes, which are assumed not to overflow."""
 MOST_ELEMENTS: Final = 64
-"""Largest number of elements of an integer array that are followed."""
+"""Maximum number of elements of an integer array whose elements are followed."""
 Contents: TypeAlias = tuple[Expr | None, ...]
 """Elements of an integer array in row-major order; `None` for unknown ones."""
 
 
 class Leaf(Struct, frozen=True):
-    """One array of a value.
+    """One array of a value, in terms of symbols.
 
     Attributes:
         shape: Its sizes; `None` if it is not an array.
-        contents: Its elements, for a small array of integers.
+        contents: Its elements in row-major order, for a small array of integers; else `None`.
     """
 
     shape: Shape | None
@@ -313,16 +338,16 @@ class Leaf(Struct, frozen=True):
 CALLS: Final = control.Call, control.Composite
 """Ops whose value is the value of the computation they call."""
 Known: TypeAlias = tuple[Leaf, ...]
-"""The arrays of a value, in order."""
+"""The arrays of a value, in flattened order."""
 
 
 class Frame:
-    """Symbolic values of a computation, called from one place.
+    """Symbolic values of a computation, as called from one place.
 
     Attributes:
         path: Number of the sequence of calls that leads to it.
-        values: The known arrays of each value.
-        order: Time at which each value was entered, over all computations.
+        values: The arrays of each value that was entered.
+        order: Number of each value in the order of entering, over all computations.
         inner: The frames of the functions that it calls.
         caller: The calling frame, and the call.
         certain: Whether its instructions run whenever the program runs to its end.
@@ -341,26 +366,26 @@ class Frame:
         self.caller: tuple[Frame, Instruction] | None = None
 
     def of(self, value: Instruction) -> Known:
-        """Return the arrays of a value; a value from outside has what its type declares."""
+        """Return the arrays of a value; one that was not entered has what its type declares."""
         found = self.values.get(value)
         if found is None:
             found = self.values[value] = declared(self, value)
         return found
 
     def operands(self, ins: Instruction) -> list[Leaf]:
-        """Return the first array of each operand."""
+        """Return the first array of each operand of an instruction."""
         found = [self.of(operand) for operand in ins.operands]
         return [known[0] if known else Leaf(None) for known in found]
 
     def enter(self, value: Instruction, known: Known) -> None:
-        """Store the arrays of a value."""
+        """Store the arrays of a value, and its place in the order of entering."""
         self.values[value] = known
         self.order[value] = self.symbols.tick()
 
     def same(self, sizes: Sequence[Expr | None]) -> Expr | None:
-        """Return one size for several that must be equal.
+        """Return one size for several that must be equal; `None` if none of them is known.
 
-        The equality is recorded if it is certain.
+        Their equality is recorded if the frame's instructions certainly run.
         """
         known = [size for size in sizes if size is not None]
         if not known:
@@ -373,7 +398,7 @@ class Frame:
 
 
 def declared(frame: Frame, value: Instruction) -> Known:
-    """Return the arrays that the type of a value declares; unknown sizes become new symbols."""
+    """Return the arrays of a value with the sizes of its type; dynamic sizes are new symbols."""
     found = []
     for number, type in enumerate(leaves(value.type)):
         shape = None
@@ -386,7 +411,7 @@ def declared(frame: Frame, value: Instruction) -> Known:
 def declared_size(
     frame: Frame, value: Instruction, leaf: int, type: TensorType, dimension: int
 ) -> Expr:
-    """Return the declared size of a dimension; a new symbol if it is unknown."""
+    """Return the size of a dimension by the type of the array; a new symbol if it is dynamic."""
     size = type.sizes[dimension]
     if size is not None:
         return Const(size)
@@ -410,20 +435,19 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
 
 
 def values_of(element: ElementType) -> Interval:
-    """Return the interval of an integer type, limited to 64 bits.
+    """Return the interval of the values of an integer type, cut to the range of 64 bits.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
     [-128, 127] 0
     """
-    signed = element.kind == "signed"
-    half = 1 << (element.bits - 1)
-    lo, hi = (-half, half - 1) if signed else (0, 2 * half - 1)
-    return Interval(max(lo, NEG_INF), min(hi, POS_INF))
+    limits = element.integer_limits
+    assert limits is not None
+    return Interval(max(limits[0], NEG_INF), min(limits[1], POS_INF))
 
 
 def is_followed(type: Type) -> bool:
-    """Is it a small static array of integers or booleans, of rank 0 or 1?"""
+    """Is the type a small static array of integers or booleans, of rank 0 or 1?"""
     return (
         isinstance(type, TensorType)
         and type.element.kind in ("signed", "unsigned", "pred")
@@ -434,7 +458,10 @@ def is_followed(type: Type) -> bool:
 
 
 Rule: TypeAlias = Callable[[Frame, Instruction, Any], Sequence[Expr | None] | None]
-"""Function from an instruction and its op to the sizes of its first array, or its elements."""
+"""Function of a frame, an instruction and its op.
+
+It returns the sizes or the elements of the result's first array, as far as they are known.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -442,11 +469,11 @@ Rule: TypeAlias = Callable[[Frame, Instruction, Any], Sequence[Expr | None] | No
 
 
 UNBOUNDED = below(POS_INF)
-"""A variable below a size that a constraint states."""
+"""A variable `[0, infinity)`, for variables whose upper bound is a constraint."""
 
 
 class SizedBuilder:
-    """Builder of one map with variables and constraints; sizes may be symbols."""
+    """Builder of one map with variables and constraints, where sizes may be symbols."""
 
     def __init__(self, symbols: Symbols, shape: Shape) -> None:
         self.symbols = symbols
@@ -462,7 +489,7 @@ class SizedBuilder:
         return UNBOUNDED
 
     def range(self, size: Expr) -> Range:
-        """Add a range variable below a size."""
+        """Add a range variable with the values `[0, size)`, and return it."""
         variable = Range(len(self.ranges))
         self.ranges.append(self._variable(variable, size))
         return variable
@@ -480,7 +507,7 @@ class SizedBuilder:
         self.require(expr - size, NEG_INF, -1)
 
     def map(self, results: Iterable[Expr]) -> IndexingMap:
-        """Return the map of these variables and constraints; its sizes are runtime variables."""
+        """Return the map with these results; symbols in it become runtime variables."""
         settled = [self.symbols.settled(e) for e in results]
         conditions = [(self.symbols.settled(e), i) for e, i in self.conditions]
         used = variables(*settled, *[e for e, _ in conditions])

@@ -59,7 +59,7 @@ class MapTexts(NamedTuple):
         arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
         bounds: `d0 in [0, 9]` for each variable, in order.
         constraints: Each expression with its interval, in order.
-        parts: Each name of a part of long expressions, with the part.
+        parts: Each name of a part of long expressions, with the text of the part.
     """
 
     arrow: str
@@ -121,7 +121,7 @@ def _in(what: str, interval: Interval) -> str:
 
 
 def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
-    """Parse the text of a map; `name` is the name of the text in messages.
+    """Parse the text of a map; `name` is the name of the text in error messages.
 
     Raises:
         ParseError: The text is not in the grammar; the message has the position.
@@ -136,7 +136,7 @@ def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
 
 
 class _Reader:
-    """Parser of one map from `text[at:end]`."""
+    """Parser of one map from `text[start:end]` of a source."""
 
     def __init__(self, source: Source, start: int, end: int) -> None:
         self.source, self.text, self.at = source, source.text, start
@@ -163,7 +163,7 @@ class _Reader:
             self.fail(f"expected `{token}` {after}, found {self.found()}")
 
     def found(self) -> str:
-        """Return the next token for messages."""
+        """Return the next token in backquotes, or `the end`, for messages."""
         if self.at >= self.end:
             return "the end"
         word = _NAME.match(self.text, self.at, self.end)
@@ -235,7 +235,7 @@ class _Reader:
             self.expect(",", f"or `{close}` after `{name}`")
 
     def results(self) -> list[Expr]:
-        """Parse expressions up to the closing parenthesis, inclusive."""
+        """Parse the results up to the closing parenthesis, inclusive."""
         results: list[Expr] = []
         if self.accept(")"):
             return results
@@ -246,7 +246,7 @@ class _Reader:
             self.expect(",", f"or `)` after result {len(results) - 1}")
 
     def domain(self) -> tuple[dict[Var, Interval], list[Constraint]]:
-        """Parse the bounds of all variables, and the constraints."""
+        """Parse and return the bounds of all variables, and the constraints."""
         bounds: dict[Var, Interval] = {}
         constraints: list[Constraint] = []
         self.skip()
@@ -271,7 +271,7 @@ class _Reader:
         return bounds, constraints
 
     def clamp(self, variable: Runtime, interval: Interval) -> None:
-        """Parse an optional `clamped to` with an interval that contains `interval`."""
+        """Parse an optional `clamped to [lo, hi]`, which must contain `interval`."""
         if not self.accept("clamped"):
             return
         self.expect("to", "after `clamped`")
@@ -304,6 +304,6 @@ class _Reader:
         return value
 
     def expr(self) -> Expr:
-        """Parse the longest expression that begins here."""
+        """Parse the longest expression at the current position, and move after it."""
         value, self.at = affine.parse_prefix(self.source, self.at, self.names, self.parts)
         return value

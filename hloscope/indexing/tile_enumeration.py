@@ -1,4 +1,4 @@
-"""Images of tiles counted by enumeration of elements, or of one period of them."""
+"""Counts of images of tiles by enumerating elements, or one period of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hloscope.indexing.tile_images import Images, Missing, Part, Shape, Shared, 
 from hloscope.support.arrays import Bools, Ints, np
 
 BUDGET: Final = 1 << 21
-"""Largest number of points of one part that are enumerated."""
+"""Maximum number of points of one part that are enumerated."""
 _LARGEST: Final = 1 << 62
 
 
 def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
-    """Count the images of tiles under the union of some parts, element by element.
+    """Return the counts of the images of tiles under the union of some parts.
 
-    Returns `None` if the parts have more points than the budget.
+    Elements are enumerated. The result is `None` if the parts have more points than the budget.
 
     Args:
         parts: Parts with the same dimensions and tiles, of one tensor.
@@ -45,9 +45,9 @@ def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
 
 
 def _table(part: Part) -> Ints:
-    """Return a row for each point of the domain.
+    """Return a table with a row for each point of the domain.
 
-    Its tile along each dimension, then its element.
+    A row has the number of the tile along each dimension, then the element.
     """
     names = [*part.intervals]
     sizes = [part.intervals[v].size for v in names]
@@ -78,7 +78,7 @@ def _value(e: Expr) -> int:
 
 
 def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
-    """Return the counts of a table of tiles and elements, whose rows may repeat.
+    """Return the counts that a table of pairs (tile, element) gives; rows may repeat.
 
     Args:
         rows: The table.
@@ -126,7 +126,10 @@ def _tuple(row: Ints) -> tuple[int, ...]:
 
 
 def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Return sizes and strides of the strided boxes around consecutive groups of rows."""
+    """Return sizes and strides of the smallest strided boxes around groups of rows.
+
+    Group `k` has `counts[k]` rows from `starts[k]` on.
+    """
     if not elements.shape[1]:
         return (np.zeros((len(starts), 0), dtype=np.int64),) * 2
     low = np.minimum.reduceat(elements, starts, axis=0)
@@ -190,10 +193,11 @@ def _shared_in(
 
 
 def periodic(part: Part, budget: int) -> Images | None:
-    """Count the images of tiles of one dimension by one period; `None` if that does not apply.
+    """Return the counts of the images of tiles of one dimension, by enumerating one period.
 
     Tiles that are a period apart have images that are shifted copies. Every quotient and remainder
-    of an index repeats, shifted by a constant, after the product of its divisors.
+    of an index repeats, shifted by a constant, after the product of its divisors. The result is
+    `None` if the part has another form or the period is too long.
     """
     if len(part.dims) != 1 or len(part.intervals) != 1 or part.constraints:
         return None
@@ -224,7 +228,10 @@ def periodic(part: Part, budget: int) -> Images | None:
 
 
 def _period(results: Sequence[Expr]) -> int | None:
-    """Return the number of steps after which every result repeats, shifted by a constant."""
+    """Return the number of steps after which every result repeats, shifted by a constant.
+
+    The result is `None` if there is none or it is too large.
+    """
     of: dict[Expr, int] = {}
     for e in postorder(*results):
         found = lcm(*[of[x] for x in children(e)])

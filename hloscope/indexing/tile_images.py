@@ -29,7 +29,7 @@ from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
 
 
 MAX_SHAPES: Final = 64
-"""Largest number of different shapes that are kept."""
+"""Maximum number of different shapes that are listed."""
 
 Tile: TypeAlias = tuple[int, ...]
 Element: TypeAlias = tuple[int, ...]
@@ -57,7 +57,7 @@ class Shared(NamedTuple):
 
 
 class Images(Struct, frozen=True):
-    """The elements that the tiles of one part read.
+    """Counts and examples of the elements that the tiles of one part read.
 
     Attributes:
         tiles: Number of tiles that read any element.
@@ -116,6 +116,8 @@ def most_frequent(shapes: dict[Shape, int]) -> tuple[tuple[Shape, int], ...]:
 class Part(Struct, frozen=True):
     """Some results of a map, with all variables and constraints connected to them.
 
+    Results of different parts share no variable.
+
     Attributes:
         results: Their expressions.
         numbers: Their positions among the results of the map.
@@ -136,7 +138,7 @@ class Part(Struct, frozen=True):
 
     @property
     def points(self) -> int:
-        """Number of combinations of values of the variables."""
+        """Number of points: combinations of values of the variables."""
         return prod([interval.size for interval in self.intervals.values()])
 
     @property
@@ -156,7 +158,7 @@ NEEDS_VALUES: Final = "what is read depends on values that are read at run time"
 def parts_of(
     m: MapBase, tiles: Sequence[int], shape: Sequence[int] | None = None
 ) -> list[Part] | str:
-    """Return the parts of a map that share no variable, or the reason why that is not possible.
+    """Return the parts of a map that share no variable, or the reason why there are none.
 
     A value that runtime variables add to a result, equal for all elements, shifts the image as a
     whole. Such variables get their smallest values.
@@ -208,7 +210,7 @@ def parts_of(
 def _merged(
     groups: Iterable[tuple[set[Var], list[int], list[Constraint]]],
 ) -> list[tuple[set[Var], list[int], list[Constraint]]]:
-    """Merge groups that share variables, directly or indirectly."""
+    """Return the groups with those merged that share variables, directly or indirectly."""
     merged: list[tuple[set[Var], list[int], list[Constraint]]] = []
     for used, numbers, constraints in groups:
         apart = []
@@ -226,7 +228,9 @@ Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
 def moves_of(m: MapBase) -> Moves | None:
-    """Return what runtime variables add to each result; `None` if they have any other effect.
+    """Return what runtime variables add to each result, as pairs (variable, factor).
+
+    The result is `None` if they have any other effect.
 
     >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
@@ -251,16 +255,16 @@ def moves_of(m: MapBase) -> Moves | None:
 
 
 def move_alike(maps: Sequence[MapBase]) -> bool:
-    """Do values read at run time shift the images of all maps in the same way?"""
+    """Do values read at run time shift the images of all maps by the same amounts?"""
     every = [moves_of(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
     return all(known) and all([moves == every[0] for moves in every])
 
 
 def _results_at_least_values(m: MapBase) -> list[Expr] | None:
-    """Return the results for the smallest runtime values.
+    """Return the results for the smallest runtime values, or `None`.
 
-    `None` if these do more than shift them.
+    The result is `None` if runtime values do more than shift results.
     """
     if moves_of(m) is None:
         return None
@@ -275,10 +279,7 @@ def _results_at_least_values(m: MapBase) -> list[Expr] | None:
 
 
 class _Reach(NamedTuple):
-    """A sum of progressions that begin at 0.
-
-    Its number of values, and the size and stride of its hull.
-    """
+    """A set of sums of progressions that begin at 0: number of values, size and stride of hull."""
 
     number: int
     size: int
@@ -286,12 +287,11 @@ class _Reach(NamedTuple):
 
 
 def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
-    """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`.
-
-    `None` if undecided.
+    """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`, or `None`.
 
     The set is a progression if and only if no larger stride leaves a gap beyond the smaller ones.
     The sums are all different if and only if every stride exceeds the reach of the smaller ones.
+    Otherwise the result is `None`.
     """
     moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
     if not moving:
@@ -321,11 +321,9 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
 
 
 class _TilesOfLength(NamedTuple):
-    """Tiles of one length along one dimension: their number and the first one.
+    """Tiles of one length along one dimension: their number, and the number of the first one.
 
-    Whole tiles lie wholly in the output, even if less of it is read.
-
-    Whole ones lie wholly in the output, even if less of it is read.
+    A whole tile lies wholly in the output, even if less of it is read.
     """
 
     length: int
@@ -335,7 +333,14 @@ class _TilesOfLength(NamedTuple):
 
 
 def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_TilesOfLength]:
-    """Return the tiles along a dimension by length: whole ones, and those cut by the ends."""
+    """Return the tiles along a dimension, grouped by length: whole ones and cut ones.
+
+    Args:
+        part: The part.
+        dim: Number of the dimension.
+        tile: Tile size.
+        whole: Number of tiles that lie wholly in the output.
+    """
     interval = part.intervals[Dim(dim)]
     first, last = interval.lo // tile, interval.hi // tile
     found: dict[tuple[int, bool], _TilesOfLength] = {}
@@ -351,9 +356,9 @@ def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_TilesOfLength
 
 
 def of_progression(part: Part) -> Images | None:
-    """Count the images under one linear result without constraints.
+    """Return the counts of the images under one linear result without constraints.
 
-    `None` if that does not apply.
+    The result is `None` if the part has another form, or the counts are not easy.
     """
     linear = _linear(part)
     if linear is None or part.points == 0:
@@ -380,7 +385,7 @@ def of_progression(part: Part) -> Images | None:
 
 
 class _Kind(NamedTuple):
-    """Tiles with the same reach: their number, the first one, and whether they are whole."""
+    """Tiles with the same reach: their number, the first one, and whether they are whole tiles."""
 
     reach: _Reach
     number: int
@@ -432,7 +437,7 @@ def _images_of_kinds(
 def _spans(
     part: Part, linear: Sequence[tuple[Var, int]], tile: Tile
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield, for each variable, its factor and its first and last value in a tile."""
+    """Yield, for each variable, its factor, and its first and last value in a tile."""
     at = dict(zip(part.dims, zip(tile, part.tiles, strict=True), strict=True))
     for v, c in linear:
         lo, hi = part.intervals[v].lo, part.intervals[v].hi
@@ -454,7 +459,7 @@ def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
 def _missing_of(
     part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Reach
 ) -> Missing:
-    """Return the first element of the hull after the gap-free run from its beginning."""
+    """Return the first element of the hull, from its beginning, that is not in the image."""
     lowest, dense = _lowest(part, linear, tile), 0
     # Strides in ascending order: up to the first one that leaves a gap, all sums are present.
     spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
@@ -466,9 +471,9 @@ def _missing_of(
 
 
 def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
-    """Return two nearby tiles that share an element, searched at the first tile.
+    """Return two nearby tiles and an element that both read; `None` if none is found.
 
-    `None` if not found.
+    Only tiles near the first one are searched.
     """
     starts = [first for first, _ in part.grid]
     origin = tuple(starts)
@@ -483,7 +488,7 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
 
 
 def _elements_of_tile(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
-    """Return elements of a tile; all of them if it is small."""
+    """Return elements that a tile reads: all of them if they are few, else some."""
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
         values = range(lo, hi + 1)

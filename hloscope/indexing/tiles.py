@@ -41,10 +41,10 @@ from hloscope.indexing.variables import below, substituted, substituted_constrai
 
 
 class TileVerdict(StrEnum):
-    """Kind of the images of all tiles."""
+    """Form of the images of all tiles: the sets of elements that each tile reads."""
 
     BOX = "box"
-    """The same strided box for every whole tile, up to a shift."""
+    """All tiles of full size have the same strided box as image, up to a shift."""
     VARYING = "varying"
     """Strided boxes whose sizes or strides depend on the tile."""
     HOLES = "holes"
@@ -52,7 +52,7 @@ class TileVerdict(StrEnum):
     EMPTY = "empty"
     """No tile reads any element."""
     UNDECIDED = "undecided"
-    """Undecided within the budget, or dependent on values read at run time."""
+    """The form was not found within the budget, or depends on values read at run time."""
 
 
 class Ragged(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Ragged(Struct, frozen=True):
     Attributes:
         dim: Number of the dimension.
         size: Size of the dimension.
-        tile: Size of a whole tile.
+        tile: Size of a tile that the end of the dimension does not cut.
     """
 
     dim: int
@@ -70,16 +70,16 @@ class Ragged(Struct, frozen=True):
 
     @property
     def last(self) -> int:
-        """The size of the last tile."""
+        """The size of the last tile, which is cut by the end of the dimension."""
         return self.size % self.tile
 
 
 class ExactTiles(Struct, frozen=True):
-    """The elements of an operand that the tiles of the output read.
+    """The elements of one operand that the tiles of an output read: form, counts and examples.
 
     Attributes:
         sizes: Size of a tile of the output.
-        verdict: Kind of the images.
+        verdict: Form of the images of the tiles.
         reason: Why it is undecided.
         tiles: Number of tiles that read any element.
         least: Number of elements of the smallest image.
@@ -116,7 +116,7 @@ class ExactTiles(Struct, frozen=True):
 
     @property
     def is_decided(self) -> bool:
-        """Is the kind of the images decided?"""
+        """Is the verdict other than `UNDECIDED`?"""
         return self.verdict is not TileVerdict.UNDECIDED
 
     @property
@@ -126,7 +126,10 @@ class ExactTiles(Struct, frozen=True):
 
     @property
     def reuse(self) -> float:
-        """Average number of tiles that read an element; 0 if none is read."""
+        """Average number of tiles that read an element, over all elements read.
+
+        0 if there are none.
+        """
         return self.total / self.union if self.union else 0.0
 
 
@@ -137,7 +140,7 @@ def exact_tiles(
     shape: Sequence[int] | None = None,
     budget: int = BUDGET,
 ) -> ExactTiles:
-    """Return the elements of an operand that the tiles of the output read, under a union of maps.
+    """Return what the tiles of the output read of an operand, under a union of maps.
 
     Args:
         maps: Maps from the elements of the output to those of the operand.
@@ -183,7 +186,7 @@ def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part]
 
 
 def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
-    """Return the elements that one box of indices reads, as a single tile; both ends are included.
+    """Return what one box of indices reads, as a single tile; both ends are included.
 
     Raises:
         ValueError: The box has another number of sides than the map has dimensions.
@@ -208,7 +211,10 @@ def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
 
 
 class _Whole(Struct, frozen=True):
-    """Counts of all parts together; tiles and elements are in the order of the map."""
+    """Counts of all parts together, in the order of the map's dimensions and results.
+
+    `uniform` says whether all whole tiles have the same shape.
+    """
 
     images: Images
     uniform: bool
@@ -222,7 +228,10 @@ def _images(part: Part, budget: int) -> Images | None:
 
 
 def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
-    """Return the counts of independent parts, whose images multiply; `None` if one is undecided."""
+    """Return the counts of independent parts; `None` if one is undecided.
+
+    The counts of the parts multiply.
+    """
     each: list[tuple[Part, Images]] = []
     for part in parts:
         found = _images(part, budget)
@@ -273,7 +282,10 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
 
 
 def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
-    """Return a tile of the output with the chosen tiles of parts, and elsewhere any that reads."""
+    """Return a tile of the output, with the chosen tiles of parts, by number of the part.
+
+    Other parts have any tile that reads an element.
+    """
     found: dict[int, int] = {}
     for k, (part, images) in enumerate(each):
         assert images.some is not None
@@ -307,7 +319,11 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
 
 
 def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
-    """Return the counts of a union; equal and nested images count once, the rest is enumerated."""
+    """Return the counts of a union of maps, each given by its parts.
+
+    Equal and nested images count once, and the rest is enumerated. The result is `None` if that
+    exceeds the budget.
+    """
     different = without_nested(every)
     if len(different) == 1:
         return _of_parts(different[0], budget)
@@ -382,7 +398,7 @@ def without_nested(every: Sequence[Parts]) -> list[Parts]:
 
 
 def lies_in(inner: Parts, outer: Parts) -> bool:
-    """Is the image of each tile under `inner` proved to lie in its image under `outer`?"""
+    """Is the image of each tile under `inner` proved to be a subset of that under `outer`?"""
     sides = {v: i for part in inner for v, i in part.intervals.items() if isinstance(v, Dim)}
     known = {part.numbers: part for part in inner if part.numbers}
     for part in outer:
@@ -401,7 +417,7 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
 
 
 def _key(part: Part) -> object:
-    """Return a key that parts with equal images share; names of ranges do not count."""
+    """Return a key that is equal for parts with equal images; names of ranges do not matter."""
     ranges = [v for v in part.intervals if isinstance(v, Range)]
     names: dict[Var, Expr] = {v: Range(k) for k, v in enumerate(ranges)}
     return (
@@ -431,12 +447,10 @@ class _Sum(NamedTuple):
 
 
 def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
-    """Return the values of a part as a sum.
-
-    `None` if it is not one linear result without constraints.
+    """Return the values of a part as a sum, or `None`.
 
     Dimensions that are not in `fixed` count as part of the progression, with all their tiles
-    together.
+    together. The result is `None` if the part is not one linear result without constraints.
     """
     if len(part.results) != 1 or part.constraints:
         return None
@@ -467,7 +481,10 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
 
 
 def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
-    """Is the image of each tile under one linear result inside the image under the other?"""
+    """Is the image of each tile under one linear result a subset of that under the other?
+
+    `sides` has the interval of each dimension.
+    """
     wide = _sum(outer)
     if wide is None or not wide.is_dense:
         return False
@@ -488,7 +505,7 @@ def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
 
 
 def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
-    """Return the parts in which all maps agree, and for each map the rest of it as one part."""
+    """Return the parts that all maps have, and for each map its other parts as one part."""
     first, *others = every
     shared = [
         part
@@ -501,7 +518,7 @@ def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
 
 
 def _as_one_part(parts: Parts) -> Part:
-    """Return several parts as one part."""
+    """Return several parts joined to one part."""
     numbers = [n for part in parts for n in part.numbers]
     results = [e for part in parts for e in part.results]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)

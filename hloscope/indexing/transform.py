@@ -44,7 +44,7 @@ from hloscope.indexing.variables import (
 
 
 WITNESS_BUDGET: Final = 4096
-"""Number of points tried as evidence that constraints are satisfiable."""
+"""Maximum number of points at which constraints are evaluated to find out if they can hold."""
 
 
 def used_variables(m: MapBase) -> set[Var]:
@@ -53,7 +53,7 @@ def used_variables(m: MapBase) -> set[Var]:
 
 
 def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
-    """Add to `used` the variables in the indices of its runtime variables, and return it."""
+    """Add to `used` all variables in the indices of its runtime variables; return `used`."""
     todo = [v for v in used if isinstance(v, Runtime)]
     while todo:
         new = variables(*m.runtime[todo.pop().index].arguments) - used
@@ -63,7 +63,10 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
 
 
 def _conditions(m: MapBase) -> set[Var]:
-    """Return runtime variables that are conditions, and variables they share constraints with."""
+    """Return the runtime variables that are conditions, and all variables tied to them.
+
+    A runtime variable ties the variables that it shares a constraint with.
+    """
     found: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
     if m.runtime:
         for expr, _ in m.constraints:
@@ -73,11 +76,11 @@ def _conditions(m: MapBase) -> set[Var]:
 
 
 def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
-    """Return the variables that can be removed: neither results nor relevant conditions use them.
+    """Return the variables that can be removed, as no result or relevant condition uses them.
 
     Variables connected by constraints are removed together, if no used variable is connected to
     them and their constraints are known to be satisfiable. Groups with runtime variables stay, as
-    their values are given. Without `dims`, dimensions stay.
+    their values cannot be chosen. Without `dims`, dimensions stay.
     """
     if not (dims or m.runtime):  # do the results depend on all range variables, as they often do?
         of_results = variables(*m.results)
@@ -108,7 +111,7 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
 
 
 def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
-    """Group constraints that share variables, directly or indirectly."""
+    """Return the constraints in groups that share variables, directly or indirectly."""
     groups: list[tuple[set[Var], list[Constraint]]] = []
     for constraint in constraints:
         tied, members = set(variables(constraint[0])), [constraint]
@@ -124,7 +127,7 @@ def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
 
 
 def _is_satisfiable(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
-    """Is there a point where the constraints hold? `None` if that was not found out."""
+    """Is there a point that satisfies the constraints? `None` if that is undecided."""
     tied = sorted(set().union(*(variables(e) for e, _ in constraints)))
     box = {v: m.box[v] for v in tied}
     try:
@@ -270,7 +273,7 @@ def rescale(m: M) -> M:
 
 
 def ranges_to_dims(m: M, indices: Sequence[int]) -> M:
-    """Return the map with some range variables as further dimensions, in the order of `indices`."""
+    """Return the map with the range variables at `indices` as further dimensions, in that order."""
     moved = list(indices)
     stay = [i for i in range(len(m.ranges)) if i not in moved]
     new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + k) for k, i in enumerate(moved)}
@@ -344,7 +347,7 @@ def bounded(
 
 
 LIMIT: Final = 1 << 40
-"""Largest number that takes part, so that products of a few numbers stay within int64."""
+"""Maximum number in an elimination, so that products of a few numbers stay within int64."""
 
 
 def project_out(m: M) -> M:
@@ -352,8 +355,8 @@ def project_out(m: M) -> M:
 
     A range variable is removed if no result and no index of a runtime variable depends on it, and
 
-    * it can be eliminated (`eliminated`) without more constraints than before, or * it occurs only
-    in a sum `p * s + t` (up to a factor) with another such variable `t` of at
+    * it can be eliminated (`eliminated`) without more constraints than before, or
+    * it occurs only in a sum `p * s + t` (up to a factor) with another such variable `t` of at
       least `|p|` values: the sum takes all values of an interval and becomes one variable.
 
     >>> from hloscope.indexing import IndexingMap
@@ -398,7 +401,7 @@ def _is_small(interval: Interval) -> bool:
 
 
 class _Part(NamedTuple):
-    """The constraint `factor * s + rest in interval` with a positive factor."""
+    """The constraint `factor * s + rest in interval`, with a positive factor."""
 
     factor: int
     rest: Expr
@@ -465,7 +468,10 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
 
 
 def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
-    """Return the number of consecutive values of `s` among which `e in interval` always has one."""
+    """Return a number of consecutive values of `s` that always include one with `e in interval`.
+
+    The result is `None` if none is known.
+    """
     if not isinstance(e, Mod) or not isinstance(e.den, Const):
         return None
     modulus, part = abs(e.den.value), _part(s, e.num, Interval(0, 0))
@@ -478,7 +484,10 @@ def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
 def _always_allow(
     count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]
 ) -> bool:
-    """Do all parts together, given the table, always allow `count` consecutive values of `s`?"""
+    """Do the parts, for all values of other variables, allow `count` consecutive values of `s`?
+
+    `table` has constraints on the other variables.
+    """
     if any(p.factor != 1 or p.interval.size < count for p in parts):
         return False
     for (_, e, i), (_, f, j) in combinations(parts, 2):
@@ -506,7 +515,10 @@ def _implies(table: Table, e: Expr, interval: Interval) -> bool:
 def _sum_of_two(
     free: Sequence[Var], constraints: Sequence[Constraint], box: dict[Var, Interval]
 ) -> tuple[Var, Var, Interval] | None:
-    """Find two variables that matter only through a sum `p * s + t`; return them and its values."""
+    """Return two variables that matter only through `p * s + t`, and the values of that sum.
+
+    The result is `None` if there are none.
+    """
     nodes = postorder(*[e for e, _ in constraints])
     sums = [dict(e.terms) for e in nodes if isinstance(e, Sum)]
     alone = _outside_sums(nodes, [e for e, _ in constraints])
@@ -521,7 +533,7 @@ def _sum_of_two(
 
 
 def _outside_sums(nodes: Iterable[Expr], roots: Iterable[Expr]) -> set[Expr]:
-    """Return the variables that also occur outside of sums."""
+    """Return the variables that also occur outside of sums: as roots or as other operands."""
     alone: set[Expr] = {e for e in roots if isinstance(e, Var)}
     for node in nodes:
         if not isinstance(node, Sum):

@@ -55,7 +55,7 @@ class VariableKind(StrEnum):
 
     @classmethod
     def of_name(cls, name: str) -> VariableKind:
-        """Return the role for a name; `DEFAULT` for other names.
+        """Return the role of the variables with this name; `DEFAULT` for any other name.
 
         >>> VariableKind.of_name("th_x"), VariableKind.of_name("pid")
         (<VariableKind.THREAD_X: 'th_x'>, <VariableKind.DEFAULT: 'default'>)
@@ -96,7 +96,7 @@ def _forget(key: tuple[int, int, str], entry: ref[Variable]) -> None:
 
 
 class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True):
-    """A dimension or range variable: its interval and its name.
+    """A dimension or range variable of a map: its interval and its name.
 
     A variable without a name is printed by its position: `d0`, `s0`. Variables are interned, so
     that maps are compared and looked up fast.
@@ -118,7 +118,7 @@ class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True)
 
 
 class RuntimeVariable(Struct, frozen=True):
-    """An integer read from a tensor at run time, or the position of a device.
+    """A runtime variable: an integer read from a tensor at run time, or the position of a device.
 
     Attributes:
         interval: Values for which the map holds.
@@ -148,7 +148,10 @@ class RuntimeVariable(Struct, frozen=True):
 
     @property
     def source(self) -> Hashable:
-        """Key that is equal for variables with equal values at equal indices; `None` if unknown."""
+        """Key of what is read; variables with equal keys and arguments have equal values.
+
+        It is `None` if the origin is unknown.
+        """
         if self.collective is not None:
             return self.collective, "every" if self.is_every else "position", self.via
         return (self.origin, "element", self.via) if self.via else self.origin
@@ -182,7 +185,7 @@ class RuntimeVariable(Struct, frozen=True):
 
     @property
     def is_condition(self) -> bool:
-        """Does the map hold for only some of the values?"""
+        """Does the map hold for only some of the variable's values?"""
         return self.clamp is not None
 
     @property
@@ -192,7 +195,7 @@ class RuntimeVariable(Struct, frozen=True):
 
 
 def below(size: int) -> Variable:
-    """Return the variable without a name that runs over `[0, size)`.
+    """Return a variable without a name that takes the values `[0, size)`.
 
     >>> below(8).interval
     Interval(lo=0, hi=7)
@@ -204,7 +207,9 @@ V = TypeVar("V", Variable, RuntimeVariable)
 
 
 def replace_interval(variable: V, interval: Interval) -> V:
-    """Return the variable with another interval; a runtime variable remembers its other values.
+    """Return the variable with another interval.
+
+    A runtime variable keeps its possible values in `clamp`.
 
     >>> replace_interval(RuntimeVariable(Interval(0, 4)), Interval(0, 2)).values
     Interval(lo=0, hi=4)
@@ -225,7 +230,7 @@ def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
 
 
 def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]:
-    """Return the expressions with variables replaced simultaneously."""
+    """Return the expressions with variables replaced simultaneously by `new`."""
     if not new:
         return tuple(exprs)
     out: list[Expr] = []
@@ -238,7 +243,7 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
 
 
 def _simply(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """Substitute into a sum or a quotient of variables; `None` for other expressions."""
+    """Return a sum or quotient with its variables replaced; `None` for other expressions."""
     kind = type(e)
     if kind is FloorDiv or kind is Mod:
         num, den = e.num, e.den  # type: ignore[union-attr]
@@ -265,7 +270,7 @@ def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
 def substituted_constraints(
     constraints: Sequence[Constraint], new: dict[Var, Expr]
 ) -> list[Constraint]:
-    """Return the constraints with variables replaced simultaneously."""
+    """Return the constraints with variables replaced simultaneously by `new`."""
     if not constraints or not new:
         return [*constraints]
     exprs = substituted([e for e, _ in constraints], new)
@@ -276,12 +281,12 @@ _ATOMS: Final = frozenset((Dim, Range, Runtime, Const))
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
-"""Printed prefix of variables without a name; their position follows."""
+"""Prefix of the printed name of variables without a name; their position follows."""
 _DEFAULT_NAME: Final = {kind: pattern(rf"{p}\d+") for kind, p in PREFIXES.items()}
 
 
 def own_name(name: str, kind: type[Var]) -> str:
-    """Return `name`, or "" if it is the default name of some position (`d3` for a dimension).
+    """Return `name`, or "" if it is a default name of this kind (`d3` for a dimension).
 
     >>> own_name("d3", Dim), own_name("d3", Range), own_name("pid", Dim)
     ('', 'd3', 'pid')
@@ -292,7 +297,7 @@ def own_name(name: str, kind: type[Var]) -> str:
 def printed_names(
     dims: Sequence[Variable], ranges: Sequence[Variable], runtime: Sequence[RuntimeVariable]
 ) -> Mapping[Var, str]:
-    """Return a different printed name for each variable.
+    """Return the printed name of each variable; all are different.
 
     A name that is used already gets a suffix, as two composed maps may both name a range `tile`.
     """
@@ -330,13 +335,13 @@ def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str
 
 
 MOST: Final = 1 << 14
-"""Number of instructions behind a value above which the result is unknown."""
+"""Maximum number of instructions that a value is traced through; with more, it is unknown."""
 _Place: TypeAlias = tuple[Instruction | int, ...]
-"""An instruction; or a parameter followed by the indices that lead to a part of its tuple."""
+"""An instruction, or a parameter followed by the indices that lead to a part of its tuple."""
 
 
 def are_related(one: Instruction, other: Instruction) -> bool:
-    """May the value of one instruction restrict the value of the other?
+    """May the value of one instruction restrict the possible values of the other?
 
     Two parameters, two parts of one, or values computed from different ones are independent.
 
@@ -353,14 +358,15 @@ def are_related(one: Instruction, other: Instruction) -> bool:
 
 
 def _share_value(some: set[_Place], others: set[_Place]) -> bool:
-    """Is a value of `some`, or a tuple that contains it, among `others`?"""
+    """Is a member of `some`, or a tuple that contains it, a member of `others`?"""
     return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
 
 
 def _computed_from(value: Instruction) -> set[_Place] | None:
-    """Return the value and all varying values it is computed from; `None` if they are too many.
+    """Return the value and all varying values that it is computed from.
 
-    A parameter of a called computation is traced to the operand of the call.
+    A parameter of a called computation is traced to the operand of the call. The result is `None`
+    if more than `MOST` instructions are involved.
     """
     found: set[_Place] = set()
     todo = [value]
@@ -386,7 +392,7 @@ def _computed_from(value: Instruction) -> set[_Place] | None:
 
 
 def _read_inside(value: CalledValue) -> list[Instruction]:
-    """Return the values that a value inside a called computation is computed from."""
+    """Return the values from which a value inside a called computation is computed."""
     calls: list[tuple[Instruction, int]] = []
     inner: Instruction = value
     while isinstance(inner, CalledValue):
@@ -405,7 +411,7 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
 
 
 def _origin_key(ins: Instruction) -> _Place:
-    """Return the instruction, or the part of a parameter's tuple that it selects."""
+    """Return the instruction, or the parameter and indices if it selects a part of a parameter."""
     numbers: list[int] = []
     value = ins
     while isinstance(value.op, GetTupleElement) and value.operands:

@@ -37,7 +37,7 @@ from hloscope.support.system import shared_lock
 from hloscope.support.walks import nested
 
 _MOST_CACHED: Final = 4
-"""Maximum number of cached plans of one computation: one for each thread or set of limits."""
+"""Maximum number of cached plans of one computation; the least recently used one is dropped."""
 _LOCK: Final = shared_lock()
 _WORLD_FIELDS: Final = World.__struct_fields__
 
@@ -47,14 +47,14 @@ Exact = tuple[Any, tuple[int, ...]]
 
 
 class Ready:
-    """A computation compiled for evaluation, used by one evaluation at a time.
+    """A computation compiled for evaluation; one evaluation at a time uses it.
 
     Attributes:
         computation: The computation.
-        plan: Its plan.
+        plan: Plan of the computation.
         takes: Dtype and shape of each argument that needs no conversion; `None` where the argument
             has to be checked in full.
-        returns: Dtype and shape of each result, `None` as in `takes`.
+        returns: Dtype and shape of each result; `None` where the result has to be checked in full.
     """
 
     __slots__ = ("_key", "_plans", "computation", "plan", "returns", "takes")
@@ -70,7 +70,7 @@ class Ready:
         self.plan: Final[Plan] = self._plans.of(computation)
 
     def enter(self, world: World) -> None:
-        """Copy all fields of `world` into the plan's own world."""
+        """Copy all fields of `world` into the world of the plan."""
         own = self._plans.world
         for name in _WORLD_FIELDS:
             setattr(own, name, getattr(world, name))
@@ -78,7 +78,8 @@ class Ready:
     def leave(self, world: World) -> None:
         """Copy the counters back to `world`, drop its callbacks and return the plan to the cache.
 
-        The plan of a process in a grid is not cached, because its kernels hold the grid.
+        A plan that was compiled for a process of a grid is not cached, because its kernels refer to
+        the grid.
         """
         own = self._plans.world
         world.steps, world.flops = own.steps, own.flops
@@ -96,7 +97,10 @@ class Ready:
 
 
 def ready(computation: Computation, world: World) -> Ready:
-    """Take an unused cached plan of `computation`, or compile one, and set it up for `world`."""
+    """Return a plan of `computation` that no evaluation uses, set up for `world`.
+
+    It is taken from the cache, or compiled.
+    """
     key = _key(world)
     # A process of a grid never takes a cached plan: kernels may have captured its grid.
     found = None if PROCESS in world.extra else _unused(computation, key)
@@ -112,9 +116,9 @@ def _exact(type_: Type) -> Exact | None:
 
 
 def _key(world: World) -> tuple[Any, ...]:
-    """Cache key of a plan: everything in `world` that compiled kernels may depend on.
+    """Return the key of a plan in the cache: everything in `world` that kernels may depend on.
 
-    Functions and computations are compared by identity.  The key keeps them alive, so an identity
+    Functions and computations are compared by identity.  The key refers to them, so an identity
     cannot be reused while the plan is cached.
     """
     return (
@@ -139,7 +143,7 @@ class _Same:
 
 
 def _unused(computation: Computation, key: tuple[Any, ...]) -> Ready | None:
-    """Remove a cached plan with this key from the cache and return it; `None` if there is none."""
+    """Remove a plan with the key `key` from the cache, and return it; `None` if there is none."""
     body = computation.body
     with _LOCK:
         for i, (known, found) in enumerate(body.cached_plans):
@@ -152,7 +156,7 @@ def _unused(computation: Computation, key: tuple[Any, ...]) -> Ready | None:
 
 
 Result: TypeAlias = Any
-"""What a program returns: an array, a `Token`, or a tuple of several (nested) results."""
+"""What a program returns: an array, a `Token`, or a (nested) tuple of results."""
 
 _CONVERTIBLE: Final = {
     "pred": "b",
@@ -161,7 +165,7 @@ _CONVERTIBLE: Final = {
     "float": "biuf",
     "complex": "biufc",
 }
-"""Numpy dtype kinds that convert to an element type, by the kind of the element type."""
+"""Numpy dtype kinds that may be converted to an element type, by the element type's kind."""
 
 
 def call(
@@ -233,7 +237,7 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
     """Convert the arguments of a call to values of the parameters' types.
 
     Raises:
-        EvaluationError: Their number or types do not match the parameters.
+        EvaluationError: The number or the types of the arguments do not match the parameters.
     """
     computation, exact = prepared.computation, prepared.takes
     if len(arguments) != len(exact):
@@ -249,7 +253,10 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
 
 
 def _is_exactly(value: Any, exact: Exact | None) -> bool:
-    """Is `value` a plain array of this dtype and shape?"""
+    """Is `value` a plain numpy array with the dtype and shape `exact`?
+
+    False if `exact` is `None`.
+    """
     return (
         type(value) is np.ndarray
         and exact is not None
@@ -259,13 +266,13 @@ def _is_exactly(value: Any, exact: Exact | None) -> bool:
 
 
 def check_results(results: Sequence[Value], computation: Computation) -> None:
-    """Check that values are of the types a computation returns.
+    """Check that the values `results` have the result types of `computation`.
 
     Kernels trust declared types, which `hloscope verify` checks; so a mismatch means that the
     program is invalid.
 
     Raises:
-        EvaluationError: A value is not of its type.
+        EvaluationError: A value does not have the declared type.
     """
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
@@ -275,7 +282,7 @@ def check_results(results: Sequence[Value], computation: Computation) -> None:
 
 
 def as_value(given: Any, type_: Type, what: str) -> Value:
-    """Convert a Python object to a value of the type.
+    """Return a Python object converted to a value of the type.
 
     Args:
         given: Arrays, numbers, nested lists, tokens or tuples of them.
@@ -297,7 +304,10 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
 
 
 def _as_part(place: Place, what: str) -> Value:
-    """Convert the value at one position of a tuple; parts of a nested tuple are not converted."""
+    """Return the value of `place` converted to its type.
+
+    A tuple is returned without converting its elements.
+    """
     value: Value = place.value
     type_ = place.type
     if isinstance(type_, TensorType) and not isinstance(value, Token):
@@ -310,7 +320,13 @@ def _as_part(place: Place, what: str) -> Value:
 
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
-    """Convert a Python object to an array of `element`, refusing numbers that do not fit."""
+    """Convert a Python object to an array of `element`.
+
+    Numbers are checked only if the object has no dtype of its own.
+
+    Raises:
+        EvaluationError: A number does not fit `element`; `what` names the object.
+    """
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -337,7 +353,9 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
 
 
 def with_entry(module: Module, name: str | None) -> Module:
-    """Return the module with the entry `name`, or the module itself if that is its entry.
+    """Return the module with the function or computation `name` as its entry.
+
+    If that is the entry already, or `name` is `None`, it is the module itself.
 
     Raises:
         UnknownNameError: The module has no such function or computation.
@@ -354,7 +372,7 @@ def with_entry(module: Module, name: str | None) -> Module:
 
 
 def given_back(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:
-    """Return results that the caller may keep and modify: writable arrays, none of them shared."""
+    """Return results that the caller may keep and modify: writable arrays without shared memory."""
     seen = {id(part) for part in nested(arguments, _parts)}
 
     def own(value: Array | Token) -> Array | Token:

@@ -1,7 +1,7 @@
 """Grids of replicas × partitions, simulated in one Python process.
 
-Each simulated process has a thread, and one thread runs at a time: until it has to wait for
-others, when the scheduler resumes the next thread that can run.  So results do not depend on
+Each simulated process has a thread, and one thread runs at a time, until it has to wait for other
+processes. Then the scheduler resumes the next thread that can run.  So results do not depend on
 timing, and a deadlock is reported instead of waited for.
 """
 
@@ -33,32 +33,32 @@ from hloscope.ir import Computation, Instruction, Module
 from hloscope.support.limits import MAX_BYTES
 
 INFEED: Final = "infeed"
-"""Key of `World.extra`: queue of the values that `infeed` returns, each a tuple of arrays."""
+"""Key of `World.extra` for the queue of the values of `infeed`, each a tuple of arrays."""
 OUTFEED: Final = "outfeed"
-"""Key of `World.extra`: list that `outfeed` appends its values to."""
+"""Key of `World.extra` for the list to which `outfeed` appends its values."""
 
 MOST_PROCESSES: Final = 1 << 12
 """Maximum number of processes of a grid; each one is a thread."""
 _MOST_NAMED: Final = 8
-"""Maximum number of processes that a message names."""
+"""Maximum number of processes that a message names; further ones are omitted."""
 
 Id = tuple[int, int]
-"""Process: numbers of its replica and of its partition."""
+"""Identity of a process: the numbers of its replica and its partition, from 0."""
 Group = tuple[Id, ...]
 Watch = Callable[[Instruction, Value], None]
 
 
 class _Abandoned(BaseException):
-    """Ends the thread of a process whose grid has failed."""
+    """Raised in the thread of a process to end it when the grid has failed."""
 
 
 class Wait(NamedTuple):
-    """The reason why a process waits.
+    """What a process waits for.
 
     Attributes:
-        ins: The instruction that waits.
-        what: The members it waits for, or words for a message.
-        is_over: Can the process go on?
+        ins: The instruction at which the process waits.
+        what: The group whose members it waits for, or a text for a message.
+        is_over: Function that returns whether the process can continue.
     """
 
     ins: Instruction
@@ -72,8 +72,8 @@ class _Meeting(Struct, eq=False):
     Attributes:
         ins: Instruction of the first member that reached it.
         values: Operands by member.
-        result: Result for all members, once all have come.
-        is_over: Have all members come?
+        result: Result for all members, once all have reached it.
+        is_over: Whether all members have reached it.
     """
 
     ins: Instruction
@@ -87,10 +87,10 @@ class Process:
 
     Attributes:
         grid: The grid.
-        id: Its replica and partition.
+        id: Numbers of its replica and its partition.
         resume: Lock that the scheduler releases to let the process run.
-        wait: The reason why it waits, `None` if it can run.
-        is_done: Has it ended?
+        wait: What the process waits for; `None` if it can run.
+        is_done: Whether the process has ended.
         results: Its results, once it has ended.
         error: The exception that ended it, if any.
     """
@@ -112,11 +112,10 @@ class Process:
         values: tuple[Value, ...],
         combine: Callable[[list[tuple[Value, ...]]], Any],
     ) -> Any:
-        """Bring values to a collective, and return its result when the whole group has come.
+        """Contribute values to a collective; return its result once all members have contributed.
 
-        `combine` is called once, with the values of all members in the order of the group.
-        All members get its result.
-
+        `combine` is called once, with the values of all members in the order of the group. All
+        members get its result.
 
         Raises:
             EvaluationError: Members bring different ops, or values of different shapes.
@@ -147,16 +146,16 @@ class Process:
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
-        """Append values to the queue of a key, for a later `take`; does not wait."""
+        """Append values to the queue of `key`, from which `take` gets them; does not wait."""
         self.grid.mail.setdefault(key, deque()).append((ins, value))
 
     def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:
-        """Return the oldest values posted under a key; waits until there are some.
+        """Return the oldest values posted under `key`; waits until there are some.
 
         Args:
             key: Key of the queue.
             ins: The instruction that receives.
-            what: Words for a message about a deadlock.
+            what: What is received, for a message about a deadlock.
         """
         mail = self.grid.mail.setdefault(key, deque())
         if not mail:
@@ -164,7 +163,7 @@ class Process:
         return mail.popleft()[1]
 
     def _pause(self, wait: Wait) -> None:
-        """Let other processes run until the wait is over.
+        """Let other processes run until `wait` is over.
 
         Raises:
             EvaluationError: The grid has only this process.
@@ -172,7 +171,7 @@ class Process:
         self.wait = wait
         if not self.grid.has_threads:
             raise self.grid.stuck()
-        # Exactly one thread runs at a time: the scheduler wakes up before this thread stops here.
+        # Exactly one thread runs at a time: the scheduler wakes up before this thread stops.
         _release(self.grid.scheduler)
         self.resume.acquire()
         if self.grid.is_abandoned:
@@ -181,7 +180,7 @@ class Process:
 
 
 def check_grid(replicas: int, partitions: int) -> None:
-    """Check that a grid does not have too many processes, before any is made.
+    """Check the number of processes of a grid before any process is made.
 
     Raises:
         EvaluationError: There are more than `MOST_PROCESSES`.
@@ -199,7 +198,7 @@ def check_grid(replicas: int, partitions: int) -> None:
 
 
 class Grid:
-    """The processes of a grid, and the values in transit between them."""
+    """The processes of a grid, and the values that are sent but not yet received."""
 
     def __init__(self, replicas: int, partitions: int) -> None:
         check_grid(replicas, partitions)
@@ -210,7 +209,7 @@ class Grid:
         }
         self.meetings: Final[dict[tuple[int, int], _Meeting]] = {}
         self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
-        """For each op, the group of each process, and a member missing from the grid, if any."""
+        """For each op, by process: its group, and a member that the grid lacks, or `None`."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
         self.scheduler: Final = _locked()
         self.has_threads = False
@@ -219,22 +218,23 @@ class Grid:
         self._by_id: Final[dict[int, tuple[Group, Group]]] = {}
 
     def known_group(self, group: Group) -> Group:
-        """Return the one object that represents all equal groups."""
-        # Kept, as every collective of every process asks for its group, and hashing a group takes
-        # time linear in its size.  The entry holds the group, so its identity is not reused.
+        """Return one object for all equal groups, so that identity replaces comparison."""
+        # Cached, as every collective of every process looks up its group, and hashing a group takes
+        # time linear in its size.  The entry refers to the group, so its identity is not reused.
         known = self._by_id.get(id(group))
         if known is None:
             known = self._by_id[id(group)] = self._groups.setdefault(group, group), group
         return known[0]
 
     def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
-        """Run one job in each process until all have ended.
+        """Run job i in process i until all processes have ended.
 
         Raises:
             EvaluationError: A deadlock, or values that were sent and never received.
         """
         # Round-robin: each process runs until it waits or ends.  If a whole round resumes no
-        # process, none can ever go on, since only a running process can end a wait of another.
+        # process, none can ever continue, since only a running process can end the wait of another
+        # one.
         processes = list(self.processes.values())
         self.has_threads, steps = True, worlds[0].steps
         try:
@@ -273,7 +273,7 @@ class Grid:
             raise EvaluationError(f"cannot run {len(jobs):,} processes: {error}") from None
 
     def _work(self, process: Process, job: Callable[[], tuple[Value, ...]]) -> None:
-        """Body of the thread of a process."""
+        """Run a job in the thread of a process; store its results or its error in the process."""
         process.resume.acquire()
         if self.is_abandoned:
             return
@@ -288,7 +288,7 @@ class Grid:
         _release(self.scheduler)
 
     def stuck(self) -> EvaluationError:
-        """Return the error for a deadlock, which names the processes and what they wait for."""
+        """Return the error for a deadlock, which names the processes and what each waits for."""
         waits = [(p.id, p.wait) for p in self.processes.values() if p.wait is not None]
         lines = [
             f"process {id} waits at {_where(wait.ins)} for {_names(wait.what, id)}"
@@ -304,7 +304,7 @@ class Grid:
         )
 
     def _check_mail(self) -> None:
-        """Check that all values sent were received."""
+        """Raise an error if values were sent that no process received."""
         left = [ins for mail in self.mail.values() for ins, _ in mail]
         if left:
             names = ", ".join(dict.fromkeys(map(_where, left)))
@@ -319,22 +319,22 @@ def _locked() -> Lock:
 
 
 def _release(signal: Lock) -> None:
-    """Send a signal.
+    """Release the lock `signal`, which wakes the thread that waits for it.
 
-    It may have been sent already: after an interrupt, no thread waits for the first one.
+    It may be released already: after an interrupt, no thread has waited for it.
     """
     if signal.locked():
         signal.release()
 
 
 def _where(ins: Instruction) -> str:
-    """Text of an instruction and its line."""
+    """Return an instruction and its line as text."""
     line = f" (line {ins.span.line})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 
 def _names(what: str | Group, me: Id) -> str:
-    """Text of what a process waits for: the other members of a group."""
+    """Return the text of what process `me` waits for: `what`, or the group's other members."""
     if isinstance(what, str):
         return what
     others = [str(member) for member in what if member != me]
@@ -343,14 +343,14 @@ def _names(what: str | Group, me: Id) -> str:
 
 
 def _check_alike(brought: list[tuple[Value, ...]]) -> None:
-    """Check that all members bring equally many values, of equal shapes."""
+    """Check that all members contribute equally many values, of equal shapes."""
     shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
     if any(other != shapes[0] for other in shapes):
         raise EvaluationError("members of a group bring different numbers or shapes of values")
 
 
 def process_of(world: World) -> Process:
-    """Return the process of a world; by default, that of a new grid in which it runs alone."""
+    """Return the process of a world; if it has none, that of a new grid of one process."""
     found = world.extra.get(PROCESS)
     if found is None:
         grid = Grid(world.replica + 1, world.partition + 1)
@@ -370,9 +370,11 @@ def run_grid(
     """Run computations side by side, one in each process, and return the results of each.
 
     Args:
-        programs: The computation of each process: a row for each replica.
+        programs: The computation of each process: one sequence for each replica, one entry for each
+            partition.
         arguments: The arguments of each process, all partitions of replica 0 first.
-        world: The common world; its callbacks follow the first process only.
+        world: The world that all processes share; its callbacks are called for the first process
+            only.
         outer: Values of enclosing computations that the computations read.
         watches: Callbacks `watch` by process, in place of the world's.
         trails: Callbacks `trail` by process, in place of the world's.
@@ -388,8 +390,8 @@ def run_grid(
         grid.processes.values(), [c for row in programs for c in row], arguments, strict=True
     ):
         (replica, partition), number = process.id, len(worlds)
-        # Each process has a world of its own, as kernels ask it for the replica and partition
-        # numbers.
+        # Each process has a world of its own, as kernels read the replica and partition numbers
+        # from it.
         own = replace(
             world,
             replica=replica,
@@ -408,7 +410,7 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    """Function that runs a computation in the thread of its process."""
+    """Return a function that runs a computation in the thread of its process."""
 
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread

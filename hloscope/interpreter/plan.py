@@ -73,15 +73,15 @@ from hloscope.support.source import Span
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
-"""Maximum number of nested calls."""
+"""Maximum number of nested calls; a deeper call raises an error."""
 _LEAST_COUNTED: Final = 1 << 12
-"""Instructions of fewer operations are not counted: a step itself costs as much."""
+"""Minimum number of operations of an instruction that are counted; fewer cost less than a step."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 _NO_ARITHMETIC: Final[tuple[type[Op], ...]] = (
     *_STRUCTURE, AddDependency, Bitcast, Broadcast, BroadcastInDim, Case, Domain,
     OptimizationBarrier, Reshape, Slice, Transpose, While,
 )  # fmt: skip
-"""Ops that return operands or views of them, without arithmetic of their own."""
+"""Ops that return operands or views of operands, without arithmetic of their own."""
 
 
 class Step(NamedTuple):
@@ -90,8 +90,8 @@ class Step(NamedTuple):
     Attributes:
         kernel: Its kernel; `None` for a call, which the evaluation itself performs.
         operands: Slots of the operands.
-        target: Slot of the value.
-        freed: Slots that no later step reads.
+        target: Slot that receives the instruction's value.
+        freed: Slots to clear, because no later step reads them.
         regions: Plans of the called computations, each with the slots of the outer values it reads.
         ins: The instruction.
     """
@@ -105,7 +105,7 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """A computation compiled to kernels for one evaluation context (`World`).
+    """A computation compiled to kernels for one evaluation context (`World`), with numbered slots.
 
     Slots are numbered parameters first, then outer values, then the other instructions.
 
@@ -140,19 +140,19 @@ class Plan:
 
     @property
     def is_elementwise(self) -> bool:
-        """Does each result element depend on the same element of every argument only?"""
+        """Does each element of the results depend only on the same element of each argument?"""
         return self._plans.is_elementwise(self.computation)
 
     @cached_property
     def monoid(self) -> str:
-        """Name of the op if the computation is one op on its two parameters, else empty."""
-        # Cached, as every run of a reduction asks for it.
+        """Name of the op if the computation is one op on its two parameters; else empty."""
+        # Cached, as every run of a reduction reads it.
         return _monoid(self.computation)
 
     @cached_property
     def straight(self) -> Straight | None:
-        """Straight-line form of the plan, or `None` if it cannot be unrolled."""
-        # Cached, as every run of the plan asks for it.  Unrolling reads the steps of callees, so it
+        """The straight-line form of the plan; `None` if it is recursive or too long."""
+        # Cached, as every run of the plan reads it.  Unrolling reads the steps of callees, so it
         # cannot happen in the constructor: a function may call itself.
         return straight(self)
 
@@ -198,14 +198,14 @@ class Plan:
         ]
 
     def _kernel(self, ins: Instruction) -> Kernel | None:
-        """Kernel of an instruction; `None` for a call.
+        """Return the kernel of an instruction; `None` for a call.
 
         An instruction that cannot be evaluated gets a kernel that raises the error, because the
         step may never run.
         """
         if isinstance(ins.op, _CALLS):
             return None
-        # The declared size is known before anything is allocated.
+        # The declared size can be checked before anything is allocated.
         size = byte_size(ins.type)
         if size > self.world.max_bytes:
             many = f"{size:,} bytes, at most {self.world.max_bytes:,} are allowed"
@@ -221,9 +221,10 @@ class Plan:
 
 
 def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
-    """Return a kernel that adds its operations to `world.flops` before it runs.
+    """Return `run`, wrapped to add the operations of `ins` to `world.flops` before it runs.
 
-    `run` itself is returned if flops are unlimited or its instruction is too small to matter.
+    `run` itself is returned if flops are unlimited, or if `ins` is smaller than `_LEAST_COUNTED`
+    and neither a product nor a window op.
     """
     if world.max_flops is None:
         return run
@@ -255,7 +256,10 @@ def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
 
 
 def _flops(ins: Instruction) -> int:
-    """Number of operations of an instruction: arithmetic, comparisons, or reads and writes."""
+    """Return the number of operations on elements that an instruction needs.
+
+    Operations are arithmetic, comparisons, or reads and writes.
+    """
     if isinstance(ins.op, PRODUCTS):
         products = multiplications(ins)
         # A multiplication and an addition for each product.
@@ -275,7 +279,7 @@ def _flops(ins: Instruction) -> int:
 
 
 def _elements(value: Instruction) -> int:
-    """Number of elements of all tensors of a value; unknown sizes count as 0."""
+    """Return the number of elements of all tensors of a value; unknown sizes count as 0."""
     leaves = leaf_types(value.type)
     return sum(prod(s or 0 for s in t.sizes) for t in leaves if isinstance(t, TensorType))
 
@@ -289,7 +293,10 @@ def _refuse_with(error: HloscopeError) -> Kernel:
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
-    """Are all ops elementwise, and all called computations according to `known`?"""
+    """Are all ops of a computation elementwise, and are all its called computations?
+
+    `known` says which of the called computations are elementwise.
+    """
     return all(
         isinstance(ins.op, (Parameter, *_STRUCTURE))
         or type(ins.op) in LIFTED
@@ -299,12 +306,15 @@ def _is_elementwise(computation: Computation, known: Mapping[Computation, bool])
 
 
 def _monoid(computation: Computation) -> str:
-    """Name of the only op of a computation if it reads both parameters, each once; else empty."""
+    """Return the name of a computation's only op if it reads both parameters, else empty.
+
+    Each parameter must be read once.
+    """
     rest = [i for i in computation if not isinstance(i.op, Parameter | Return)]
     parameters = computation.body.parameters
     if len(rest) != 1 or len(parameters) != 2 or set(rest[0].operands) != set(parameters):
         return ""
-    # The order of the operands is not checked: callers use names of commutative ops only.
+    # The order of the operands is not checked: callers compare with names of commutative ops only.
     root = computation.body.root
     returned = root.operands if isinstance(root.op, Return) else (root,)
     type_ = rest[0].type
@@ -314,7 +324,7 @@ def _monoid(computation: Computation) -> str:
 
 
 class Plans:
-    """Plans of computations for one evaluation context; each is compiled on first request."""
+    """Plans of computations for one evaluation context; each plan is compiled on first request."""
 
     def __init__(self, world: World) -> None:
         self.world: Final = world
@@ -322,16 +332,19 @@ class Plans:
         self._elementwise: Final[dict[Computation, bool]] = {}
 
     def of(self, computation: Computation) -> Plan:
-        """Return the plan of a computation."""
-        # Kept, as a computation called from several places, or by itself, must have one plan.
+        """Return the plan of a computation; it is compiled on the first call."""
+        # Cached, as a computation that is called several times, or by itself, must have one plan.
         plan = self._known.get(computation)
         if plan is None:
             plan = self._known[computation] = Plan(computation, self.world, self)
         return plan
 
     def is_elementwise(self, computation: Computation) -> bool:
-        """Are all ops of a computation and its callees elementwise?  Not if it is recursive."""
-        # Kept, as callees are decided before their callers, and a callee may have many callers.
+        """Are all ops of a computation and of its callees elementwise?
+
+        False if it is recursive.
+        """
+        # Cached, as callees are decided before their callers, and a callee may have many callers.
         known = self._elementwise
         for inner in inside_out(computation, known):
             known[inner] = _is_elementwise(inner, known)
@@ -339,7 +352,7 @@ class Plans:
 
 
 class BoundRegion:
-    """A region or called computation with the outer values it reads, callable by kernels."""
+    """A region or called computation together with the outer values it reads; kernels call it."""
 
     __slots__ = ("_number", "_of", "_outer", "_plan")
 
@@ -351,25 +364,25 @@ class BoundRegion:
 
     @property
     def outer(self) -> tuple[Value, ...]:
-        """Values of enclosing computations that it reads."""
+        """Values of enclosing computations that the region reads."""
         return tuple(self._outer)
 
     @property
     def is_elementwise(self) -> bool:
-        """May it be called with arrays of one shape in place of scalars?"""
+        """May the region be called with arrays of one shape in place of scalars?"""
         return self._plan.is_elementwise
 
     @property
     def monoid(self) -> str:
-        """Name of the op if the region is one op on its two arguments, else empty."""
+        """Name of the op if the region is one op on its two arguments; else empty."""
         return self._plan.monoid
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
-        """Evaluate the region and return its results."""
+        """Evaluate the region with these arguments, and return its results."""
         return self.taking([*arguments])
 
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
-        """Evaluate the region with a list of arguments, which is consumed."""
+        """Evaluate the region, and return its results; the list of arguments is consumed."""
         plan = self._plan
         trail = plan.world.trail
         if trail is not None:
@@ -386,7 +399,7 @@ class BoundRegion:
 
 
 class _Frame:
-    """State of one call: its plan, its slots, and the index of the next step."""
+    """State of one call: its plan, the values of its slots, and the index of the next step."""
 
     __slots__ = ("at", "env", "plan")
 
@@ -402,7 +415,7 @@ class _Frame:
 
 
 def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> tuple[Value, ...]:
-    """Evaluate a plan and return its results.
+    """Evaluate a plan with arguments and outer values, and return its results.
 
     Raises:
         EvaluationError: A limit is exceeded, or an assertion of the program fails.
@@ -412,9 +425,10 @@ def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> 
 
 
 def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
-    """Evaluate a plan in a list of arguments and outer values, which becomes its slots.
+    """Evaluate a plan whose slots are the list `env`, and return its results.
 
-    The caller must hold no other reference to the list or to arrays that may be overwritten.
+    At the start `env` has the arguments and the outer values. The caller must hold no other
+    reference to the list or to arrays that may be overwritten.
     """
     world, program = plan.world, plan.straight
     if program is not None and _can_skip_bookkeeping(world, program.count):
@@ -438,7 +452,10 @@ def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
 
 
 def _advance(frame: _Frame, world: World) -> _Frame | None:
-    """Run a frame up to its next call, and return the frame of the callee; `None` at the end."""
+    """Run a frame up to its next call, and return a frame for the callee.
+
+    The result is `None` if the frame has run to its end.
+    """
     env, steps = frame.env, frame.plan.steps
     limit, watch = world.max_steps, world.watch
     at, ins = frame.at, None
@@ -473,14 +490,17 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
 
 
 def _can_skip_bookkeeping(world: World, steps: int) -> bool:
-    """May `steps` steps run without per-step callbacks and without exceeding the step limit?"""
+    """Can `steps` steps run without callbacks at each step, and within the step limit?"""
     limit = world.max_steps
     is_free = limit is None or world.steps + steps <= limit
     return is_free and world.watch is None and world.trail is None
 
 
 def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Value, ...]:
-    """Evaluate a straight-line program in a list of slots that only this evaluation refers to."""
+    """Evaluate a straight-line program, whose slots are the list `env`, and return its results.
+
+    Only this evaluation may refer to the list.
+    """
     env += program.template
     entry = None
     try:
@@ -523,7 +543,10 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
 
 
 def _count(world: World, steps: int, step: Step | None) -> None:
-    """Add steps that run without counting one by one; `step` is the last of them."""
+    """Add `steps`, a number of steps that have run, to the world's count, and check its limit.
+
+    `step` is the last of these steps, for the position in an error message.
+    """
     before = world.steps
     world.steps = after = before + steps
     if world.max_steps is not None and after > world.max_steps:
@@ -534,12 +557,12 @@ def _count(world: World, steps: int, step: Step | None) -> None:
 
 
 def _too_many_steps(limit: int, span: Span | None) -> EvaluationError:
-    """The error for exceeding the step limit."""
+    """Return the error for exceeding the step limit; `span` is the position in the source."""
     return EvaluationError(f"stopped after {limit:,} steps", span=span, rule="max_steps")
 
 
 def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
-    """Return the values in `slots`, and clear the slots that are freed."""
+    """Return the values in `slots`, and clear the slots `freed`."""
     values = [env[s] for s in slots]
     for slot in freed:
         env[slot] = None
@@ -547,7 +570,7 @@ def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> 
 
 
 def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
-    """Return the frame of the function that a step calls."""
+    """Return a new frame for the function that a step calls."""
     if world.trail is not None:
         world.trail.enter(step.ins, 0)
     plan, outer = step.regions[0]
@@ -555,7 +578,7 @@ def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
 
 
 def _bound_regions(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
-    """Return the regions of a step, each with the outer values it reads."""
+    """Return the regions of a step, each bound to the outer values it reads."""
     return tuple(
         [
             BoundRegion(plan, [env[s] for s in outer], at.ins, number)
@@ -567,7 +590,7 @@ def _bound_regions(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
 def _raise_at(
     error: Exception, ins: Instruction | None, operands: Sequence[int], env: list[Any]
 ) -> NoReturn:
-    """Raise the error of a kernel as an error of the program, with the source location."""
+    """Raise the error of a kernel as an error of the program at the source position of `ins`."""
     span = ins.span if ins else None
     match error:
         case HloscopeError():
@@ -578,7 +601,8 @@ def _raise_at(
         case RecursionError():
             raise EvaluationError("calls and regions nest too deeply", span=span) from None
         case ArithmeticError() | LookupError() | TypeError() | ValueError() if ins:
-            # Types were checked before; numpy fails here if sizes known only now do not fit.
+            # Types were checked before; numpy fails here if sizes that are known only at run time
+            # do not fit.
             shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in operands)
             message = f"`{ins.op.name}` cannot be computed of values of shapes {shapes}: {error}"
             raise EvaluationError(message, span=span) from error
@@ -587,7 +611,7 @@ def _raise_at(
 
 
 def _return_to(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
-    """Store the results of a call in the frame of its caller, which then continues."""
+    """Store the results of a call in the frame of its caller, which continues after the call."""
     if world.trail is not None:
         world.trail.leave()
     step = frame.plan.steps[frame.at]

@@ -41,42 +41,42 @@ if TYPE_CHECKING:
 
 
 Kernel: TypeAlias = Callable[..., Value]
-"""Function from the operands' values to the instruction's value.
+"""Function from the operands' values to the value of the instruction.
 
 The kernel of an op that calls computations takes a tuple of `Region`s before the operands.
 """
 
 
 class Region(Protocol):
-    """A called computation or region, with the outer values it reads."""
+    """A called computation or region together with the outer values it reads."""
 
     @property
     def outer(self) -> tuple[Value, ...]:
-        """Values of enclosing computations that it reads."""
+        """Values of enclosing computations that the region reads."""
 
     @property
     def is_elementwise(self) -> bool:
         """Does each result element depend on the same element of every argument only?
 
-        If so, it may be called with arrays of one shape, whatever it is, in place of scalars.
+        If so, it may be called with arrays in place of scalars, all of one shape.
         """
 
     @property
     def monoid(self) -> str:
-        """Name of the op if the region is one op on its two arguments, else empty."""
+        """Name of the op if the region is one op on its two arguments; else empty."""
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
-        """Return its results; if an HLO computation returns a tuple, the tuple's elements."""
+        """Return the results for these arguments; an HLO tuple is returned as its elements."""
 
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
-        """Evaluate with a list of arguments that the caller gives up; the list is consumed.
+        """Return the results for a list of arguments, which the caller gives up; it is consumed.
 
         Arrays that only the list refers to may be overwritten.
         """
 
 
 class Refusal:
-    """The kernel of an instruction that cannot be evaluated: it raises `error` if it is run."""
+    """The kernel of an instruction that cannot be evaluated; it raises `error` when it runs."""
 
     __slots__ = ("error",)
 
@@ -84,16 +84,16 @@ class Refusal:
         self.error: Final = error
 
     def __call__(self, *_: Value) -> Value:
-        """Raise the error."""
+        """Raise `error`."""
         raise self.error
 
 
 class Writing:
-    """A kernel that may write its value to the memory of its first operand.
+    """A kernel that can write its value to the memory of its first operand.
 
     Attributes:
         plain: The kernel that leaves its operands unchanged.
-        into: The kernel that may overwrite its first operand.  It may be used only if that is a
+        into: The kernel that may overwrite its first operand.  Use it only if that operand is a
             writable array with its own memory that is never read again.
     """
 
@@ -104,15 +104,15 @@ class Writing:
         self.into: Final = into
 
     def __call__(self, *values: Any) -> Value:
-        """Return the value in new memory."""
+        """Return the instruction's value in new memory."""
         return self.plain(*values)
 
 
 class Moving:
-    """A kernel with regions that passes its operands on to them.
+    """A kernel with regions that may consume its list of operands.
 
     Attributes:
-        run: Takes the regions, and a list of operands that only it refers to.
+        run: Function of the regions and a list of operands that nothing else refers to.
     """
 
     __slots__ = ("run",)
@@ -121,24 +121,24 @@ class Moving:
         self.run: Final = run
 
     def __call__(self, regions: tuple[Any, ...], *values: Any) -> Value:
-        """Return the value; the caller's operands stay unchanged."""
+        """Return the instruction's value; the caller's operands stay unchanged."""
         return self.run(regions, [*values])
 
 
 class Site(NamedTuple):
-    """An instruction and the world it is evaluated in."""
+    """An instruction and the evaluation context (`World`) in which it runs."""
 
     ins: Instruction
     world: World
 
     @property
     def operands(self) -> tuple[Type, ...]:
-        """Types of the operands."""
+        """Types of the instruction's operands."""
         return tuple(o.type for o in self.ins.operands)
 
     @property
     def result(self) -> TensorType:
-        """Type of the only result.
+        """Type of the instruction's only result.
 
         Raises:
             UnsupportedError: The result is not an array.
@@ -150,7 +150,7 @@ class Site(NamedTuple):
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """Types of the results."""
+        """Types of the instruction's results."""
         type_ = self.ins.type
         return type_.elements if isinstance(type_, TupleType) else (type_,)
 
@@ -166,15 +166,18 @@ class Site(NamedTuple):
 Maker: TypeAlias = Callable[[Any, Site], Kernel]
 
 MAKERS: Final[dict[type[Op], Maker]] = {}
-"""Makers by class of op."""
+"""Function that makes kernels, by the class of the op."""
 LIFTED: Final[set[type[Op]]] = set()
-"""Elementwise ops, whose kernels take arrays of any shape."""
+"""Elementwise ops; their kernels take arrays of any shape."""
 ON_REALS: Final[set[type[Op]]] = set()
-"""Ops that compute quantized operands as the real numbers they represent, as elementwise ops do."""
+"""Ops, apart from elementwise ones, that compute on the real numbers of quantized operands."""
 
 
 class Concern(Enum):
-    """Properties of types that most makers ignore; adapters handle them, in this order."""
+    """Properties of an instruction's types that most makers ignore; each one has an adapter.
+
+    Adapters are applied in the order of the members.
+    """
 
     UNKNOWN_SIZES = auto()
     PRECISIONS = auto()
@@ -184,7 +187,7 @@ class Concern(Enum):
 Adapter: TypeAlias = Callable[[Maker, Instruction], Maker]
 
 ADAPTERS: Final[dict[Concern, Adapter]] = {}
-"""Functions that wrap the maker of an instruction whose types have the property."""
+"""By property, the function that wraps the maker of an instruction whose types have it."""
 FAMILIES: Final = (
     "calls.custom_call",
     "calls.gpu",
@@ -210,7 +213,7 @@ FAMILIES: Final = (
     "ops.transfers",
     "ops.windows",
 )
-"""Modules that register makers.  They load, and numpy with them, when a kernel is first made."""
+"""Modules that register makers.  They load, with numpy, when a kernel is first made."""
 
 _M = TypeVar("_M", bound=Maker)
 
@@ -220,8 +223,8 @@ def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> C
 
     Args:
         ops: Classes of ops.
-        lifted: Do the kernels take arrays of any shape?
-        on_reals: Are quantized operands computed as the real numbers they represent?
+        lifted: Whether the kernels take arrays of any shape.
+        on_reals: Whether quantized operands are computed as the real numbers they represent.
     """
 
     def register(maker: _M) -> _M:
@@ -248,7 +251,7 @@ def adapts(concern: Concern) -> Callable[[Adapter], Adapter]:
 
 
 def concerns(ins: Instruction) -> set[Concern]:
-    """Return the properties of an instruction's types that need an adapter.
+    """Return the properties of the types of an instruction that need an adapter.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> from hloscope.ops import Parameter
@@ -270,14 +273,14 @@ def concerns(ins: Instruction) -> set[Concern]:
                 found.add(Concern.QUANTIZED)
             if type_.element.kind in ("float", "complex"):
                 floats.add(type_.element)
-    # Two float types in one instruction: its declared result may differ from what is computed.
+    # Two float types in one instruction: its declared type may differ from the computed one.
     return found | {Concern.PRECISIONS} if len(floats) > 1 else found
 
 
 @cache
 def load_families() -> None:
     """Import every module that registers makers."""
-    # Cached, as every kernel asks for it.
+    # Cached, as every kernel that is made calls it.
     for name in FAMILIES:
         import_module(f"hloscope.interpreter.{name}")
 
@@ -294,8 +297,8 @@ def kernel(ins: Instruction, world: World) -> Kernel:
         message = f"`{ins.op.name}` cannot be evaluated: it has no evaluation"
         raise UnsupportedError(message, span=ins.span)
     concerned = concerns(ins)
-    # Each adapter wraps the previous maker, so the last one, for quantized types, is outermost: it
-    # converts operands before the others see them.
+    # Each adapter wraps the maker before it.  The last one, for quantized types, is outermost: it
+    # converts operands before the others get them.
     for concern in Concern if concerned else ():
         if concern in concerned:
             maker = ADAPTERS[concern](maker, ins)
@@ -307,7 +310,7 @@ def kernel(ins: Instruction, world: World) -> Kernel:
 
 
 _BY_THE_PLAN: Final = frozenset((Call, Fusion, Parameter, Return))
-"""Ops without kernels, which the plan evaluates itself."""
+"""Ops without kernels, which `plan` evaluates itself."""
 
 
 class Coverage(NamedTuple):
@@ -318,7 +321,7 @@ class Coverage(NamedTuple):
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """Return one row for each op, sorted by name."""
+    """Return one entry for each op, sorted by name."""
     load_families()
     return tuple(
         Coverage(name, cls in MAKERS or cls in _BY_THE_PLAN) for name, cls in sorted(OPS.items())

@@ -1,4 +1,4 @@
-"""Arrays as text and as one-line statistics, and their difference from other arrays."""
+"""Arrays as text and as one-line statistics, and comparison of arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hloscope.support.arrays import ml_dtypes
 
 
 _PER_ELEMENT: Final = 64
-"""Estimated bytes for the text of one element or one bracket while it is built."""
+"""Estimated bytes that the text of one element or one bracket takes while it is built."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
@@ -39,7 +39,8 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell 
     Args:
         value: The value.
         type_: Its type; unknown sizes are taken from the value.
-        most: Maximum `text_size` of an array to print; larger ones print as `{…}`.
+        most: Largest `text_size` of an array that is printed in full; larger ones print as `{…}`.
+            `None` for no limit.
         spell: Function that writes types.
 
     >>> import numpy
@@ -66,7 +67,7 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell 
 
 
 def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) -> str:
-    """Text of an array; its elements are left out if they exceed `most`."""
+    """Return the text of an array; with more than `most` elements, they are replaced by `{…}`."""
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")
     if most is not None and text_size(shape) > most:
@@ -80,7 +81,9 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) 
 
 
 def text_size(shape: Sequence[int]) -> int:
-    """Number of elements in the text of an array, or of brackets at one depth if that is larger.
+    """Return the number of elements in the text of an array of this shape.
+
+    If there are more brackets at one depth, their number is returned.
 
     >>> text_size((4, 8)), text_size((1000, 0, 8))
     (32, 1000)
@@ -89,7 +92,7 @@ def text_size(shape: Sequence[int]) -> int:
 
 
 def _brackets(shape: Sequence[int]) -> list[int]:
-    """Number of nested lists in the text of an array at each depth, the outermost list left out."""
+    """Return the number of brackets in an array's text at each depth below the outermost."""
     return [*accumulate(shape[:-1], mul)]
 
 
@@ -139,11 +142,11 @@ def _float_texts(flat: Array, name: str) -> list[str]:
 
 
 FAR: Final = (1 << 64) - 1
-"""Distance of two different values of which at least one is not finite."""
+"""Distance, in ULPs, of two different values of which at least one is not finite."""
 
 
 class Difference(Struct, frozen=True, eq=False):
-    """A difference of two arrays.
+    """A difference between two arrays.
 
     Attributes:
         count: Number of elements that differ.
@@ -151,7 +154,7 @@ class Difference(Struct, frozen=True, eq=False):
         index: Index of the element that differs most.
         found: Its value.
         expected: The value expected there.
-        off: Its distance, in words.
+        off: Distance of the two values, as text.
     """
 
     count: int
@@ -169,7 +172,9 @@ class Difference(Struct, frozen=True, eq=False):
 
 
 def exactly(found: Array, expected: Array) -> Difference | None:
-    """Compare all elements for equality, floats by IEEE 754; `None` if they are equal.
+    """Return the difference of two arrays whose elements must be equal; `None` if they are.
+
+    Floats are compared by IEEE 754.
 
     >>> import numpy, ml_dtypes
     >>> print(exactly(numpy.array([1, 2]), numpy.array([1, 3])))
@@ -182,9 +187,11 @@ def exactly(found: Array, expected: Array) -> Difference | None:
 def within(
     found: Array, expected: Array, tolerance: float, *, relative: bool = False
 ) -> Difference | None:
-    """Compare elements with a tolerance; `None` if all are close, equal or both NaN.
+    """Return the difference of two arrays beyond a tolerance.
 
     Both parts of a complex number have to be close.  Elements that are not floats have to be equal.
+
+    Equal elements and pairs of NaNs are close. The result is `None` if all elements are close.
 
     Args:
         found: The array.
@@ -221,9 +228,9 @@ def within(
 
 
 def within_ulps(found: Array, expected: Array, most: int = 1, least: int = 0) -> Difference | None:
-    """Compare elements in units in the last place.
+    """Return the difference of two arrays in units in the last place (ULPs).
 
-    Returns `None` if all are at least `least` and at most `most` units apart.
+    The result is `None` if all pairs are at least `least` and at most `most` ULPs apart.
     """
     distance = ulps(found, expected)
     differ = (distance > most) | (distance < least)
@@ -265,7 +272,7 @@ def _ulps(a: Array, b: Array) -> Array:
 
 
 def _sized(a: Array) -> tuple[Array, Array]:
-    """Magnitudes as integers that count the values from zero, and a mask of negative elements."""
+    """Return magnitudes as integers that count the numbers from zero on, and a sign mask."""
     bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
     if a.dtype.name == "float8_e8m0fnu":  # it has no sign
         return bits, np.zeros(a.shape, bool)
@@ -275,7 +282,7 @@ def _sized(a: Array) -> tuple[Array, Array]:
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:
-    """Is it a float or complex type, also one of ml_dtypes?
+    """Is it a float or complex dtype, also one of ml_dtypes?
 
     >>> import numpy, ml_dtypes
     >>> is_inexact(numpy.dtype(ml_dtypes.bfloat16)), is_inexact(numpy.dtype(ml_dtypes.int4))
@@ -291,7 +298,10 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
-    """The worst of the elements that differ, `None` if none do; `off` describes a distance."""
+    """Return the difference at the worst element marked in `differ`; `None` if none is.
+
+    `off` makes text of a distance.
+    """
     if not differ.any():
         return None
     at = int(np.argmax(np.where(differ, distance, 0).reshape(-1)))
@@ -313,7 +323,7 @@ def _difference(
 
 
 class Statistics(NamedTuple):
-    """Statistics of the elements of an array; for complex arrays, of their absolute values.
+    """Statistics of the elements of an array; for a complex array, of their absolute values.
 
     Attributes:
         size: Number of elements.

@@ -1,4 +1,4 @@
-"""Straight-line programs: a plan of live instructions, with inlined calls and folded constants."""
+"""Straight-line programs: plans with inlined calls and folded constants, of needed steps only."""
 
 from __future__ import annotations
 
@@ -53,28 +53,31 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 # Straight-line programs: a plan with its calls inlined and its constants folded.
 #
-# The decisions of every evaluation are made once: how many operands a kernel takes and from where,
-# which slots are free afterwards, and whether an operand is read for the last time, so that the
-# kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of known
-# tuples by the values they were built from, and pure steps on constants by their values.  A plan
-# that is recursive or too long has no such program and is evaluated with a stack of calls.
+# What every evaluation would decide is decided once: how many operands a kernel takes and from
+# which slots, which slots are free afterwards, and whether an operand is read for the last time, so
+# that the kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of
+# known tuples by the values they were built from, and pure steps on constants by their values.  A
+# plan that is recursive or too long has no such program and is evaluated with a stack of calls.
 
 
 _MOST_STEPS: Final = 50_000
 """Maximum number of steps of a straight-line program; a longer plan keeps its calls."""
 _MOST_NESTED: Final = 64
-"""Maximum depth of calls that are inlined."""
+"""Maximum depth of calls that are inlined; a plan with deeper calls is not inlined."""
 _SMALL: Final = 1 << 16
-"""Maximum bytes of a folded value; constants and views of them are kept at any size."""
+"""Maximum bytes of a folded value; constants and views of constants are stored at any size."""
 _IDENTITY: Final[tuple[type[Op], ...]] = (
     ELEMENTWISE["copy"], AddDependency, Domain, OptimizationBarrier,
 )  # fmt: skip
-"""Ops that return their first operand."""
+"""Ops whose value is their first operand."""
 _VIEWS: Final = (Broadcast, BroadcastInDim, Reshape, Transpose)
 
 NULLARY, UNARY, BINARY, MANY, REGIONS, MOVING, WRITING = range(7)
-"""Modes of a row: 0, 1, 2 or more operands; regions; regions that consume the operands; a kernel
-that may overwrite its first operand."""
+"""Values of `Row.mode`: how a row passes operands to its kernel.
+
+In order: 0, 1, 2 or more operands; regions; regions that consume the operands; a kernel that may
+overwrite its first operand.
+"""
 
 Regions = tuple[tuple["Plan", tuple[int, ...]], ...]
 
@@ -83,13 +86,13 @@ class Row(NamedTuple):
     """One kernel of a straight-line program, with the slots of its values.
 
     Attributes:
-        mode: Way to run it, `NULLARY` to `WRITING`.
+        mode: How to call the kernel, `NULLARY` to `WRITING`.
         kernel: The function to run.
         first: Slot of the first operand, or a function that gets all operands from the slots.
         second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
         target: Slot of the value.
-        freed: Slots that are not read later.
-        entry: The step it was made from.
+        freed: Slots to clear, because no later row reads them.
+        entry: The entry from which the row was made.
     """
 
     mode: int
@@ -102,7 +105,7 @@ class Row(NamedTuple):
 
 
 class Entry(Struct, eq=False):
-    """A step with its slots in the straight-line program.
+    """A step of a plan with the slots that it uses in the straight-line program.
 
     Attributes:
         step: The step.
@@ -121,25 +124,25 @@ class Entry(Struct, eq=False):
 
     @property
     def ins(self) -> Instruction:
-        """The instruction."""
+        """The instruction of the step."""
         return self.step.ins
 
     @property
     def reads(self) -> set[int]:
-        """Slots of all values that it reads."""
+        """Slots of all values that the step reads, those of its regions included."""
         return {*self.operands, *[s for _, outer in self.regions for s in outer]}
 
 
 class Straight(Struct, eq=False):
-    """A straight-line program.
+    """The straight-line program of a plan.
 
     Attributes:
         rows: The kernels to run, in order.
         template: Initial values of the slots after arguments and outer values.
         count: Number of steps of the plan and its inlined callees; steps in regions are not
             included.
-        tail: Number of steps since the last step with regions, counted at the end.
-        give: Function that gets the results from the slots.
+        tail: Number of steps after the last step with regions; they are counted at the end.
+        give: Function that returns the results from the list of slots.
     """
 
     rows: tuple[Row, ...]
@@ -150,11 +153,11 @@ class Straight(Struct, eq=False):
 
 
 class _TooMuchError(Exception):
-    """The plan cannot be inlined."""
+    """Raised if a plan cannot be inlined."""
 
 
 class _Slots(dict[int, int]):
-    """Slots of the program by slots of a plan."""
+    """Slots in the straight-line program by slots in a plan."""
 
     def __missing__(self, slot: int) -> int:
         raise _TooMuchError  # the value is never computed: evaluation reports its reader
@@ -170,16 +173,16 @@ def straight(plan: Plan) -> Straight | None:
 
 
 class _Inliner:
-    """Inlines the calls of a plan and collects the steps with their slots."""
+    """Inlines the calls of a plan; collects the steps with their slots in the program."""
 
     def __init__(self, plan: Plan) -> None:
         self.given: Final = len(plan.computation.parameters) + len(plan.outer)
         self.size = self.given
         self.entries: list[Entry] = []
         self.known: dict[int, Any] = {}
-        """Values of constants and folded steps, by slot."""
+        """Values of constants and of folded steps, by slot."""
         self.parts: dict[int, tuple[tuple[int, Type], ...]] = {}
-        """For each slot of a tuple built in the program, slots and types of its elements."""
+        """For each slot of a tuple that the program builds, the slots and types of its elements."""
         self.folds: Final = plan.world.max_flops is None
         self.count = 0
         self._since = 0
@@ -190,7 +193,7 @@ class _Inliner:
         return self.size - 1
 
     def _inline(self, plan: Plan) -> tuple[int, ...]:
-        """Inline the plan and its calls; return the slots of the results."""
+        """Inline a plan and its calls, and return the slots of its results."""
         stack = [_OpenPlan(plan, tuple(range(self.given)))]
         while True:
             level = stack[-1]
@@ -212,7 +215,7 @@ class _Inliner:
                 self._add(step, level.slots)
 
     def _returned(self, caller: _OpenPlan, level: _OpenPlan, results: tuple[int, ...]) -> None:
-        """Give the value of a finished call to its caller: its result, or a tuple of several."""
+        """Assign the value of a finished call to a slot of its caller: one result, or a tuple."""
         step = level.of
         assert step is not None
         if level.plan.root >= 0 or len(results) == 1:
@@ -225,9 +228,13 @@ class _Inliner:
             caller.slots[step.target] = slot
 
     def _add(self, step: Step, slots: dict[int, int]) -> None:
-        """Add a step, unless its value is another slot's or can be computed now."""
+        """Add a step to the program.
+
+        It is omitted if its value is in another slot already or can be computed now.
+        """
         operands = tuple([slots[s] for s in step.operands])
-        # A refused step has to fail when it is reached, so it is neither skipped nor folded.
+        # A step that cannot be evaluated has to fail when it is reached, so it is neither skipped
+        # nor folded.
         is_refused = isinstance(step.kernel, Refusal)
         known_as = None if is_refused else self._alias(step, operands)
         if known_as is not None:
@@ -249,7 +256,7 @@ class _Inliner:
         self.entries.append(entry)
 
     def _alias(self, step: Step, operands: Sequence[int]) -> int | None:
-        """Return the slot that already holds the value of a step; `None` if there is none."""
+        """Return the slot that already has the value of a step; `None` if there is none."""
         ins = step.ins
         if isinstance(ins.op, _IDENTITY):
             first = ins.operands[0] if ins.operands else None
@@ -265,16 +272,16 @@ class _Inliner:
         return None
 
     def _is_constant(self, step: Step, operands: Sequence[int]) -> bool:
-        """Does a step give the same value in every run?
+        """Does a step have the same value in every run, because its operands are constants?
 
-        With a limit on flops nothing is folded, because folded work would not be counted.
+        With a limit on flops no step is folded, because folded work would not be counted.
         """
         if isinstance(step.ins.op, Constant):
             return True
         return self.folds and type(step.ins.op) in PURE and all(s in self.known for s in operands)
 
     def _value(self, step: Step, operands: Sequence[int]) -> Any:
-        """Compute a step on constants; `None` if it fails or its value is too large to keep."""
+        """Return the value of a step on constants; `None` if it fails or the value is too large."""
         assert step.kernel is not None
         try:
             value = step.kernel(*[self.known[s] for s in operands])
@@ -290,14 +297,14 @@ class _Inliner:
         return value
 
     def program(self) -> Straight:
-        """Return the program without tuples that are never read."""
+        """Return the straight-line program, without tuples that are never read."""
         entries = self._without_unread_tuples(self._projections_first())
         last: dict[int, int] = {}
         for number, entry in enumerate(entries):
             for slot in entry.reads:
                 last[slot] = number
             last.setdefault(entry.target, number)
-        # Results are read after the last row.
+        # Results count as read after the last row.
         for slot in self.results:
             last.pop(slot, None)
         freed: list[list[int]] = [[] for _ in entries]
@@ -314,7 +321,7 @@ class _Inliner:
         )
 
     def _projections_first(self) -> list[Entry]:
-        """Reorder: elements are taken from a tuple as soon as it exists.
+        """Return the entries reordered: elements are taken from a tuple as soon as it exists.
 
         Then the tuple can be freed, and an unused element does not stay in memory because of it.
         """
@@ -343,10 +350,10 @@ class _Inliner:
         return ordered
 
     def _without_unread_tuples(self, entries: list[Entry]) -> list[Entry]:
-        """Remove tuples, and elements taken from tuples, that are never read."""
+        """Return the entries without tuples and elements of tuples that are never read."""
         read = set(self.results)
         kept = []
-        # Readers come later, so in reverse order they have been kept or removed already.
+        # Readers come later, so in reverse order each reader has been decided before what it reads.
         for entry in reversed(entries):
             is_structure = entry.target in self.parts or _is_projection(entry)
             if not is_structure or entry.target in read:
@@ -356,7 +363,7 @@ class _Inliner:
 
 
 class _OpenPlan:
-    """A plan being inlined: its remaining steps, and its slots in the program."""
+    """A plan that is being inlined: its remaining steps, and its slots in the program."""
 
     def __init__(self, plan: Plan, given: Sequence[int], of: Step | None = None) -> None:
         self.plan: Final = plan
@@ -365,14 +372,14 @@ class _OpenPlan:
         self.steps: Final = iter(plan.steps)
 
     def results(self) -> tuple[int, ...]:
-        """Slots of the results."""
+        """Slots of the plan's results in the straight-line program."""
         plan, slots = self.plan, self.slots
         wanted = (plan.root,) if plan.root >= 0 else plan.results
         return tuple([slots[s] for s in wanted])
 
 
 def _open_callee(step: Step, level: _OpenPlan, stack: Sequence[_OpenPlan]) -> _OpenPlan:
-    """Begin to inline the callee of a step.
+    """Return the callee of a step as a plan to be inlined; `level` is its caller.
 
     Raises:
         _TooMuchError: The callee is being inlined already, nesting is too deep, or the number of
@@ -387,31 +394,31 @@ def _open_callee(step: Step, level: _OpenPlan, stack: Sequence[_OpenPlan]) -> _O
 
 
 def _is_projection(entry: Entry) -> bool:
-    """Does an entry take an element from a tuple?"""
+    """Is the entry's op one that takes an element from a tuple?"""
     is_part = isinstance(entry.step.ins.op, GetTupleElement)
     return is_part and not isinstance(entry.step.kernel, Refusal)
 
 
 def _packs(step: Step) -> bool:
-    """Is the value of a step the tuple of its operands?"""
+    """Is the value of the step a tuple of its operands?"""
     op = step.ins.op
     return isinstance(op, Tuple) or (isinstance(op, OptimizationBarrier) and len(step.operands) > 1)
 
 
 def _has_same_elements(a: Type, b: Type) -> bool:
-    """Is a value of type `a` also a value of type `b`, layouts aside?"""
+    """Is a value of type `a` also one of type `b`, apart from layouts?"""
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return (a.element, a.sizes, a.bounds) == (b.element, b.sizes, b.bounds)
     return a == b
 
 
 def _packing(step: Step) -> Step:
-    """A step that makes a tuple of its operands, at the place of a call."""
+    """Return a step that makes a tuple of its operands, in place of the call `step`."""
     return step._replace(kernel=lambda *parts: parts, regions=())
 
 
 def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
-    """Function that returns the tuple of the values in the slots `results`."""
+    """Return a function from the slots to the tuple of the values in the slots `results`."""
     if not results:
         return lambda _: ()
     if len(results) > 1:
@@ -421,7 +428,7 @@ def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
 
 
 def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
-    """Return the row of an entry in the cheapest mode that fits it."""
+    """Return the row of an entry, in the cheapest mode that fits."""
     kernel, operands = entry.step.kernel, entry.operands
     second = 0
     first: Any = None
@@ -457,7 +464,7 @@ _FAMILIES: Final = (
 PURE: Final[frozenset[type[Op]]] = frozenset(
     cls for cls in OPS.values() if cls.__module__ in {family.__name__ for family in _FAMILIES}
 ) | {Call, Case, Fusion, While}
-"""Ops without side effects: results depend only on operands and called computations."""
+"""Ops without side effects: their results depend only on operands and called computations."""
 STRUCTURE: Final = (GetTupleElement, Result, Tuple)
 _ASSERTIONS: Final = "check."
 """Prefix of custom-call targets that compare values and stop the program if they differ."""
@@ -465,9 +472,10 @@ _CALLING: Final = (Call, Case, Fusion, While)
 
 
 def needed(computation: Computation, functions: Collection[str] = ()) -> frozenset[Instruction]:
-    """Return the instructions that are returned, have side effects, or are read by such ones.
+    """Return the instructions that results or side effects depend on.
 
-    Calls, branches and loops count as side effects.  Values that regions capture count as read.
+    Calls, branches and loops count as side effects.  An instruction that a needed one reads is
+    needed, also if a region reads it.
 
     Args:
         computation: The computation that holds the instructions.

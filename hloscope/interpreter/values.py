@@ -1,4 +1,4 @@
-"""Values of the interpreter, arrays and tuples of arrays, and the world of one evaluation."""
+"""Values of the interpreter, arrays and tuples of arrays, and the context of one evaluation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class EvaluationError(HloscopeError):
-    """An error of evaluation: wrong arguments, an exceeded limit, a failed assertion.
+    """An error of an evaluation: wrong arguments, an exceeded limit, a failed assertion.
 
     If a limit is exceeded, `rule` is its name: `max_steps`, `max_flops` or `max_bytes`.
     """
@@ -50,7 +50,7 @@ class EvaluationError(HloscopeError):
 
 
 class Token:
-    """The value of every token."""
+    """The value of every token; tokens carry no data."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ def dtype_of(element: ElementType) -> Any:
 
 
 def byte_size(type_: Type) -> int:
-    """Return the bytes of a value of this type; an unknown size counts as its bound, else 1."""
+    """Return the bytes of a value of this type; an unknown size counts as its bound, else as 1."""
     return sum(
         prod(s for s in part.most if s is not None) * -(-part.element.bits // 8)
         for part in nested([type_], _elements)
@@ -87,17 +87,17 @@ def byte_size(type_: Type) -> int:
 
 
 def _elements(type_: Type) -> tuple[Type, ...]:
-    """Element types of a tuple type; empty for other types."""
+    """Return the element types of a tuple type; an empty tuple for other types."""
     return type_.elements if isinstance(type_, TupleType) else ()
 
 
 _MOST: Final[ContextVar[int]] = ContextVar("most bytes of an array", default=MAX_BYTES)
-"""Maximum bytes of an array during the current evaluation, temporaries included."""
+"""Maximum bytes of one array in the current evaluation, temporary arrays included."""
 
 
 @contextmanager
 def limited(most_bytes: int) -> Iterator[None]:
-    """Context in which `claim` refuses arrays of more than `most_bytes` bytes."""
+    """Return a context in which `claim` refuses arrays of more than `most_bytes` bytes."""
     token = _MOST.set(most_bytes)
     try:
         yield
@@ -106,7 +106,7 @@ def limited(most_bytes: int) -> Iterator[None]:
 
 
 def claim(count: int, what: str) -> None:
-    """Check the size of an array against the memory limit before it is allocated.
+    """Raise an error if an array that will be allocated exceeds the memory limit.
 
     Args:
         count: Size of the array in bytes.
@@ -128,16 +128,16 @@ at most 1,000 are allowed [max_bytes]
 
 
 def plain_value(value: Value) -> Value:
-    """Return the value with the spare memory of bounded arrays removed (`ops.bounded`).
+    """Return the value with the memory beyond the run-time sizes of bounded arrays removed.
 
-    >>> plain((TOKEN, ()))
+    >>> plain_value((TOKEN, ()))
     (token, ())
     """
     return each_leaf(value, lambda leaf: np.asarray(leaf) if hasattr(leaf, "memory") else leaf)
 
 
 def each_leaf(value: Value, change: Callable[[Array | Token], Array | Token]) -> Value:
-    """Apply `change` to each array and token of a value; nested tuples keep their structure.
+    """Return the value with `change` applied to each array and token; nested tuples stay tuples.
 
     >>> each_leaf((TOKEN, (TOKEN, ())), repr)
     ('token', ('token', ()))
@@ -161,7 +161,7 @@ def each_leaf(value: Value, change: Callable[[Array | Token], Array | Token]) ->
 
 
 def check_evaluable(type_: Type) -> None:
-    """Check that numpy has arrays for values of this type.
+    """Check that values of this type can be numpy arrays.
 
     Raises:
         UnsupportedError: A part of the type has no numpy array.
@@ -174,7 +174,7 @@ def check_evaluable(type_: Type) -> None:
 
 
 def fits(value: Value, type_: Type) -> str:
-    """Return the reasons why `value` is not of the type, in words; empty if it is.
+    """Return the reason why `value` is not of type `type_`, as text; empty if it is.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -189,7 +189,7 @@ def fits(value: Value, type_: Type) -> str:
 
 
 class Place(NamedTuple):
-    """A value at a position inside a tuple, with its expected type.
+    """A value at one position inside a nested tuple, with its expected type.
 
     Attributes:
         value: The value.
@@ -202,7 +202,10 @@ class Place(NamedTuple):
     path: tuple[int, ...] = ()
 
     def parts(self) -> list[Place]:
-        """Positions of the elements of a tuple; empty if value and type differ in their number."""
+        """Return the elements of a tuple as places.
+
+        The list is empty if the value and the type have different numbers of elements.
+        """
         types, values = _elements(self.type), self.value
         if not isinstance(values, tuple | list) or len(values) != len(types):
             return []
@@ -210,12 +213,15 @@ class Place(NamedTuple):
         return [Place(v, t, (*self.path, i)) for i, (v, t) in parts]
 
     def path_text(self, before: str, after: str) -> str:
-        """Text of the path, each index between `before` and `after`."""
+        """Return the path as text, each index between `before` and `after`."""
         return "".join(f"{before}{i}{after}" for i in self.path)
 
 
 def unlike(value: Value, type_: Type) -> str:
-    """Return the reason why a value is not of the type, else empty; tuple elements may differ."""
+    """Return the reason why a value is not of the type; empty if it is.
+
+    The elements of a tuple are not compared.
+    """
     match type_:
         case TensorType():
             if isinstance(value, Token | tuple):
@@ -250,21 +256,21 @@ def unlike(value: Value, type_: Type) -> str:
 UserFunction = Callable[..., Any]
 
 PROCESS: Final = "process"
-"""Key of `World.extra`: the process of a grid that the world belongs to."""
+"""Key of `World.extra` for the process of a grid that the evaluation belongs to."""
 
 
 class Trail(Protocol):
-    """Callbacks that follow which called computations an evaluation is in."""
+    """Callbacks that report when an evaluation enters and leaves called computations."""
 
     def enter(self, ins: Instruction, number: int) -> None:
-        """Called when a function or region of `ins` begins: number `number` of `ins.calls`."""
+        """Report that computation number `number` of `ins.calls` begins, a function or a region."""
 
     def leave(self) -> None:
-        """Called when the most recently entered computation ends."""
+        """Report that the computation entered last has ended."""
 
 
 class World(Struct):
-    """The context of one evaluation.
+    """Settings, callbacks and counters of one evaluation.
 
     Attributes:
         functions: Computations by name, for ops that name them.
@@ -275,12 +281,13 @@ class World(Struct):
         max_flops: Maximum number of operations on elements; small instructions are not counted.
         steps: Number of instructions evaluated so far.
         flops: Number of operations counted so far; counted only if `max_flops` is set.
-        replica: Number of this replica.
-        partition: Number of this partition.
+        replica: Number of this replica, from 0.
+        partition: Number of this partition, from 0.
         watch: Called with every instruction and its value.
-        trail: Called for every computation that is entered and left.
+        trail: Callbacks for every called computation that begins or ends.
         on_step: Called every 64 steps or so with the number of steps, for a progress display.
-        extra: State of op families for this evaluation, by a key of the family.
+        extra: Further state of this evaluation, by keys such as `PROCESS` that modules of ops
+            define.
         spell: Function that writes types in the language of the program.
     """
 
@@ -304,9 +311,9 @@ class World(Struct):
 # --------------------------------------------------------------------------------------------------
 # Test for arrays that nothing else refers to, whose memory may be overwritten.
 #
-# The evaluation knows when it reads a value for the last time, but not what else refers to it: a
-# caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference, and a view
-# refers to its base array, so the reference count answers exactly.  On interpreters without a
+# The evaluation knows when it reads a value for the last time, but not what else refers to the
+# value: a caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference,
+# and a view refers to its base array, so the reference count decides.  On interpreters without a
 # reliable count, no array is ever reused.
 
 
@@ -315,7 +322,7 @@ def _no_count(_: object) -> int:
 
 
 def _counts_references() -> bool:
-    """Does the interpreter count every reference of every thread in one number?"""
+    """Does Python count all references to an object, from all threads, in one number?"""
     is_cpython = sys.implementation.name == "cpython"
     return is_cpython and getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -324,11 +331,14 @@ _references: Final[Callable[[object], int]] = sys.getrefcount if _counts_referen
 
 
 def _alone() -> int:
-    """Reference count of an object that only a list holds; -2 where counts are unreliable."""
+    """Return the reference count of an object that only one list refers to.
+
+    The result is -2 where counts are unreliable.
+    """
     held: list[object] = [bytearray(1)]
     count = _references(held[0])
     other = held[0]
-    # A second reference must raise the count by exactly one, otherwise counts mean nothing here.
+    # A second reference must raise the count by exactly one; otherwise the counts are unreliable.
     return count if _references(held[0]) == count + 1 and other is held[0] else -2
 
 
@@ -356,7 +366,7 @@ def is_alone(held: list[Any], place: int) -> bool:
 
 
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """Return a read-only view of `x` with other strides, in bytes.
+    """Return a read-only view of `x` with this shape and these strides, in bytes.
 
     Numpy's own function does not accept all registered types.
 

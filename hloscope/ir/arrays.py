@@ -1,4 +1,4 @@
-"""Arrays: values of constants, bytes in memory with and without padding, numpy types."""
+"""Numpy values of constants, sizes of arrays in memory with and without padding, numpy types."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ if TYPE_CHECKING:
 
 
 MOST_WRITTEN: Final = 1 << 20
-"""Maximum number of characters of a literal that is read for its integers."""
+"""Maximum length, in characters, of a literal that `Literal.integers` reads.
+
+Longer gives `None`.
+"""
 
 
 class Literal:
-    """The value of a constant, in the notation of a language, which a front end's subclass reads.
+    """The value of a constant, in the notation of a language; a front end's subclass can read it.
 
-    Literals are equal if they have equal text in one language.  Equal numbers are not enough.
+    Literals are equal if they have equal text and type in one language.  Equal numbers are not
+    enough.
 
     Attributes:
         written: The literal in a form of its language: a text or an MLIR attribute.
@@ -52,7 +56,7 @@ class Literal:
 
     @property
     def is_elided(self) -> bool:
-        """Was the value left out when the program was printed?"""
+        """Did the printer of the program leave the value out (`...`)?"""
         return False
 
     def array(self, type: Type) -> Value:
@@ -68,10 +72,11 @@ class Literal:
         raise UnsupportedError("the value of this constant is not in the program")
 
     def integers(self, type: TensorType) -> tuple[int, ...] | None:
-        """Return integer elements in row-major order, without numpy; booleans are 0 and 1.
+        """Return the elements in row-major order as Python integers; booleans are 0 and 1.
 
-        A splat has one element.  Returns `None` if the elements are not integers, if some are
-        missing, or if the literal is longer than `MOST_WRITTEN`.
+        No numpy is used.  A splat gives one element.  The result is `None` if `type` has no integer
+        or boolean elements, if some elements are missing, or if the literal is longer than
+        `MOST_WRITTEN`.
         """
         if type.element.kind not in ("pred", "signed", "unsigned"):
             return None
@@ -97,7 +102,10 @@ class Literal:
 
 
 class ComputedLiteral(Literal):
-    """A computed value that is not written in any language."""
+    """The literal of a value that was computed, so that no text of it exists.
+
+    The value is a numpy array or, of a tuple, a tuple of them.
+    """
 
     __slots__ = ("value",)
 
@@ -120,7 +128,7 @@ class ComputedLiteral(Literal):
 
 
 def _key(value: Any) -> Any:
-    """Key that is equal for bitwise equal values."""
+    """Return a hashable key that is equal exactly for bitwise equal arrays, or tuples of arrays."""
     if isinstance(value, tuple):
         return tuple(map(_key, value))
     return str(value.dtype), value.shape, value.tobytes()
@@ -152,7 +160,7 @@ class Bytes(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Bytes without data: padding of tiles, and of elements wider than natural."""
+        """Bytes of padding in tiles, and of elements stored wider than their natural width."""
         return self.padded - self.unpadded
 
     @property
@@ -161,7 +169,7 @@ class Bytes(Struct, frozen=True):
         return self.padded / self.unpadded if self.unpadded else 1.0
 
     def __add__(self, other: Bytes) -> Bytes:
-        """Sum of both sizes."""
+        """Return the field-by-field sum of two sizes."""
         return Bytes(
             self.data + other.data,
             self.padded + other.padded,
@@ -222,7 +230,7 @@ def _parts(type: Type) -> Sequence[Type]:
 
 
 def _of_array(type: TensorType) -> Bytes | None:
-    """Bytes of one array; `None` if a size has no bound."""
+    """Return the bytes of one array; `None` if a dimension has neither a size nor a bound."""
     if None in type.most:
         return None
     count, stored = prod(type.shape), storage_bits(type)
@@ -241,7 +249,7 @@ def _in_bytes(elements: int, bits: int) -> int:
 
 
 def padded_elements(type: TensorType) -> int:
-    """Return the number of elements in memory, with those that pad tiles and the tail.
+    """Return the number of elements in memory, with the padding of tiles and of the tail (`L(n)`).
 
     Raises:
         UnsupportedError: A dimension has neither size nor bound.

@@ -18,9 +18,8 @@ class Format(NamedTuple):
         mantissa: Mantissa bits.
         bias: Bias of the exponent.
         special: Meaning of special bit patterns.  `ieee`: the highest exponent is infinity and
-            NaNs;
-            `fn`: no infinity, all ones is NaN; `fnuz`: no infinity, the pattern of -0 is NaN;
-            `finite`: only numbers; `scale`: no sign, no zero, all ones is NaN.
+            NaNs; `fn`: no infinity, all ones is NaN; `fnuz`: no infinity, the pattern of -0 is
+            NaN; `finite`: only numbers; `scale`: no sign, no zero, all ones is NaN.
     """
 
     exponent: int
@@ -35,7 +34,7 @@ class Format(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Width of the format."""
+        """Width of the format in bits, including the sign bit if there is one."""
         return self.exponent + self.mantissa + (self.special != "scale")
 
 
@@ -66,7 +65,7 @@ FORMATS: Final[dict[str, Format]] = {
 
 
 def decode(bits: int, name: str) -> float:
-    """Return the number with these bits.
+    """Return the number that the integer `bits` encodes in the format `name` of `FORMATS`.
 
     >>> decode(0x3F80, "bf16"), decode(0x7E, "f8e4m3fn"), decode(0x80, "f8e4m3fnuz")
     (1.0, 448.0, nan)
@@ -95,9 +94,10 @@ def decode(bits: int, name: str) -> float:
 
 
 def encode(value: float, name: str) -> int:
-    """Return the bits of the nearest number, ties to even.
+    """Return the bits of the number of format `name` that is nearest to `value`, ties to even.
 
-    A number that is too large becomes infinity, or what `_not_finite` has in its place.
+    A number that is too large becomes infinity.  Formats without infinity give NaN, or their
+    largest number if they have no NaN either.
 
     >>> hex(encode(0.1, "bf16")), hex(encode(1e6, "f8e4m3fn")), hex(encode(-math.inf, "f16"))
     ('0x3dcd', '0x7f', '0xfc00')
@@ -137,12 +137,12 @@ def encode(value: float, name: str) -> int:
 
 
 def _least(form: Format) -> int:
-    """Exponent of the smallest normal number."""
+    """Return the exponent `e` of the smallest normal number, `2 ** e`."""
     return (0 if form.special == "scale" else 1) - form.bias
 
 
 def _largest(form: Format) -> int:
-    """Bits of the largest finite number."""
+    """Return the bits of the largest finite number."""
     everything = (1 << form.exponent + form.mantissa) - 1
     match form.special:
         case "ieee":
@@ -154,7 +154,11 @@ def _largest(form: Format) -> int:
 
 
 def _not_finite(form: Format, sign: int, nan: bool) -> int:
-    """Bits of infinity or NaN; a format without infinity has NaN or its largest number instead."""
+    """Return the bits of infinity, or of NaN if `nan`.
+
+    A format without infinity gives NaN for both; a format without NaN gives its largest number.
+    `sign` is the sign bit, already shifted to its position.
+    """
     fields = form.exponent + form.mantissa
     match form.special:
         case "ieee":
@@ -172,10 +176,13 @@ def _not_finite(form: Format, sign: int, nan: bool) -> int:
 
 @lru_cache(maxsize=65536)
 def format_float(bits: int, name: str) -> str:
-    """Return the text of a number as MLIR prints it; reading the text gives the same bits.
+    """Return the text that MLIR prints for the number with these bits.
 
-    It has six digits and an exponent if these are enough, else as many digits as distinguish all
-    numbers.  Infinities, NaNs and texts that would look like an integer are printed as bits.
+    Reading it gives the same bits.
+
+    The text has six digits after the point and an exponent if these identify the number, else as
+    many digits as identify every number of the format.  Infinities, NaNs and texts that would look
+    like an integer are printed as bits.
 
     >>> format_float(0x3F800000, "f32"), format_float(0x3F666666, "f32")
     ('1.000000e+00', '0.899999976')
@@ -205,7 +212,10 @@ def format_float(bits: int, name: str) -> str:
 
 
 def _digits(form: Format) -> int:
-    """Number of digits that distinguish all numbers; 59 / 196 is slightly below log10(2)."""
+    """Return the number of decimal digits that distinguish all numbers of the format.
+
+    59 / 196 is slightly below log10(2).
+    """
     return 2 + form.precision * 59 // 196
 
 
@@ -259,7 +269,11 @@ def _reads_back(digits: str, power: int, significand: int, exponent: int, form: 
 
 
 def _plain(digits: str, power: int, limit: int) -> str:
-    """Text without an exponent if that takes at most three extra zeros, else with one."""
+    """Return the decimal text of `digits * 10 ** power`.
+
+    There is no exponent if the text then needs at most three extra zeros and has at most `limit`
+    digits.
+    """
     count = len(digits)
     first = power + count - 1
     if power >= 0:

@@ -158,7 +158,7 @@ class Body:
 
     @property
     def by_name(self) -> Mapping[str, Instruction]:
-        """Instructions by name."""
+        """The instructions of the body, by their names."""
         # Made on first use, as few bodies need it: 192,000 bodies of three instructions take 290 MB
         # without the dictionary, 325 MB with it.
         if self._by_name is None:
@@ -202,7 +202,7 @@ class Computation:
 
     @property
     def is_read(self) -> bool:
-        """Has the body been read from the text?"""
+        """Return whether the instructions of this computation have been parsed from its text."""
         return isinstance(self._body, Body)
 
     @property
@@ -230,7 +230,7 @@ class Computation:
 
     @property
     def callees(self) -> tuple[Computation, ...]:
-        """Computations that its instructions call, each once, in order."""
+        """Computations that the instructions call, each once, in the order of the first call."""
         body = self._body
         if not isinstance(body, Body):
             body = self._read()
@@ -280,7 +280,7 @@ class Module:
         computations: Computations by name.
         entry: The computation that runs when the program runs.
         preamble: Text before the first computation, as written.
-        has_tree: Was it made from an MLIR syntax tree, which it keeps?
+        has_tree: Does the module hold the MLIR syntax tree that it was made from?
         spell: Function that writes types and op names in the language of its text.
         notes: Diagnostics about deviations from the language that the reader accepted.
     """
@@ -314,7 +314,10 @@ class Module:
         return iter(self.computations.values())
 
     def possible_callers(self) -> dict[Computation, list[Computation]]:
-        """Return, for each called computation, the computations that call it."""
+        """Return, for each computation that is called, the computations that call it.
+
+        Whether these calls ever run is not examined.
+        """
         found: dict[Computation, list[Computation]] = {}
         for caller in self:
             for callee in caller.callees:
@@ -375,7 +378,10 @@ WIDE: Final = 256
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator
-    """Decorator of a function of instructions that keeps its last result for a wide instruction.
+    """Decorator that memoizes the last result of a function for an instruction of many operands.
+
+    A second call with the same instruction returns the stored result. Results for instructions with
+    at most `WIDE` operands are not stored.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[1] parameter(0) ROOT t = (f32[1]) tuple(p) }")
@@ -401,7 +407,7 @@ class of_last(Generic[T]):  # noqa: N801  # a decorator
 
 
 class Hashed:
-    """A tuple whose hash is computed once, for keys of many elements."""
+    """A tuple that computes its hash once; for dictionary keys of many elements."""
 
     __slots__ = ("_hash", "values")
 
@@ -417,14 +423,14 @@ class Hashed:
 
 
 def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
-    """Return the types of the value and of the operands, as part of a cache key."""
+    """Return the types of the instruction's value and of its operands, as part of a cache key."""
     if len(ins.operands) <= WIDE:
         return tuple([ins.type, *[operand.type for operand in ins.operands]])
     return _types(ins)
 
 
 def operand_type_ids(ins: Instruction) -> tuple[int, ...] | Hashed:
-    """Return the identities of the operands' types, as part of a cache key."""
+    """Return the Python `id` of each operand's type, as part of a cache key."""
     if len(ins.operands) <= WIDE:
         return tuple([id(operand.type) for operand in ins.operands])
     return _type_ids(ins)
@@ -452,7 +458,10 @@ Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
-    """Yield a computation and all that it calls, callees first; skip those in `done`."""
+    """Yield a computation and all that it calls, directly or not, callees first.
+
+    Computations in `done` are skipped, with all that only they call.
+    """
     if not start.callees:
         return iter(() if start in done else (start,))
     return needed_first([start], lambda computation: computation.callees[::-1], done)
@@ -478,9 +487,10 @@ def users(computation: Computation) -> Uses:
 
 
 def topological_order(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the instructions, operands and control predecessors first, else in text order.
+    """Return the instructions, each after its operands and control predecessors.
 
-    HLO text is already in such an order; a rewritten computation may not be.
+    Otherwise the text order is kept.  HLO text is already in such an order; a rewritten computation
+    may not be.
 
     Raises:
         ValueError: The instructions form a cycle; the message names one on it.
@@ -564,5 +574,5 @@ def to_networkx(
 
 
 def _before(ins: Instruction) -> tuple[Instruction, ...]:
-    """Operands and control predecessors of an instruction."""
+    """Return the operands of an instruction and then its control predecessors."""
     return ins.operands + ins.control_predecessors

@@ -47,15 +47,15 @@ class Signature(NamedTuple):
 
 
 class NotInferredError(VerifyError):
-    """The type of the result does not follow from the operands and has to be declared."""
+    """Raised if the type of the result does not follow from the operands and has to be declared."""
 
 
 class InferenceError(VerifyError):
-    """`Op.infer` refuses the operands or parameters; raised by `Op.verify`."""
+    """Raised by `Op.verify` if `Op.infer` refuses the operands or parameters."""
 
 
 class IncompatibleTypesError(VerifyError):
-    """The declared types of the results are not compatible with the inferred ones."""
+    """Raised if the declared types of the results are not compatible with the inferred ones."""
 
     def __init__(
         self, inferred: tuple[Type, ...], declared: tuple[Type, ...], rule: str = ""
@@ -78,9 +78,12 @@ class Op(Struct, metaclass=OpClass, frozen=True):
     name: ClassVar[str] = ""
     """StableHLO mnemonic, or the HLO opcode if StableHLO does not have the op."""
     result_rule: ClassVar[str] = ""
-    """Label of the constraint on the type of the result."""
+    """Label of the constraint that relates the type of the result to the operands, as in `(C1)`."""
     reads_values: ClassVar[tuple[int, ...]] = ()
-    """Operands whose constant values the type rules read; their type may be a `KnownTensor`."""
+    """Numbers of the operands whose constant values the type rules read.
+
+    The type of such an operand may be a `KnownTensor`.
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         """Return the type of the result, from the operands' types, parameters and computations.
@@ -150,7 +153,7 @@ T = TypeVar("T")
 
 
 class ByOp(Generic[T]):
-    """A table with one entry for each op class.
+    """A table from op classes to values; a class without an entry has that of its base class.
 
     >>> from hloscope.ops import Reshape, Transpose
     >>> names = ByOp[str]()
@@ -164,7 +167,7 @@ class ByOp(Generic[T]):
         self._known: dict[type[Op], T] = {}
 
     def add(self, *classes: type[Op]) -> Callable[[T], T]:
-        """Return a decorator that enters something for these classes."""
+        """Return a decorator that enters what it decorates, such as a rule, for these classes."""
 
         def register(what: T) -> T:
             self._known.update(dict.fromkeys(classes, what))
@@ -186,8 +189,7 @@ class CalledValue(Instruction):
     """A value inside a computation, as one call of it computes it.
 
     Two calls of one function compute two values of each of its instructions, which runtime
-    variables
-    have to distinguish.  `called_value` makes one object for each value of each call.
+    variables have to distinguish. `called_value` makes one object for each value of each call.
 
     Attributes:
         value: The instruction, or a `CalledValue` if the computation makes a call in turn.
@@ -213,7 +215,9 @@ _LOCK: Final = shared_lock()
 
 
 def called_value(value: Instruction, call: Instruction, first: int = 0) -> CalledValue:
-    """Return the value of a called computation as one call computes it; always the same object.
+    """Return `value` of a called computation as `call` computes it.
+
+    Equal arguments give the same object.
 
     >>> from hloscope.ir import TupleType
     >>> from hloscope.ops import Parameter
@@ -245,7 +249,7 @@ _FRONTEND: Final = ("mhlo.frontend_attributes", "frontend_attributes")
 
 
 class Written(str):
-    """Text of an attribute, as its language writes it."""
+    """The text of an attribute; subclasses of a front end can read its value."""
 
     __slots__ = ()
 
@@ -256,7 +260,10 @@ class Written(str):
 
 
 def value_of(texts: Iterable[tuple[str, str]], name: str) -> Any:
-    """Return the value of an attribute in settings or extras; `None` if it is absent."""
+    """Return the Python value of the attribute `name`.
+
+    The result is `None` if no pair `(name, text)` has this name, or if its text has no known value.
+    """
     text = dict(texts).get(name)
     return text.value if isinstance(text, Written) else None
 
@@ -265,7 +272,7 @@ def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
     """Return the entries of a backend config; empty if there is none.
 
     Args:
-        texts: Settings and extras of an instruction.
+        texts: Pairs `(name, text)`, such as the settings and the extras of an instruction.
     """
     written = [pair for group in texts for pair in group]
     for name in _CONFIGS:
@@ -279,7 +286,7 @@ def frontend_attributes(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
     """Return the entries of frontend attributes, in the spelling of either language; may be empty.
 
     Args:
-        texts: Settings and extras of an instruction, or extras of a module.
+        texts: Pairs `(name, text)`: settings and extras of an instruction, or extras of a module.
     """
     found: dict[str, Any] = {}
     for name, text in (pair for group in texts for pair in group):

@@ -34,6 +34,23 @@ class ElementType(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"ElementType({self.name!r})"
 
+    @property
+    def integer_limits(self) -> tuple[int, int] | None:
+        """The least and the greatest value of an integer or boolean type; `None` for other types.
+
+        >>> ELEMENT_TYPES["s8"].integer_limits, ELEMENT_TYPES["pred"].integer_limits
+        ((-128, 127), (0, 1))
+        """
+        match self.kind:
+            case "pred":
+                return 0, 1
+            case "signed":
+                return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+            case "unsigned":
+                return 0, (1 << self.bits) - 1
+            case _:
+                return None
+
 
 class QuantizedType(ElementType, frozen=True, kw_only=True):
     """Integers that represent real numbers, `(integer - zero_point) * scale`.
@@ -213,7 +230,10 @@ class TensorType(Struct, frozen=True):
 
     @property
     def most(self) -> tuple[int | None, ...]:
-        """The sizes, dynamic ones by their bounds; `None` for a size without a bound."""
+        """The sizes in elements.
+
+        A dynamic size is replaced by its bound, or `None` if it has no bound.
+        """
         if None not in self.sizes:
             return self.sizes
         pairs = zip(self.sizes, self.each_bound, strict=True)
@@ -221,7 +241,7 @@ class TensorType(Struct, frozen=True):
 
     @property
     def is_bounded(self) -> bool:
-        """Are some sizes dynamic, and do all dynamic sizes have a bound?"""
+        """Is some size dynamic, and does every dynamic size have a bound?"""
         return None in self.sizes and None not in self.most
 
     @property
@@ -305,7 +325,7 @@ class OpaqueType(Struct, frozen=True):
 
 
 class DialectType(OpaqueType, frozen=True):
-    """An unknown type of MLIR, as written, such as `!shape.shape`."""
+    """A type of MLIR that has no class here, such as `!shape.shape`, with its text."""
 
     text: str = ""
 
@@ -414,7 +434,10 @@ def compatible_elements(a: ElementType, b: ElementType) -> bool:
 
 
 def _fits(a: int | None, most_a: int | None, b: int | None, most_b: int | None) -> bool:
-    """Could both be one dimension?  Each has a size, or `None`, and a bound."""
+    """Could two dimensions be the same one?
+
+    `a` and `b` are the sizes, `None` if dynamic; `most_a` and `most_b` are the size or the bound.
+    """
     if a is not None and b is not None:
         return a == b
     return (b is None or most_a is None or b <= most_a) and (

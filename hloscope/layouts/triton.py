@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Final
 
 from msgspec import Struct
@@ -74,6 +75,16 @@ class Blocked(Struct, frozen=True):
             f"{list(self.threads_per_warp)}, warpsPerCTA = {list(self.warps_per_block)}, "
             f"order = {list(self.order)}}}>"
         )
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Return the sizes of the tile in which each thread of a block holds other elements.
+
+        >>> Blocked((1, 4), (8, 4), (4, 1), (1, 0)).tile
+        (32, 16)
+        """
+        sides = self.size_per_thread, self.threads_per_warp, self.warps_per_block
+        return tuple([prod(sizes) for sizes in zip(*sides, strict=True)])
 
     def to_linear(self, shape: Sequence[int]) -> LinearLayout:
         """Return the linear layout over a tensor.

@@ -43,13 +43,14 @@ from hloscope.tiling import chosen_tiles, fusion_config
 
 
 BLOCK_LEVEL: Final = "Triton"
-_MADE: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
+EMITTERS: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
     "reduction": reduction,
     "transpose": transpose,
     "scatter": scatter,
     "concatenate": concatenate,
     "loop": loop,
 }
+"""Emitters by the names that `Choice.emitter` gives; `None` of one means that the loop is taken."""
 _NO_THREADS: Final = {
     LIBRARY: "`{0}` is run by {1}: nothing is known of its threads",
     COLLECTIVE: "`{0}` is a collective, run by {1}: nothing is known of its threads",
@@ -81,7 +82,7 @@ def kernel_of(choice: Choice) -> Kernel:
     emitter = choice.emitter
     if emitter == "loop" and (updates := updates_of(choice)):
         return update_in_place(choice, updates)
-    return _MADE[emitter](choice) or loop(choice)
+    return EMITTERS[emitter](choice) or loop(choice)
 
 
 def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:

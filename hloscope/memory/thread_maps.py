@@ -258,7 +258,7 @@ class ThreadLayout(Struct, frozen=True):
             case CuteLayout():
                 return _over_cute(self.layout, self._tile_of_cute(shape), shape)
             case Blocked():
-                linear = self.layout.to_linear(self.tile or _unit_tile(self.layout))
+                linear = self.layout.to_linear(self.tile or self.layout.tile)
             case _:
                 linear = self.layout
                 if self.tile is not None and self.tile != tuple([n for _, n in linear.outs]):
@@ -299,11 +299,6 @@ def parse_thread_map(text: str, tile: tuple[int, ...] | None = None) -> Indexing
     if ":" in plain:
         return ThreadLayout(CuteLayout.parse(plain), tile)
     raise ParseError(f"expected {FORMS}, found `{plain[:60]}`")
-
-
-def _unit_tile(layout: Blocked) -> tuple[int, ...]:
-    sides = layout.size_per_thread, layout.threads_per_warp, layout.warps_per_block
-    return tuple([prod(sizes) for sizes in zip(*sides, strict=True)])
 
 
 def _over_cute(

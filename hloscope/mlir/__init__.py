@@ -1,4 +1,4 @@
-"""MLIR, independent of dialects: operations, attributes, types, locations, and their text."""
+"""MLIR: operations, attributes, types, locations, their text, and the ops of dialects."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Values of attributes: integers without numpy, and literals of constants."""
+"""Values of attributes as Python integers without numpy, and literals of constants."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from hloscope.mlir.types import type_text
 from hloscope.support.lazy import pattern
 
 MOST_SPLAT: Final = 1 << 16
-"""Maximum number of elements of a splat that is expanded."""
+"""Maximum number of elements of a splat that is expanded; a larger one stays one element."""
 
 _NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
 _WORDS: Final = {"true": 1, "false": 0}
 
 
 class MlirLiteral(Literal):
-    """The value attribute of an MLIR constant."""
+    """The value attribute of an MLIR constant, as a literal of the program graph."""
 
     __slots__ = ()
 
     def array(self, type: Type) -> Value:
-        """Return the elements as an array, as `to_array` does."""
+        """Return the elements as an array of the type of the constant."""
         dense = self._dense(type)
         return super().array(type) if dense is None else to_array(dense)
 
     def _dense(self, type: Type) -> DenseAttr | None:
-        """Return the elements, written or of a resource; `None` if the program has neither.
+        """Return the elements, from the text or from a resource; `None` if the program has neither.
 
         Raises:
             VerifyError: The resource has more or fewer bytes than the type.
@@ -59,7 +59,8 @@ class MlirLiteral(Literal):
         blob = _blob(written)
         if blob is None:
             return None
-        # The bytes of a `DenseAttr` may be one element for all; those of a resource may not.
+        # A `DenseAttr` may have the bytes of one element for all; a resource has those of all
+        # elements.
         need = data_size(type)
         if len(blob) != need:
             name = written.text.partition(" : ")[0]
@@ -95,7 +96,7 @@ class MlirLiteral(Literal):
 
 
 def _blob(attribute: VerbatimAttr) -> bytes | None:
-    """Return the data of the resource that an attribute refers to; `None` if the text lacks it."""
+    """Return the data of the resource that an attribute names; `None` if the text lacks it."""
     table = attribute.resources
     return None if table is None else table.blob(attribute.text)
 
@@ -104,7 +105,7 @@ _COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")
 
 
 def plain(attribute: Attribute) -> Any:
-    """Return the Python value of an attribute: symbols are names, elements a `Literal`.
+    """Return the Python value of an attribute: symbols become names, elements become a `Literal`.
 
     >>> plain(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
     {'a': [True, True]}
@@ -137,7 +138,7 @@ def plain(attribute: Attribute) -> Any:
 
 
 def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
-    """Return the integers of `dense<…>` in row-major order; a splat as one integer.
+    """Return the integers of `dense<…>` in row-major order; for a splat, one integer.
 
     Booleans are 0 and 1.
 
@@ -158,7 +159,7 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
     signed = element.kind == "signed"
     if isinstance(literal, str) and '"' not in literal:
         values = [_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)]
-        end = 1 << element.bits  # what a signed number may be written as, too
+        end = 1 << element.bits  # a signed number may also be written as its unsigned value
         return tuple([v - end if signed and 2 * v >= end else v for v in values])
     found = elements(attribute)
     parts = [found.raw[at : at + found.width] for at in range(0, len(found.raw), found.width)]
@@ -166,7 +167,7 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
 
 
 def dense_sizes(attribute: DenseAttr) -> Dims:
-    """Return the sizes of the attribute's type.
+    """Return the sizes of the type of a `dense<…>` attribute.
 
     Raises:
         ValueError: A size is unknown.
@@ -178,7 +179,10 @@ def dense_sizes(attribute: DenseAttr) -> Dims:
 
 
 def expanded(attribute: DenseAttr) -> tuple[int, ...]:
-    """Return the integers; a splat is repeated as its type says, up to `MOST_SPLAT` elements."""
+    """Return the integers of `dense<…>`, those of a splat repeated for all elements.
+
+    A splat of more than `MOST_SPLAT` elements stays one integer.
+    """
     values, number = dense_values(attribute), prod(dense_sizes(attribute))
     if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
         return values * number

@@ -17,7 +17,7 @@ from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Forms
 
 
 class Slot(Struct, frozen=True):
-    """An operand or a result of an op.
+    """Definition of an operand or a result of an op.
 
     Attributes:
         name: Name in the definition.
@@ -33,7 +33,7 @@ class Slot(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The constraint in MLIR's words.
+        """The constraint on the type, in MLIR's words.
 
         >>> Slot("inputs", "token", "*").summary
         'variadic of token'
@@ -43,16 +43,16 @@ class Slot(Struct, frozen=True):
 
 
 class AttributeSlot(Struct, frozen=True):
-    """An inherent attribute.
+    """Definition of an inherent attribute of an op.
 
     Attributes:
         name: Name in the definition.
-        constraint: Constraint, by the name of its summary.
-        optional: The attribute may be omitted.
-        label: The specification's label of the constraint, as in a `Slot`.
+        constraint: Constraint on the value, a key of `ATTRIBUTE_SUMMARIES`.
+        optional: Whether the attribute may be omitted.
+        label: The specification's label of the constraint (`slice_i2`), if it has one.
         field: Name of the field in the op's class.
         default: Value of an omitted attribute, as text; empty if there is none.
-        given: MLIR gives the default to an op that is read without the attribute.
+        given: Whether MLIR adds the default to an op that is read without the attribute.
     """
 
     name: str
@@ -65,12 +65,12 @@ class AttributeSlot(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The constraint in MLIR's words."""
+        """The constraint on the value, in MLIR's words."""
         return ATTRIBUTE_SUMMARIES.get(self.constraint, "any attribute")
 
 
 class RegionSlot(Struct, frozen=True):
-    """A region: its name, whether its number is variadic, and whether it has one block."""
+    """Definition of a region: its name, whether it may be repeated, whether it is one block."""
 
     name: str
     variadic: bool = False
@@ -86,16 +86,16 @@ class Definition(Struct, frozen=True):
         attributes: Inherent attributes, in the order of the definition.
         results: Results in order.
         regions: Regions in order.
-        traits: Names of rules shared by several ops; the verifier knows each.
+        traits: Names of rules that several ops share; the verifier implements each.
         labels: The specification's label for each trait that has one.
         agreements: Operands and results that have the same `element type`, `type` or `rank`, or
             attributes of the same `size`: what they share, their names, the label.
-        open: Only the op's inherent attributes are known; nothing else is checked.
+        open: Whether only the op's inherent attributes are known, so that nothing else is checked.
         form: Pretty form after the op's name, or the name of a shared form;
             empty if there is only the generic one.
         since: The first version of portable artifacts that has the op.
         suggested: Suggested names of results without a name.
-        pure: The op may be removed if its results have no users.
+        pure: Whether the op may be removed if its results have no users.
     """
 
     name: str
@@ -137,7 +137,7 @@ _ELEMENTS: Final = {
     "f": "floating-point",
     "c": "complex-type",
 }
-"""Kinds of elements, by their letter in a constraint."""
+"""Kinds of elements in MLIR's words, by their letter in a constraint."""
 
 _SHAPES: Final = {
     "": "ranked tensor of",
@@ -151,7 +151,7 @@ _SHAPES: Final = {
     "pairs": "statically shaped 2-dimensional integer tensor of",
     "memref": "memref of",
 }
-"""Kinds of tensors, by the word before the dot."""
+"""Kinds of tensors in MLIR's words, by the word before the dot in a constraint."""
 
 _NAMED: Final = {
     "token": "token",
@@ -162,13 +162,13 @@ _NAMED: Final = {
 }
 
 TUPLES: Final = {"tuple": "FBICQ/memref.FBICQ/A/token", "anytuple": "any.FBICQA/memref.FBICQ/token"}
-"""Constraints on the leaves of named kinds of tuples."""
+"""Constraints on the leaves of tuples, by the name of the kind of tuple."""
 
 
-# The tables of a few hundred ops repeat about a hundred constraints.
+# Cached: the tables of a few hundred ops repeat about a hundred constraints.
 @cache
 def type_summary(constraint: str) -> str:
-    """Return a constraint on a type in MLIR's words.
+    """Return a constraint on a type, given in the notation of the tables, in MLIR's words.
 
     A constraint is one or more alternatives, separated by `/`. An alternative is a name (`token`),
     or a kind of tensor, a dot, and a letter for each allowed kind of element. Without the dot, the
@@ -243,7 +243,7 @@ ATTRIBUTE_SUMMARIES: Final = {
     "dicts": "Array of dictionary attributes",
     "any": "any attribute",
 }
-"""Constraints on attributes in MLIR's words, by their name in a table row.
+"""Constraints on attributes in MLIR's words, by their name in the tables.
 
 Source: the summaries of StableHLO's and MLIR's definitions as diagnostics print them.
 """
@@ -254,24 +254,29 @@ Source: the summaries of StableHLO's and MLIR's definitions as diagnostics print
 
 
 ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
-"""Reads the text after the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>`.
+"""Function that reads the text after the mnemonic of an attribute.
 
-The caller reads the closing `>` of the second form. The result is `None` for an unknown mnemonic.
+The attribute is `#dialect.mnemonic…` or `#dialect<mnemonic …>`. The caller reads the closing `>` of
+the second form. The result is `None` for an unknown mnemonic.
 """
 
 ReadType: TypeAlias = Callable[[AsmParser, str], Type | None]
-"""Reads the text after the mnemonic of `!dialect.mnemonic…`; `None` for an unknown mnemonic."""
+"""Function that reads a type's text after the mnemonic, `!dialect.mnemonic…`; `None` if unknown."""
 
 WriteAttribute: TypeAlias = Callable[[AsmPrinter, Attribute], bool]
-"""Writes an attribute of the dialect, with `#`; false if the attribute is not the dialect's own."""
+"""Function that writes an attribute of a dialect, with `#`.
+
+It returns false if the attribute is not one of the dialect.
+"""
 
 
 class Suggestion(NamedTuple):
     """Suggested names of values in pretty forms: `%cst` instead of `%0`.
 
     Attributes:
-        results: Names of an op's results, without `%`; an empty one shares the name before it.
-        arguments: Names of the arguments of the entry block of one of its regions.
+        results: Function that returns the names of an op's results, without `%`; a result with an
+            empty name shares the previous one.
+        arguments: Function that returns the names of the arguments of a region's entry block.
     """
 
     results: Callable[[Operation], Sequence[str]] | None = None
@@ -282,17 +287,17 @@ class Dialect(Struct, frozen=True):
     """Parser and printer functions of one dialect.
 
     Attributes:
-        name: `stablehlo`.
+        name: Name of the dialect, such as `stablehlo`.
         ops: Names of the inherent attributes of each op, by the op's full name.
         forms: Pretty forms by the op's full name; an op without one has only the generic form.
-        read_attribute: Reader of its attributes; without one they are kept as text.
+        read_attribute: Reader of its attributes; without one they are stored as text.
         write_attribute: Writer of its attributes.
-        read_type: Reader of its types; without one they are kept as text.
-        open: The dialect may have ops that are not in `ops`.
+        read_type: Reader of its types; without one they are stored as text.
+        open: Whether the dialect may have ops that are not in `ops`.
         suggestions: Suggested names of values, by the op's full name.
         inside: The dialect whose prefix is omitted in the regions of an op, by its full name.
-        defaults: Attributes that an op has even if they are omitted, by its full name.
-        behind: Ops whose location MLIR sets after their name, not at it.
+        defaults: Attributes that an op has even if the text omits them, by the op's full name.
+        behind: Ops whose location in MLIR is the position after their name, not that of the name.
     """
 
     name: str
@@ -313,8 +318,8 @@ class Older(NamedTuple):
 
     Attributes:
         name: Name of the successor.
-        renewed: Converts inherent attributes of an older op to those of the successor's op
-            of this full name.
+        renewed: Function that converts inherent attributes of an older op to those of the
+            successor's op, which has this full name.
     """
 
     name: str
@@ -325,16 +330,16 @@ NO_OLDER: Final[Mapping[str, Older]] = {}
 
 
 class Dialects:
-    """Several dialects together.
+    """Several dialects together, with tables over all of them.
 
     Attributes:
         named: The dialects by name.
-        ops: Names of the inherent attributes of every known op.
-        forms: Pretty forms of every op that has one.
-        suggestions: Suggested names of values, by op.
-        inside: The dialect whose prefix is omitted in the regions of an op.
-        defaults: Attributes that an op has even if they are omitted.
-        behind: Ops whose location MLIR sets after their name, not at it.
+        ops: Names of the inherent attributes of every known op, by its full name.
+        forms: Pretty forms, by the op's full name.
+        suggestions: Suggested names of values, by the op's full name.
+        inside: The dialect whose prefix is omitted in the regions of an op, by its full name.
+        defaults: Attributes that an op has even if the text omits them, by the op's full name.
+        behind: Ops whose location in MLIR is the position after their name, not that of the name.
         older: Older dialects whose ops are read as those of their successor, by name.
     """
 

@@ -34,11 +34,12 @@ class Value:
 
     Attributes:
         type: Type of the value.
-        owner: The operation or block that defines it; `None` while it is only used.
-        index: Number among the results or arguments of the owner.
+        owner: The operation or block that defines it; `None` for a value that is used but not yet
+            defined.
+        index: Index among the results or arguments of the owner.
         name: Name in the source without `%`; if results of one op share it (`%0:2`), `index`
             distinguishes them. Empty if the source has none.
-        location: Location of a block argument; a result has its operation's.
+        location: Location of a block argument; a result has the location of its operation.
         at: Offset of the name of a block argument in the source, or -1.
     """
 
@@ -80,8 +81,8 @@ class Operation:
         source: The text that has the op, or `None`.
         start: Offset of the name in the source.
         end: Offset of the end of the name.
-        alike: An object shared by ops that the reader found to be equal, apart from names
-            of values and positions, regions included. `None` if unknown.
+        alike: An object that ops share if the reader found them to be equal, regions included,
+            apart from names of values and positions. `None` if the reader did not compare.
     """
 
     __slots__ = (
@@ -135,7 +136,7 @@ class Operation:
 
     @property
     def result(self) -> Value:
-        """The only result; `ValueError` if the op has another number of results."""
+        """The only result; raises `ValueError` if the op has another number of results."""
         (value,) = self.results
         return value
 
@@ -146,11 +147,11 @@ class Operation:
 
     @property
     def inside(self) -> list[Operation]:
-        """The operations directly in the op's regions."""
+        """The operations directly in the op's regions, not those nested deeper."""
         return [inner for region in self.regions for block in region.blocks for inner in block]
 
     def walk(self) -> Iterator[Operation]:
-        """Iterate over the op and all nested ones in program order, each before those inside it."""
+        """Yield the op and all nested ones in program order, each before those inside it."""
         return nested([self], lambda operation: operation.inside if operation.regions else ())
 
     @property
@@ -159,7 +160,7 @@ class Operation:
         return None if self.source is None else Span(self.source, self.start, self.end)
 
     def get(self, name: str) -> Attribute | None:
-        """Return the property or attribute of that name; `None` if the op has neither."""
+        """Return the property or attribute named `name`; `None` if the op has neither."""
         found = self.properties.get(name)
         return self.attributes.get(name) if found is None else found
 
@@ -168,14 +169,14 @@ class Operation:
 
 
 KEPT_TEXT: Final = "hloscope.text"
-"""Name of the property that has the whole text of an op, from its name on.
+"""Name of the property with the whole text of an op, from the op's name on.
 
-Such ops are of unknown dialects. No attribute of an op can have this name.
+Only ops of unknown dialects have it. No attribute of an op can have this name.
 """
 
 
 class SourceModule(Operation):
-    """The `builtin.module` of a text; `resources` is its `{-# … #-}`, as written."""
+    """The `builtin.module` of a text; `resources` is the text of its `{-# … #-}`."""
 
     __slots__ = ("resources",)
 
@@ -183,7 +184,7 @@ class SourceModule(Operation):
 
 
 class Block:
-    """Operations in order, and the block's arguments; `label` is its name in the source."""
+    """A block: operations in order, and arguments; `label` is its name in the source."""
 
     __slots__ = ("arguments", "label", "operations", "parent")
 
@@ -205,7 +206,7 @@ class Block:
 
 
 class Region:
-    """Blocks, of which the first is the entry."""
+    """A region: its blocks, of which the first is the entry."""
 
     __slots__ = ("blocks", "parent")
 
@@ -217,22 +218,22 @@ class Region:
 
     @property
     def block(self) -> Block:
-        """The only block; `ValueError` if the region has another number of blocks."""
+        """The only block; raises `ValueError` if the region has another number of blocks."""
         (block,) = self.blocks
         return block
 
 
 def function_type(function: Operation) -> FunctionType | None:
-    """Return the declared type of a function; `None` if it declares none."""
+    """Return the declared type of the op `function`; `None` if it declares none."""
     found = function.get("function_type")
     known = found.type if isinstance(found, TypeAttr) else None
     return known if isinstance(known, FunctionType) else None
 
 
 def likeness(operation: Operation) -> object:
-    """Return a key of name, properties, attributes and types; equal ops have equal keys.
+    """Return a key made of name, properties, attributes and types; equal ops have equal keys.
 
-    Parts count by identity: the tree holds them, and readers share equal ones.
+    Parts are compared by identity: the tree keeps them alive, and readers share equal ones.
     """
     if operation.alike is not None:
         return operation.alike
@@ -248,7 +249,7 @@ def likeness(operation: Operation) -> object:
 
 
 def illegal(name: str) -> str:
-    """Return MLIR's message about an op that a conversion must replace but cannot.
+    """Return MLIR's message for an op `name` that a conversion must replace but cannot.
 
     >>> illegal("vhlo.tan_v2")
     "failed to legalize operation 'vhlo.tan_v2' that was explicitly marked illegal"
@@ -274,7 +275,7 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>")
 
 
 class ResourceTable:
-    """Resources of one text, parsed when a value is first needed.
+    """Resources of one text; they are parsed when the data of one is first needed.
 
     Attributes:
         text: The section `{-# … #-}`; empty if the text has none.
@@ -287,7 +288,7 @@ class ResourceTable:
         self._found: dict[str, tuple[int, bytes]] | None = None
 
     def blob(self, attribute: str) -> bytes | None:
-        """Return the data of the resource of `dense_resource<name> : type`, or `None`.
+        """Return the data of the resource of `dense_resource<name> : type`; `None` if it is absent.
 
         Raises:
             UnsupportedError: The resources are damaged.
@@ -302,7 +303,7 @@ class ResourceTable:
 
 
 def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
-    r"""Return alignment and data of the resources of `builtin`, from the end of a text.
+    r"""Return alignment and data of each resource of `builtin`, by name, from a text `{-# … #-}`.
 
     >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
     {'a': (4, b'\xff')}
@@ -326,7 +327,7 @@ def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
 
 
 def _after(text: str, at: int) -> int:
-    """Return the offset after the closing bracket of a group, and a comma."""
+    """Return the offset after the bracket that closes the group at `at`, and after a comma."""
     found = _CLOSE.match(text, at)
     if found is None:
         raise UnsupportedError("the resources of a module are not understood")
@@ -334,7 +335,7 @@ def _after(text: str, at: int) -> int:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a resource without quotes."""
+    """Return the name of a resource without its quotes."""
     return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
 
 
@@ -353,11 +354,11 @@ def _value(name: str, data: bytes) -> tuple[int, bytes]:
 
 
 class UnitAttr(Struct, frozen=True):
-    """The attribute `unit`, whose presence is its value."""
+    """The attribute `unit`, which has no value but its presence."""
 
 
 class BoolAttr(Struct, frozen=True):
-    """A Boolean attribute of type `i1`."""
+    """A boolean, an attribute of type `i1`."""
 
     value: bool
 
@@ -370,21 +371,21 @@ class IntegerAttr(Struct, frozen=True):
 
 
 class FloatAttr(Struct, frozen=True):
-    """A floating-point number as bits of its type, so that NaNs and signed zeros are exact."""
+    """A floating-point number as the bits of its type, so that NaNs and signed zeros are exact."""
 
     bits: int
     type: Type
 
 
 class StringAttr(Struct, frozen=True):
-    """A string, as bytes; `type` is `None` for nearly all."""
+    """A string, as bytes; `type` is `None` for nearly all strings."""
 
     value: bytes
     type: Type | None = None
 
     @classmethod
     def of(cls, text: str) -> StringAttr:
-        """Return the attribute of a text; surrogates stand for bytes that are not UTF-8.
+        """Return the attribute of a Python string; surrogates stand for bytes that are not UTF-8.
 
         >>> StringAttr.of("main").value
         b'main'
@@ -393,7 +394,7 @@ class StringAttr(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The string as text; bytes that are not UTF-8 become surrogates."""
+        """The string as a Python string; bytes that are not UTF-8 become surrogates."""
         return self.value.decode("utf-8", "surrogateescape")
 
 
@@ -419,7 +420,7 @@ class DictAttr(Nested, Struct, frozen=True):
 
 
 class DenseArrayAttr(Struct, frozen=True):
-    """The attribute `array<i64: 1, 2>`; booleans are 0 and 1, floats are bits."""
+    """The attribute `array<i64: 1, 2>`; a boolean is 0 or 1, a float is its bits."""
 
     element: Type
     values: tuple[int, ...]
@@ -445,7 +446,7 @@ class SymbolAttr(Struct, frozen=True):
 
 
 class TypeAttr(Struct, frozen=True):
-    """A type as an attribute."""
+    """An attribute whose value is a type."""
 
     type: Type
 
@@ -459,7 +460,7 @@ class EnumAttr(Struct, frozen=True):
 
 
 class StructAttr(Nested, Struct, frozen=True):
-    """A structure, `#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, given fields.
+    """A structure, `#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, stored fields.
 
     A field's value is an attribute, an integer, or a tuple of integers.
     """
@@ -469,14 +470,14 @@ class StructAttr(Nested, Struct, frozen=True):
     fields: tuple[tuple[str, Attribute | int | tuple[int, ...]], ...]
 
     def get(self, name: str) -> Attribute | int | tuple[int, ...] | None:
-        """Return the field of that name; `None` if it is omitted."""
+        """Return the value of the field named `name`; `None` if it is omitted."""
         return dict(self.fields).get(name)
 
 
 class VerbatimAttr(Struct, frozen=True):
     """Any other attribute, as text: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
 
-    `resources` are those of the text that contains a `dense_resource`.
+    For a `dense_resource`, `resources` are those of the text that contains it.
     """
 
     text: str

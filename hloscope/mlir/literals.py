@@ -1,7 +1,7 @@
 """Elements of `dense<…>` as bytes and as a numpy array, and their text as MLIR prints it.
 
 A literal may claim more elements than memory holds (`dense<0> : tensor<1000000x1000000xf32>`), so a
-splat is never expanded here.
+splat is stored as one element and never expanded here.
 
 Source: MLIR `AsmPrinter.cpp` (`printDenseElementsAttr`), `AttributeParser.cpp`.
 """
@@ -35,10 +35,10 @@ from hloscope.support.lazy import pattern
 from hloscope.support.limits import refuse_no_array
 
 MOST_SHOWN: Final = 100
-"""Maximum number of elements printed one by one; more are printed as hexadecimal digits."""
+"""Maximum number of elements printed one by one; beyond, all are printed as hexadecimal digits."""
 
 _MOST_KEPT: Final = 200
-"""Maximum length of a literal whose printed text is cached."""
+"""Maximum characters of a literal whose printed text is cached."""
 
 _COMMENT: Final = pattern(r"//[^\n]*")
 _STRING: Final = pattern(r'"(?:[^"\\]|\\.)*"')
@@ -47,12 +47,12 @@ _PARTS: Final = {"c64": "f32", "c128": "f64"}
 
 
 class Elements(NamedTuple):
-    """Elements of a literal: little-endian, row-major; types narrower than a byte take a byte.
+    """Elements of a literal: little-endian, row-major; narrow types take one byte per element.
 
     Attributes:
-        raw: The bytes; those of one element if all are equal.
-        splat: Are all elements equal, so that `raw` has one?
-        width: Bytes of one element.
+        raw: The bytes of all elements; if all are equal, those of one element.
+        splat: Whether all elements are equal, so that `raw` has one.
+        width: Number of bytes of one element.
     """
 
     raw: bytes | memoryview
@@ -61,7 +61,7 @@ class Elements(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """Parts of an element: `parts` numbers of a float format or of an integer type."""
+    """How an element is stored: `parts` numbers of a float format or of an integer type."""
 
     parts: int
     float_name: str
@@ -70,20 +70,20 @@ class _Number(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes of one part in memory."""
+        """Number of bytes of one part."""
         return (self.bits + 7) // 8
 
     @property
     def width(self) -> int:
-        """Bytes of an element in memory."""
+        """Number of bytes of one element."""
         return self.parts * self.bytes
 
 
 def elements(literal: DenseAttr) -> Elements:
-    r"""Decode the elements of a literal of numbers.
+    r"""Return the elements of a literal of numbers as bytes.
 
     Raises:
-        VerifyError: Elements are not numbers of the type, or have another count.
+        VerifyError: Elements are not numbers of the type, or their number is not that of the type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> elements(DenseAttr("[[1, 2], [3, -1]]", TensorType(ELEMENT_TYPES["s8"], (2, 2))))
@@ -95,7 +95,7 @@ def elements(literal: DenseAttr) -> Elements:
         raise VerifyError(f"elements of type {element.name} are not numbers")
     count = prod(sizes)
     raw, width = _raw(literal.literal, number, count), number.width
-    # Hexadecimal text may pack eight `i1` into a byte, so the number of bytes decides.
+    # Hexadecimal text may have eight `i1` in a byte, so the number of bytes decides.
     if number.bits == 1 and isinstance(literal.literal, str) and len(raw) not in (1, count):
         raw = _unpacked(raw, count)
     if len(raw) == width:
@@ -109,9 +109,9 @@ def elements(literal: DenseAttr) -> Elements:
 
 
 def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
-    """Return a byte for each `i1` of a text that packs eight into a byte, lowest bit first.
+    """Return one byte for each `i1` of a text that has eight in a byte, lowest bit first.
 
-    MLIR wrote them so until 2025. Today MLIR reads one byte for up to 8 elements as a splat.
+    MLIR wrote such texts until 2025. Today MLIR reads one byte for up to 8 elements as a splat.
 
     Source: LLVM, `DenseElementsAttr::isValidRawBuffer` before and after that change.
     """
@@ -134,7 +134,7 @@ def data_size(type: Type) -> int:
 
 
 def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
-    """Return element type and sizes of the type of a literal.
+    """Return the element type and the sizes of the type of a literal.
 
     Raises:
         VerifyError: A size is unknown.
@@ -145,7 +145,7 @@ def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
 
 
 def dense_text(literal: DenseAttr) -> str:
-    """Return `dense<…>` as MLIR prints it, without its type.
+    """Return the text `dense<…>` of a literal as MLIR prints it, without its type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> dense_text(DenseAttr("[1.5, 1.5]", TensorType(ELEMENT_TYPES["f32"], (2,))))
@@ -160,7 +160,7 @@ def _text(literal: DenseAttr) -> str:
     if number is None:
         return f"dense<{_strings_text(literal.literal, sizes)}>"
     raw, splat, width = elements(literal)
-    if splat or not width:  # all numbers of no bits are 0
+    if splat or not width:  # numbers of no bits are all 0
         return f"dense<{_element_text(bytes(raw), number)}>"
     if len(raw) > MOST_SHOWN * width:
         return f'dense<"0x{raw.hex().upper()}">'
@@ -168,7 +168,7 @@ def _text(literal: DenseAttr) -> str:
     return f"dense<{_nested(texts, sizes)}>"
 
 
-# Printing repeats short literals such as padding values.
+# Cached: printing repeats short literals such as padding values.
 _kept_text: Final = lru_cache(maxsize=4096)(_text)
 
 
@@ -220,7 +220,9 @@ def from_array(values: np.ndarray, type: Type) -> DenseAttr:
 
 
 def array_text(values: np.ndarray, type: TensorType) -> str:
-    """Return an array as a literal with its type; quantized elements are stored integers.
+    """Return the text of an array as a literal with its type.
+
+    Elements of a quantized type are its stored integers.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -236,10 +238,10 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
 
 
-# Asked for each literal; element types are few.
+# Cached, as each literal needs it; element types are few.
 @lru_cache(maxsize=256)
 def _number(element: ElementType) -> _Number | None:
-    """Return the parts of an element type; `None` if elements are not numbers, such as strings."""
+    """Return how elements of a type are stored; `None` if they are not numbers, such as strings."""
     name = element.name
     if name in FORMATS:
         return _Number(1, name, FORMATS[name].bits, signed=True)
@@ -254,7 +256,7 @@ def _number(element: ElementType) -> _Number | None:
 
 
 def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> bytes | memoryview:
-    """Return the bytes of one or of all elements."""
+    """Return the bytes of all `count` elements, or of one if all are equal."""
     if not isinstance(literal, str):
         return literal
     literal = literal.strip()
@@ -276,7 +278,7 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
 
 
 def _packed(words: Sequence[str], number: _Number) -> bytes:
-    """Pack integers, truncated to the bits of the type."""
+    """Return integers as bytes, truncated to the bits of the type."""
     mask = (1 << number.bits) - 1
     if number.bits == 1:
         values = [_truth(word.strip()) for word in words]
@@ -307,7 +309,7 @@ def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
 
 
 def _element_text(raw: bytes, number: _Number) -> str:
-    """Return the text of one element; a complex one has parentheses."""
+    """Return the text of one element; a complex one is in parentheses."""
     step = number.bytes
     starts = [step * part for part in range(number.parts)]
     parts = [int.from_bytes(raw[i : i + step], "little") for i in starts]
@@ -337,7 +339,7 @@ def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> 
 
 
 def _nested(texts: Sequence[str], sizes: tuple[int, ...]) -> str:
-    """Return the elements in nested brackets, one pair for each row of each dimension."""
+    """Return the elements' texts in nested brackets, one pair for each list of each dimension."""
     if not texts:
         return ""
     for size in reversed(sizes):

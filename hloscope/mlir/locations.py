@@ -1,6 +1,6 @@
 """Locations of operations, as in MLIR's `loc(…)`.
 
-A reader keeps the text, as a `LazyLoc`; `resolve_location` parses it on demand.
+A reader stores the text as a `LazyLoc`; `resolve_location` parses it on demand.
 
 Source: MLIR language reference, "Location attributes".
 """
@@ -19,7 +19,7 @@ from hloscope.support.limits import MOST_ALIASED, Nested
 
 
 class UnknownLoc(Struct, frozen=True):
-    """The location `loc(unknown)`, also of ops without a location."""
+    """The location `loc(unknown)`; ops without a location have it, too."""
 
 
 class FileLoc(Struct, frozen=True):
@@ -33,7 +33,7 @@ class FileLoc(Struct, frozen=True):
 
 
 class NameLoc(Nested, Struct, frozen=True):
-    """A named location, `"name"(child)`."""
+    """A location with a name, `"name"(child)`."""
 
     name: str
     child: Location = UnknownLoc()
@@ -54,7 +54,7 @@ class FusedLoc(Nested, Struct, frozen=True):
 
 
 class LocationTable(Struct):
-    """Named locations of a text: their texts, those already parsed, and their expanded lengths."""
+    """Named locations of a text: their texts, the parsed ones, and their expanded lengths."""
 
     texts: dict[str, str] = field(default_factory=dict)
     known: dict[str, Location] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class LocationTable(Struct):
 
 
 class LazyLoc(Struct, frozen=True):
-    """The unparsed text in `loc(…)`: an alias or a location; `resolve_location` parses it."""
+    """The unparsed text in `loc(…)`, an alias or a location; `resolve_location` parses it."""
 
     text: str
     table: LocationTable | None = None
@@ -99,11 +99,11 @@ _COMMON: Final = pattern(
 _ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
 _MOST_PLACE: Final = 1 << 32
-"""Exclusive maximum of lines and columns."""
+"""Exclusive upper limit of line and column numbers."""
 
 
 def resolve_location(location: Location) -> Location:
-    """Return a location with all of its text parsed.
+    """Return the location with all of its text parsed, nested locations included.
 
     >>> resolve_location(LazyLoc('"f"("a.py":1:2)'))
     NameLoc(name='f', child=FileLoc(file='a.py', line=1, column=2, end_line=-1, end_column=-1))
@@ -122,7 +122,7 @@ def resolve_location(location: Location) -> Location:
 
 
 def check_location(text: str) -> None:
-    """Check that a text is a location; its aliases count as valid.
+    """Check that a text is a location; all aliases in it count as defined.
 
     Raises:
         ParseError: The text is not a location.
@@ -132,11 +132,11 @@ def check_location(text: str) -> None:
 
 
 def _define(text: str, table: LocationTable) -> None:
-    """Parse every alias that a text uses, those inside them first."""
+    """Parse every alias that a text uses, nested ones first, and store it in the table."""
     waiting = _aliases(text)
     open_names: set[str] = set()
-    # Depth first: an alias stays on the list until all that it uses are known. One that is met
-    # again while open is defined by itself.
+    # Depth first: an alias stays on the list until all aliases that it uses are parsed. If it is
+    # reached again before that, it is defined by itself.
     while waiting:
         name = waiting[-1]
         if name in table.known:
@@ -155,7 +155,7 @@ def _define(text: str, table: LocationTable) -> None:
         else:
             waiting.pop()
             # Aliases can nest so that a short text expands beyond memory, so expanded lengths are
-            # added up before anything is made.
+            # computed before a location is made.
             length = len(text) + sum(table.lengths.get(n, 0) for n in named)
             if length > MOST_ALIASED:
                 raise ParseError(
@@ -166,7 +166,7 @@ def _define(text: str, table: LocationTable) -> None:
 
 
 def location_names(text: str) -> Iterator[re.Match[str]]:
-    """Iterate over the aliases in a location's text; metadata in `fused<…>` does not count."""
+    """Yield the matches of aliases in a location's text; metadata in `fused<…>` does not count."""
     at = 0
     while found := _ALIAS.search(text, at):
         at = found.end()
@@ -181,7 +181,7 @@ def _aliases(text: str) -> list[str]:
 
 
 class _Reader:
-    """Parser of one text whose aliases are known."""
+    """Parser of one location text whose aliases have been parsed."""
 
     def __init__(self, text: str, known: Mapping[str, Location]) -> None:
         self.text = text
@@ -286,7 +286,7 @@ class _Reader:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the offset after the `>` that closes the `<` before `at`."""
+    """Return the offset after the `>` that closes the `<` directly before offset `at`."""
     depth = 1
     for found in _ANGLE.finditer(text, at):
         depth += {"<": 1, ">": -1}.get(found[0], 0)

@@ -1,4 +1,7 @@
-"""Types in MLIR's spelling. Source: MLIR's Builtin dialect; StableHLO spec, "Types"."""
+"""Types in MLIR's spelling.
+
+Source: MLIR's Builtin dialect; StableHLO spec, "Types".
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ ELEMENTS: Final[dict[str, ElementType]] = {
     "index": ElementType("index", 64, "signed", "int64"),
     "none": ElementType("none", 0, "opaque"),
 }
-"""Element types by MLIR's spelling; integers of other widths are made on demand."""
+"""Element types by MLIR's spelling; integer types of other widths are made on demand."""
 
 I1: Final = ELEMENTS["i1"]
 I32: Final = ELEMENTS["i32"]
@@ -51,7 +54,7 @@ F64: Final = ELEMENTS["f64"]
 INDEX: Final = ELEMENTS["index"]
 NONE: Final = ELEMENTS["none"]
 WIDEST: Final = (1 << 24) - 1
-"""Maximum number of bits of an integer type."""
+"""Maximum number of bits of an integer type in MLIR."""
 
 _SPELLINGS: Final = {element.name: text for text, element in ELEMENTS.items()}
 _INTEGER: Final = pattern(r"([su]?)i0*(\d+)", re.ASCII)
@@ -61,7 +64,7 @@ _MOST_TEXTS: Final = 1 << 16
 
 
 def integer_type(text: str) -> ElementType | None:
-    """Return the integer type of a spelling; `None` for every other text.
+    """Return the integer type that `text` spells; `None` for every other text.
 
     >>> integer_type("i5"), integer_type("si8").name, integer_type("f32")
     (ElementType('s5'), 'si8', None)
@@ -79,7 +82,7 @@ def integer_type(text: str) -> ElementType | None:
 
 
 def is_signless(element: ElementType) -> bool:
-    """Is `element` an integer type without a sign (`i8`, not `si8` or `ui8`)?"""
+    """Is `element` a signless integer type (`i8`, not `si8` or `ui8`)?"""
     return element.kind == "pred" or (
         element.kind == "signed" and element.name[:2] != "si" and element is not INDEX
     )
@@ -106,8 +109,8 @@ def type_text(type: Type) -> str:
     >>> type_text(TensorType(ELEMENT_TYPES["s32"], (2, None), bounds=(None, 5)))
     'tensor<2x?xi32, #stablehlo.bounds<?, 5>>'
     """
-    # By `id`, since programs share types and hash long ones slowly. The entry holds the type, so
-    # its `id` is not reused.
+    # By `id`, since programs share types, and hashing long ones is slow. The entry refers to the
+    # type, so its `id` is not reused.
     known = _TEXTS.get(id(type))
     if known is not None:
         return known[1]
@@ -119,7 +122,9 @@ def type_text(type: Type) -> str:
 
 
 def spell(value: object, form: str = "") -> str:
-    """Return a type for a message, in quotes unless `form` is `bare`; other values as `str`.
+    """Return a type for a message, in quotes unless `form` is `bare`.
+
+    Other values are returned as `str(value)`.
 
     >>> spell(TensorType(ELEMENT_TYPES["f32"], (2,)))
     "'tensor<2xf32>'"
@@ -157,12 +162,15 @@ def _text(type: Type) -> str:
 
 
 def types_text(types: tuple[Type, ...]) -> str:
-    """Return types separated by commas."""
+    """Return the texts of types, separated by commas."""
     return ", ".join(map(type_text, types))
 
 
 def function_text(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> str:
-    """Return `(a, b) -> c`; a single result that is not a function type has no parentheses."""
+    """Return a function type as text, `(a, b) -> c`.
+
+    A single result has no parentheses, unless it is itself a function type.
+    """
     right = types_text(results)
     if len(results) != 1 or isinstance(results[0], FunctionType):
         right = f"({right})"
@@ -178,7 +186,7 @@ def _tensor(type: TensorType) -> str:
 
 
 def bounds_text(bounds: tuple[int | None, ...]) -> str:
-    """Return `#stablehlo.bounds<2, ?>`."""
+    """Return bounds as the text `#stablehlo.bounds<2, ?>`."""
     inside = ", ".join("?" if bound is None else str(bound) for bound in bounds)
     return f"#stablehlo.bounds<{inside}>"
 
@@ -191,7 +199,7 @@ def _vector(type: VectorType) -> str:
 
 
 def double_text(value: float) -> str:
-    """Return a number as MLIR prints it inside a type.
+    """Return a float as MLIR prints it inside a type.
 
     >>> double_text(0.2), double_text(0.072314441204071045)
     ('2.000000e-01', '0.072314441204071045')
@@ -212,7 +220,7 @@ def quantized(
     by_blocks: bool = False,
     storage_text: str = "",
 ) -> QuantizedType:
-    """Return a quantized type; `limits` are by default those of the storage type.
+    """Return a quantized type; by default `limits` are those of the storage type.
 
     >>> quantized(ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"], (0.5,), (3,)).name
     '!quant.uniform<i8:f32, 5.000000e-01:3>'
@@ -259,7 +267,7 @@ def _nested(parameters: list[str], shape: tuple[int, ...]) -> str:
 
 
 def storage_range(signed: bool, bits: int) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a width."""
+    """Return the smallest and the largest integer of a number of bits."""
     if signed and bits:
         return -(1 << bits - 1), (1 << bits - 1) - 1
     return 0, (1 << bits) - 1

@@ -23,7 +23,7 @@ from hloscope.ops.inference import (
 def _feature(
     name: str, whole: Sequence[TensorType], single: Sequence[TensorType], index: int
 ) -> TensorType:
-    """Type of one value per feature, after the checks that batch normalisations share.
+    """Return the type of a vector with one value per feature, after checking the operands.
 
     Args:
         name: Name of the op.
@@ -84,7 +84,7 @@ _RULES = {
 
 
 def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
-    """Check that all operands have one element type; HLO allows mixed float types."""
+    """Check that all operands have one element type; HLO also allows several float types."""
     message = f"failed to verify that all of {{{names}}} have same element type"
     require(same_elements(tensors(names, operands)), rule, message)
 
@@ -146,7 +146,10 @@ class BatchNormGrad(Op):
 
 
 def _broken(inferred: tuple[Type, ...], declared: tuple[Type, ...], rules: tuple[str, ...]) -> str:
-    """Label of the constraint of the first incompatible result."""
+    """Return the label of the constraint that the first incompatible result breaks.
+
+    It is the first label if all results are compatible.
+    """
     for a, b, rule in zip(inferred, declared, rules, strict=False):
         if not compatible(a, b):
             return rule

@@ -9,18 +9,18 @@ from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatibl
 from hloscope.ops.inference import bare, count, op, require
 
 TOLERANCE: Final = 1e-4
-"""Default maximum absolute difference."""
+"""Default maximum absolute difference of `expect_almost_eq`."""
 
 
 class Expectation(Op):
-    """Base of ops that compare values and have no results."""
+    """Base of the ops that compare values; they have no results."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TupleType(())
 
 
 class _Pair(Expectation):
-    """Base of ops that compare two operands."""
+    """Base of the ops that compare two operands."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
@@ -34,7 +34,7 @@ class _Pair(Expectation):
 
 
 class _Single(Expectation):
-    """Base of ops that compare one operand with an attribute."""
+    """Base of the ops that compare one operand with an attribute."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -96,7 +96,7 @@ class ExpectSerializedEq(_Single):
 
     Attributes:
         probe_id: Name of the probe.
-        iteration: Number of the value among the probe's values; the first if not written.
+        iteration: Index of the value among the probe's values, from 0; the first if not written.
     """
 
     probe_id: str = ""
@@ -104,7 +104,7 @@ class ExpectSerializedEq(_Single):
 
 
 class _Observed(Op):
-    """Base of ops that return their operand."""
+    """Base of the ops that return their operand."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -134,7 +134,7 @@ class RunParallel(Op):
     Operands are the arguments of all functions in order, results are their results.
 
     Attributes:
-        programs: Names of the functions, a row for each replica.
+        programs: Names of the functions: one list for each replica, one entry for each partition.
         infeed: Names of the functions that supply the values for `infeed`.
     """
 

@@ -46,7 +46,8 @@ class Collective(Op):
         replica_groups: Groups: a table or mesh axes in StableHLO; lists, an iota or a mesh in HLO.
         channel_id: Channel, or `None`.
         channel_type: StableHLO's number of the channel's kind, or `None`.
-        use_global_device_ids: Do groups hold flattened device ids?
+        use_global_device_ids: Whether groups list flattened device ids, instead of replicas or
+            partitions.
         settings: Other attributes, as written; they do not affect the data.
     """
 
@@ -58,12 +59,15 @@ class Collective(Op):
 
     @property
     def has_channel(self) -> bool:
-        """Is it between partitions?  Source: StableHLO spec, "Collective ops"."""
+        """Does the op communicate between partitions?
+
+        Source: StableHLO spec, "Collective ops".
+        """
         return (self.channel_id or 0) > 0
 
 
 def _check_channel(op: Collective, rule: str) -> None:
-    """Check that a channel is given if groups hold global device ids."""
+    """Check that the op has a channel if its groups list global device ids."""
     channel = op.channel_id or 0
     require(
         not op.use_global_device_ids or channel > 0,
@@ -103,7 +107,7 @@ class AllGather(Collective):
             self._verify_one(operand, result)
 
     def _verify_one(self, operand: TensorType, result: TensorType) -> None:
-        """Check one operand and its result."""
+        """Check the types of one operand and its result."""
         d = self.all_gather_dim
         require(
             0 <= d < operand.rank,
@@ -137,7 +141,7 @@ class AllGather(Collective):
 
 
 def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
-    """Type of the result of a reduction; StableHLO takes element types from the body."""
+    """Return the type of a reduction's result; StableHLO takes element types from the body."""
     if not calls or not from_mlir(op.replica_groups):
         return packed(operands)
     found = leaves(returned(op.name, calls))
@@ -149,7 +153,7 @@ def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ..
 def _check_body(
     op: Collective, operands: list[TensorType], calls: tuple[Callee, ...], rules: ReducerRules
 ) -> None:
-    """Check the body with each operand in turn."""
+    """Check the body of a reduction once for each operand type."""
     for operand in operands if calls else ():
         check_reducer(calls[0], [operand], [array(operand.element, ())], (), rules)
 
@@ -196,19 +200,19 @@ class Rooted(Collective):
     """Base of collectives with a root device in each group.
 
     Attributes:
-        has_dynamic_root: Is the last operand a vector with the root's index in the group for each
-            of
-            the other operands?  Otherwise the root is the first device.
+        has_dynamic_root: Whether the last operand is a vector with the index of the root in the
+            group, one for each of the other operands.  Otherwise the root is the first device of
+            the group.
     """
 
     has_dynamic_root: bool = False
 
     def data(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Return the operands without the root indices."""
+        """Return the operand types without that of the root indices."""
         return operands[:-1] if self.has_dynamic_root else operands
 
     def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
-        """Check that there are data operands, and an index of the root for each of them."""
+        """Check that there are data operands, and one root index for each of them."""
         name = Name(self.name)
         if not self.has_dynamic_root:
             message = said("{} requires at least one data operand", name)
@@ -327,7 +331,10 @@ class ReduceScatter(Collective):
 
 
 def _check_parts(sizes: list[tuple[int | None, int | None]], d: int) -> None:
-    """Check the sizes of operand and result; dimension `d` is divided among the group."""
+    """Check the sizes of operand and result, whose dimension `d` is divided among the group.
+
+    `sizes` has the pair (operand size, result size) of each dimension.
+    """
     whole, part = sizes[d]
     if whole is None or part is None:
         return
@@ -384,7 +391,9 @@ class AllToAll(Collective):
 
 
 def exchanged(t: TensorType, split: int, concat: int, number: int) -> TensorType:
-    """Return the type of an operand after `all_to_all` among `number` members.
+    """Return the type of an operand of type `t` after `all_to_all` among `number` members.
+
+    Dimension `split` becomes `number` times smaller, dimension `concat` `number` times larger.
 
     Raises:
         VerifyError: A dimension is out of bounds, or its size is not divisible.
@@ -443,12 +452,15 @@ _PERMUTE: Final = PairRules(
 
 
 def is_in_place(operands: tuple[Type, ...]) -> bool:
-    """Are these the operands of HLO's in-place `collective-permute`: input, output, two offsets?"""
+    """Are these the operand types of HLO's in-place `collective-permute`?
+
+    They are the input, the output and two offsets.
+    """
     return len(operands) == 4 and all(map(_is_offset, operands[2:]))
 
 
 def _is_offset(type_: Type) -> bool:
-    """Is it the type of an integer, or a tuple of such types for each dimension or array?"""
+    """Is `type_` an integer type, or a (nested) tuple of integer types?"""
     if isinstance(type_, TensorType):
         return type_.rank == 0 and type_.element.kind in ("signed", "unsigned")
     return isinstance(type_, TupleType) and all(map(_is_offset, type_.elements))
@@ -459,7 +471,7 @@ class CollectivePermute(Collective):
     """Sends along `source_target_pairs`; a device that receives nothing gets zeros.
 
     Attributes:
-        source_target_pairs: Pairs of sender and receiver.
+        source_target_pairs: Pairs (sender, receiver) of device numbers.
         slice_sizes: Sizes of each slice in HLO's in-place form.
 
     Source: StableHLO spec `collective_permute` (C1)-(C5).
@@ -471,7 +483,7 @@ class CollectivePermute(Collective):
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs of sender and receiver, also if they are written as a table."""
+        """The pairs (sender, receiver), also if they are written as a table."""
         pairs = self.source_target_pairs
         if not isinstance(pairs, Table):
             return pairs
@@ -558,4 +570,4 @@ COLLECTIVE_KINDS: Final[dict[type[Op], str]] = {
     RaggedAllToAll: "ragged-all-to-all",
     ReduceScatter: "reduce-scatter",
 }
-"""Kinds of collectives, in HLO's spelling."""
+"""Kind of each collective, in HLO's spelling."""

@@ -31,7 +31,7 @@ from hloscope.ops.result_types import check_declared_sizes, product_element
 
 
 Precisions: TypeAlias = tuple[str, ...]
-"""`DEFAULT`, `HIGH` or `HIGHEST` for each operand; HLO has `PACKED_NIBBLE` too."""
+"""Precision of each operand: `DEFAULT`, `HIGH` or `HIGHEST`; HLO has `PACKED_NIBBLE` too."""
 
 # lhs, rhs and accumulation type, number of primitive operations
 _ROWS: Final = """
@@ -56,7 +56,7 @@ def check_dot_algorithm(
 ) -> None:
     """Check that some hardware is known to support the algorithm.
 
-    Types are written as MLIR prints them.
+    Types are given as MLIR prints them, such as `f32`.
 
     Source: StableHLO spec `dot_general`, (C22)-(C24), (I8)-(I14).
 
@@ -84,7 +84,7 @@ def check_dot_algorithm(
 
 
 def check_precisions(precisions: Precisions | None, rule: str) -> None:
-    """Check that at most two precisions are given."""
+    """Check that there are at most two precisions, one for each operand."""
     number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)
@@ -109,7 +109,10 @@ class DotDimensions(Struct, frozen=True):
 def _check_dimensions(
     dims: DotDimensions, lhs: TensorType, rhs: TensorType, *, sparse: bool = False
 ) -> None:
-    """Check the dimension numbers of a dot; a sparse operand may have fewer contracted elements."""
+    """Check the dimension numbers of a dot.
+
+    With `sparse`, an operand may have fewer contracted elements than the other one.
+    """
     # The order of the checks is that of StableHLO's verifier, so that the same error is reported
     # first.
     pairs = (
@@ -147,7 +150,7 @@ def _check_dimensions(
 
 
 def _contracted(dims: DotDimensions, lhs: TensorType, rhs: TensorType) -> list[Extent]:
-    """Sizes of the result: batch, free dimensions of `lhs`, free dimensions of `rhs`."""
+    """Return the dimensions of the result: batch, free ones of `lhs`, free ones of `rhs`."""
     left, right = extents(lhs), extents(rhs)
     return [
         *(merged(left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)),
@@ -251,7 +254,7 @@ class ScaledDot(Op):
 
 
 def _is_blocked(scaled: TensorType, scale: TensorType) -> bool:
-    """Does the scale have an element for each block of the array?"""
+    """Does the scale have one element for each block of the array, along every dimension?"""
     sizes = zip(scaled.sizes, scale.sizes, strict=False)
     return scale.rank == scaled.rank and all(
         whole is None or blocks is None or (whole % blocks == 0 if blocks else whole == 0)
@@ -297,7 +300,7 @@ class RaggedDot(Op):
         return array(product_element(lhs, rhs), result)
 
     def _check_ragged(self, lhs: TensorType, rhs: TensorType, group_sizes: TensorType) -> None:
-        """Check the ragged dimension, the group dimension and the group sizes."""
+        """Check the ragged dimension, the group dimension and the shape of the group sizes."""
         dims = self.dimensions
         message = "There must be exactly one ragged dimension in the lhs."
         require(len(self.lhs_ragged) == 1, "", message)
@@ -331,7 +334,10 @@ class RaggedDot(Op):
         require(fit(groups, found), "", message)
 
     def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
-        """Check group sizes of rank above 1, one vector for each index of the dimensions before."""
+        """Check group sizes of rank above 1.
+
+        They have one vector for each index of the dimensions before the ragged one.
+        """
         batch, contracting = self.dimensions.lhs_batch, self.dimensions.lhs_contracting
         if ragged in batch:
             before = batch[: batch.index(ragged)]

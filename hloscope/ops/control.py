@@ -26,7 +26,7 @@ from hloscope.support.limits import MOST_LEAVES, MOST_NESTING
 
 
 def _listed(types: Sequence[Type]) -> Said:
-    """Types as a list for a message."""
+    """Return types as a list, as text for messages."""
     return said(", ".join(["{}"] * len(types)), *types)
 
 
@@ -39,7 +39,7 @@ class Parameter(Op):
     """Parameter `number` of the computation."""
 
     number: int
-    settings: tuple[tuple[str, str], ...] = ()  # parameter_replication …
+    settings: tuple[tuple[str, str], ...] = ()  # such as parameter_replication
 
 
 @op("tuple")
@@ -116,7 +116,7 @@ class Fusion(Op):
 
 
 def fused_twice(fused: str, first: str, second: str) -> str:
-    """Return the message for a computation that two fusions call, although one has to own it."""
+    """Return the message for a computation that two fusions call, which must not share one."""
     return f"{fused} is fused twice, by {first} and {second}"
 
 
@@ -157,7 +157,7 @@ class While(Op):
 
 
 def _check_condition(results: tuple[Type, ...]) -> None:
-    """Check that the condition of a loop returns one boolean."""
+    """Check that the condition of a loop returns one boolean scalar."""
     require(
         len(results) == 1,
         "while_c1",
@@ -179,7 +179,7 @@ class _BranchRules(NamedTuple):
 
     Attributes:
         scalar: The selecting operand is a scalar.
-        some: There is a branch.
+        some: There is at least one branch.
         arguments: Branches take no arguments.
         agree: All branches return the same types.
         result: The result has these types.
@@ -233,7 +233,7 @@ class Case(Op):
                     _listed(branch.results),
                 ),
             )
-        # Any branch may be taken, so of a size only what holds for all branches is known.
+        # Any branch may be taken, so only what holds for all branches is known about a size.
         results = zip(*(branch.results for branch in calls), strict=True)
         return packed(least_specific(types, rules.result) for types in results)
 
@@ -254,7 +254,7 @@ class AsyncStart(Op):
     Attributes:
         wrapped: The op in the short form `<op>-start`; `None` if it calls a computation.
         settings: Other attributes such as `async_execution_thread`, as written.
-        region: Is it StableHLO's op, which has a region?
+        region: Whether the op is StableHLO's, which has a region.
 
     Source: StableHLO spec `async_start` (C1).
     """
@@ -278,7 +278,7 @@ class AsyncStart(Op):
 
 
 def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
-    """Type of the future of the region's results, after checking that it takes the operands."""
+    """Return the future of the region's results; check that the region takes the operands."""
     rule, found, at = "async_start_c1", body.arguments, "'stablehlo.async_start' op"
     require(
         len(found) == len(operands),
@@ -324,7 +324,7 @@ class AsyncDone(Op):
     Attributes:
         wrapped_name: Name of the op in HLO's short form `<op>-done`.
         settings: Other attributes, as written.
-        region: Is it StableHLO's op, which waits for a future?
+        region: Whether the op is StableHLO's, which waits for a future.
 
     Source: StableHLO spec `async_done` (C1).
     """
@@ -432,7 +432,7 @@ class CustomCall(Op):
 
     Attributes:
         call_target_name: Name of the function.
-        has_side_effect: Must it be kept even if its results are not used?
+        has_side_effect: Whether the call must not be removed even if its results are not used.
         settings: Other attributes, as written (schedules, constraints …).
         window: Window of a convolution.
         dimensions: Dimension numbers of a convolution.
@@ -453,7 +453,9 @@ API_VERSIONS: Final = (
     "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
     "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI",
 )  # fmt: skip
-"""Calling conventions of custom calls: StableHLO has their number, HLO and VHLO the name.
+"""Calling conventions of custom calls, at the index that is StableHLO's number for them.
+
+HLO and VHLO have the name.
 
 Source: `CustomCallApiVersion` in XLA's `xla_data.proto`, `VhloEnums.td`.
 """

@@ -29,7 +29,7 @@ from hloscope.ops.windows import Window, WindowRules, check_padding_shape
 
 
 class ConvDimensions(Struct, frozen=True):
-    """Roles of the dimensions of a convolution's input, kernel (filter) and output."""
+    """Role of each dimension of a convolution's input, kernel (filter) and output."""
 
     input_batch: int
     input_feature: int
@@ -43,17 +43,17 @@ class ConvDimensions(Struct, frozen=True):
 
     @property
     def input(self) -> Dims:
-        """Batch, feature and spatial dimensions of the input."""
+        """The dimensions of the input: batch, feature, then the spatial ones."""
         return (self.input_batch, self.input_feature, *self.input_spatial)
 
     @property
     def kernel(self) -> Dims:
-        """Input feature, output feature and spatial dimensions of the kernel."""
+        """The dimensions of the kernel: input feature, output feature, then the spatial ones."""
         return (self.kernel_input_feature, self.kernel_output_feature, *self.kernel_spatial)
 
     @property
     def output(self) -> Dims:
-        """Batch, feature and spatial dimensions of the output."""
+        """The dimensions of the output: batch, feature, then the spatial ones."""
         return (self.output_batch, self.output_feature, *self.output_spatial)
 
 
@@ -136,7 +136,7 @@ class DynamicConv(Op):
 def _check_operands(
     op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, mixed: bool = False
 ) -> None:
-    """Check the operands, apart from the window; `mixed` allows HLO's mixed element types."""
+    """Check the operands but not the window; `mixed` allows HLO's mixed element types."""
     name, dims = op.name, op.dimensions
     both = said("Got: {} and {}.", lhs, rhs)
     expects = "expects convolution arguments to have"
@@ -160,7 +160,7 @@ def _check_operands(
 
 
 def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:
-    """Check the dimension numbers: as many as there are dimensions, in range and distinct."""
+    """Check that input, kernel and output have `rank` dimension numbers, distinct and in range."""
     numbers = [len(d) for d in (dims.input_spatial, dims.kernel_spatial, dims.output_spatial)]
     require(
         numbers[0] == numbers[1] == numbers[2],
@@ -243,7 +243,7 @@ def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorTyp
 def _convolved(
     op: Convolution | DynamicConv, window: Window, lhs: TensorType, rhs: TensorType
 ) -> TensorType:
-    """Type of the result, with the wider element type of the operands.
+    """Return the type of the result, with the wider element type of the operands.
 
     Raises:
         VerifyError: The window is not valid for the operands.
@@ -252,8 +252,8 @@ def _convolved(
     base, kernel = extents(lhs), extents(rhs)
     sizes = [kernel[k][0] for k in dims.kernel_spatial]
     window.check(sizes, _rules(name))
-    # Groups of the batch are added up, so the result has that many times fewer batch elements.
-    # Each feature of the filter's output is one of the result.
+    # The groups of the batch are added up, so the result has that many times fewer batch elements.
+    # Each output feature of the filter is a feature of the result.
     out: list[Extent] = [(None, None)] * lhs.rank
     out[dims.output_batch] = resized(base[dims.input_batch], lambda n: n // op.batch_group_count)
     out[dims.output_feature] = kernel[dims.kernel_output_feature]
@@ -268,7 +268,7 @@ def _convolved(
 
 
 def _rules(name: str) -> WindowRules:
-    """Labels of the constraints on the window."""
+    """Return the labels of the constraints on the window of op `name`."""
     return WindowRules(
         strides=f"{name}_c2",
         padding=f"{name}_c4",

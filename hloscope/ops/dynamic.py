@@ -37,7 +37,7 @@ def _check_dimension(d: int, rank: int, rule: str) -> None:
 
 
 def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
-    """Check that sizes given by an operand, if they are constants, fit the result's type."""
+    """Check that the sizes in operand `shape`, if they are constants, fit the result's type."""
     sizes = known(shape)
     if sizes is None:
         return
@@ -137,7 +137,7 @@ class DynamicBroadcastInDim(Op):
             check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
 
     def _check_dimensions(self, t: TensorType, result: TensorType) -> None:
-        """Check `broadcast_dimensions` against the sizes of operand and result."""
+        """Check `broadcast_dimensions` against the shapes of operand and result."""
         dims = self.broadcast_dimensions
         require(
             len(dims) == t.rank,
@@ -165,7 +165,7 @@ class DynamicBroadcastInDim(Op):
             )
 
     def _check_hints(self, rank: int) -> None:
-        """Check that hints name distinct dimensions of the operand."""
+        """Check that the two `known_…_dimensions` hold distinct dimensions of the operand."""
         expanding = self.known_expanding_dimensions or ()
         nonexpanding = self.known_nonexpanding_dimensions or ()
         hints = expanding + nonexpanding
@@ -186,7 +186,7 @@ class DynamicBroadcastInDim(Op):
                 )
 
     def _check_stretched(self, t: TensorType, sizes: tuple[int, ...] | None) -> None:
-        """Check the operand's sizes against constant result sizes."""
+        """Check the operand's sizes against the result's sizes, if these are constants."""
         if sizes is None or not t.is_static:
             return
         for d, (size, target) in enumerate(zip(t.sizes, self.broadcast_dimensions, strict=True)):

@@ -1,4 +1,4 @@
-"""Elementwise ops: `result[i] = f(operand0[i], operand1[i], …)`, one row each."""
+"""Elementwise ops, `result[i] = f(operand0[i], operand1[i], …)`, one line of a table each."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Elementwise(Op):
 
     Attributes:
         arity: Number of operands.
-        parameters: Names of the parameters, whose texts are in `settings`.
+        parameters: Names of the attributes of the op; their texts are in `settings`.
         result: Element type of the result: that of the operands (`same`), `pred`, the real `part`
             of a complex type, the `complex` type of a real one, or declared (`written`).  `any` is
             `same` and also takes values that are not arrays.
         same_rule: Label of the constraint that the operands have one type.
         shape_rule: Label of the constraint that operands and result have the same sizes.
-        settings: Parameters as `(name, text)`, as written.
+        settings: Attributes as pairs (name, text), as written.
     """
 
     arity: ClassVar[int] = 0
@@ -87,7 +87,7 @@ class Elementwise(Op):
 
 
 def element_of(op: Op, type_: Type) -> ElementType:
-    """Return the element type of an array, ranked or not.
+    """Return the element type of a ranked or unranked array type.
 
     Raises:
         VerifyError: The type is not an array type.
@@ -98,7 +98,7 @@ def element_of(op: Op, type_: Type) -> ElementType:
 
 
 def _result_element(op: Elementwise, element: ElementType) -> ElementType:
-    """Element type of the result for operands of this element type."""
+    """Return the element type of the result for operands of type `element`."""
     match op.result:
         case "pred":
             return PRED
@@ -145,16 +145,22 @@ _LABELS: Final = {
     "erf": ("", "", ""),
     "copy": ("", "", ""),
 }
-"""Labels of (one type, one shape, type of the result) for ops where they are not all `_c1`."""
+"""Labels of three constraints, by op, where not all of them are `<op>_c1`.
+
+In order: the operands have one type, all have one shape, the type of the result.
+"""
 
 
 def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object]) -> type[_O]:
-    """Make a subclass that adds class variables only, so that it inherits all generated methods."""
+    """Return a new subclass of `base` with the docstring `doc` and the class variables `fields`.
+
+    It adds no other fields, so that it inherits all generated methods.
+    """
     return type(name, (base,), {"__module__": __name__, "__doc__": doc, **fields})
 
 
 def _class(name: str, arity: str, marks: list[str]) -> type[Elementwise]:
-    """Make and register the op class of a row."""
+    """Return the op class of one line of the table, registered by its name."""
     camel = "".join(part.capitalize() for part in name.removeprefix("chlo.").split("_"))
     usual = "" if "." in name else f"{name}_c1"
     same, shape, result = _LABELS.get(name, (usual, usual, usual))
@@ -355,7 +361,7 @@ ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
         )
     },
 }
-"""All elementwise op classes by name."""
+"""All elementwise op classes, by the name of the op."""
 
 
 class ImplicitBroadcast(Op):
@@ -373,7 +379,9 @@ class ImplicitBroadcast(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def places(self, rank: int, of: int) -> Dims:
-        """Return the dimension, in a result of rank `of`, of each dimension of an operand.
+        """Return the result dimension of each dimension of an operand of rank `rank`.
+
+        The result has rank `of`.
 
         Raises:
             UnsupportedError: `broadcast_dimensions` are not distinct dimensions of the result,
@@ -403,12 +411,15 @@ class ImplicitBroadcast(Op):
         return UnrankedTensorType(element) if dims is None else array(element, dims)
 
     def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
-        """Are the element types of the last two operands compatible (equal, for `select`)?"""
+        """Are the element types of the last two operands compatible?
+
+        For `select`, are they equal?
+        """
         a, b = [element_of(self, t) for t in operands[-2:]]
         return a == b or (self.applies != "select" and compatible_elements(a, b))
 
     def _dimensions(self, types: Sequence[TensorType]) -> list[Extent] | None:
-        """Dimensions of the result; `None` if they are not known."""
+        """Return the dimensions of the result; `None` if they are unknown."""
         if self.broadcast_dimensions is not None and len(types) == 2:
             return broadcast_along(types[0], types[1], self.broadcast_dimensions)
         return numpy_broadcast(types)
@@ -430,7 +441,7 @@ class ImplicitBroadcast(Op):
 
 
 def _shapes_fit(a: Type, b: Type) -> bool:
-    """Are the shapes compatible, element types aside?"""
+    """Are the shapes of two types compatible?  Element types may differ."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return True
     return compatible(a, like(b, a.element))
@@ -446,7 +457,7 @@ class BroadcastCompare(ImplicitBroadcast):
 
 
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:
-    """Make and register the class that broadcasts operands of the op `name`."""
+    """Return the class, registered by its name, that broadcasts the operands of the op `name`."""
     short = name.removeprefix("chlo.")
     camel = "Broadcast" + "".join(part.capitalize() for part in short.split("_"))
     cls = _subclass(camel, ImplicitBroadcast, f"broadcast_{short}", {"applies": name})
@@ -464,8 +475,8 @@ IMPLICIT_BROADCAST: Final[dict[str, type[ImplicitBroadcast]]] = {
     """.split()
     },
 }
-"""All `chlo.broadcast_*` classes by the name of the op that they apply."""
+"""All classes of `chlo.broadcast_*` ops, by the name of the elementwise op."""
 
 globals().update(
     {cls.__name__: cls for cls in (*ELEMENTWISE.values(), *IMPLICIT_BROADCAST.values())}
-)  # by name, as those that are written out: pickle looks classes up in their module
+)  # by name, as the classes written out are: pickle looks them up in their module

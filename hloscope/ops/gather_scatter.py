@@ -31,7 +31,7 @@ from hloscope.ops.result_types import mismatch
 
 
 class _Gathering(Op):
-    """Base of gathers: common parameters and type checks."""
+    """Base of the gather ops: common parameters and type checks."""
 
     offset_dims: Dims
     collapsed_slice_dims: Dims
@@ -41,7 +41,10 @@ class _Gathering(Op):
     index_vector_dim: int
 
     def _check(self, operand: TensorType, indices: TensorType, number: int | None) -> None:
-        """Check all but the values of the slice sizes; `number` is how many there are."""
+        """Check operand, indices and parameters, except the slice sizes' values.
+
+        `number` is the number of slice sizes, or `None` if it is unknown.
+        """
         name = self.name
         # The order of the checks is that of StableHLO's verifier, so that the same error is
         # reported first.
@@ -81,7 +84,7 @@ class _Gathering(Op):
         )
 
     def _check_index_vectors(self, indices: TensorType) -> None:
-        """Check that index vectors have an element for each entry of `start_index_map`."""
+        """Check that index vectors have one component for each entry of `start_index_map`."""
         vector, name = self.index_vector_dim, self.name
         check_in_bounds(
             vector,
@@ -100,7 +103,7 @@ class _Gathering(Op):
         )
 
     def _check_batching(self, operand: TensorType, indices: TensorType) -> None:
-        """Check that batching dimensions of operand and indices correspond in number and size."""
+        """Check that the batching dimensions of operand and indices agree in number and sizes."""
         batching, of_indices = self.operand_batching_dims, self.start_indices_batching_dims
         name, what = self.name, "start_indices_batching_dims"
         _check_unique(f"expects {what}", of_indices, f"{name}_c13", ", got")
@@ -123,7 +126,7 @@ class _Gathering(Op):
             )
 
     def _check_slice_sizes(self, operand: TensorType, sizes: Dims) -> None:
-        """Check the slice sizes, one for each dimension of `operand`."""
+        """Check the values of the slice sizes, one for each dimension of `operand`."""
         for dims, what, rule in (
             (self.collapsed_slice_dims, "collapsed_slice_dims", f"{self.name}_c9"),
             (self.operand_batching_dims, "operand_batching_dims", f"{self.name}_c12"),
@@ -146,7 +149,10 @@ class _Gathering(Op):
     def _gathered(
         self, operand: TensorType, indices: TensorType, sizes: tuple[int | None, ...]
     ) -> TensorType:
-        """Type of the result: batch dimensions of the indices, slice sizes at `offset_dims`."""
+        """Return the type of the result.
+
+        It has the batch dimensions of the indices, and the slice sizes at `offset_dims`.
+        """
         batch = iter(without(extents(indices), (self.index_vector_dim,)))
         rank = len(self.offset_dims) + indices.rank - (self.index_vector_dim < indices.rank)
         check_all_in_bounds(
@@ -232,9 +238,9 @@ class Scatter(Op):
     """Combines updates with the inputs.  Operands: N inputs, indices, N updates.  Callee: the body.
 
     Attributes:
-        by_window: Does it follow HLO?  HLO drops a window of updates that is not wholly inside, and
-            takes windows one after another.  StableHLO drops single elements that are outside, and
-            takes updates in row-major order of all their dimensions.
+        by_window: Whether the op follows HLO.  HLO drops a window of updates that is not completely
+            inside, and takes windows one after another.  StableHLO drops single elements that are
+            outside, and takes updates in row-major order of all their dimensions.
 
     Source: StableHLO spec `scatter`; XLA's `ScatterExpander`.
     """
@@ -250,7 +256,10 @@ class Scatter(Op):
     by_window: bool = True
 
     def sticks_out(self, operands: tuple[Type, ...]) -> bool:
-        """Can a window be partly outside of the input?  Only then do HLO and StableHLO differ."""
+        """Can a window of updates be partly outside of its input?
+
+        Only then do HLO and StableHLO have different results.
+        """
         _, _, updates = self._parts(operands)
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         kept = (d for d in range(len(gone) + len(self.update_window_dims)) if d not in gone)
@@ -295,7 +304,8 @@ class Scatter(Op):
                 f" got {t.rank}.",
             )
         for t, update in zip(inputs, updates, strict=True):
-            # Dimension numbers of all inputs come first: sizes are compared by these numbers.
+            # The dimension numbers of all inputs are checked first, as sizes are compared along
+            # them.
             self._check_dimensions(t, expanded, update)
         for t, update in zip(inputs, updates, strict=True):
             self._check_updates(t, expanded, update)
@@ -309,7 +319,7 @@ class Scatter(Op):
     def _parts(
         self, operands: tuple[Type, ...]
     ) -> tuple[list[TensorType], TensorType, list[TensorType]]:
-        """Split the operands into inputs, indices and updates."""
+        """Return the operand types in three parts: inputs, indices, updates."""
         number = (len(operands) - 1) // 2
         require(number > 0, "scatter_c5", "requires at least 1 input value")
         count(self.name, operands, 2 * number + 1)
@@ -383,7 +393,7 @@ class Scatter(Op):
     def _check_updates(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
-        """Check the sizes of an update: a window that fits into the operand for each index."""
+        """Check the sizes of an update: for each index, a window that fits into the input."""
         dropped = self.inserted_window_dims + self.input_batching_dims
         most = [size for d, size in enumerate(operand.sizes) if d not in dropped]
         for d, largest in zip(self.update_window_dims, most, strict=True):
@@ -420,7 +430,7 @@ class TorchIndexSelect(Op):
     batch_dims: int
 
     def selected_sizes(self, whole: Dims, indices: Dims) -> Dims:
-        """Return the sizes of the result.
+        """Return the sizes of the result for an operand of sizes `whole`.
 
         Raises:
             UnsupportedError: `dim` or `batch_dims` do not fit the operands, which the verifier does

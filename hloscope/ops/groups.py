@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> Table:
-        """Return a table of rows, padded with `-1` to equal lengths.
+        """Return the matrix of `rows`, padded with `-1` to equal lengths.
 
         >>> Table.of([[0, 1], [2]])
         Table(shape=(2, 2), values=(0, 1, 2, -1))
@@ -42,13 +42,13 @@ class Table(NamedTuple):
 
     @property
     def elements(self) -> Dims:
-        """All elements; of a splat at most two, which suffice to detect repetition."""
+        """All elements; for a splat at most two, which suffice to detect a repetition."""
         size = prod(self.shape)
         return self.values * min(size, 2) if len(self.values) == 1 else self.values[:size]
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The rows without the `-1`s of padding.
+        """The rows, without the `-1`s that pad them.
 
         >>> Table((2, 2), (0, 1, 2, -1)).rows
         ((0, 1), (2,))
@@ -61,10 +61,11 @@ class Table(NamedTuple):
 
 
 class WrittenGroups:
-    """Groups of numbers, as rows or in a notation that a front end's subclass reads.
+    """Replica groups as rows of numbers, or in a notation that a subclass of a front end reads.
 
     Attributes:
-        written: The groups in a form of their language, a text or an MLIR attribute; else the rows.
+        written: The groups as the program has them: a text or an MLIR attribute; otherwise the
+            rows.
     """
 
     __slots__ = ("written",)
@@ -74,7 +75,7 @@ class WrittenGroups:
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The groups; empty for one group of all devices.
+        """The groups as rows of numbers; empty if one group has all devices.
 
         Raises:
             ParseError: The text is not in a known notation.
@@ -95,7 +96,7 @@ class WrittenGroups:
 
 
 NO_GROUPS: Final = WrittenGroups()
-"""Groups that are not written: one group of all devices."""
+"""Replica groups of an op that states none: one group has all devices."""
 
 
 class MeshGroups(WrittenGroups):
@@ -105,7 +106,7 @@ class MeshGroups(WrittenGroups):
 
     @property
     def mesh(self) -> Mesh | str:
-        """The mesh, or its name."""
+        """The mesh, or the name of a mesh that the module defines."""
         raise UnsupportedError("the mesh of the replica groups is not known")
 
     @property
@@ -115,7 +116,7 @@ class MeshGroups(WrittenGroups):
 
 
 Groups: TypeAlias = Table | WrittenGroups
-"""Replica groups: a table in StableHLO, otherwise as written."""
+"""Replica groups of an op: a table in StableHLO; otherwise in the notation of the program."""
 
 
 class GroupRules(NamedTuple):
@@ -125,7 +126,7 @@ class GroupRules(NamedTuple):
         rank: The groups are a matrix.
         unique: No device is in two groups.
         inside: Devices are numbered from 0 without gaps.
-        size: Size of a group.
+        size: Each group has the required size.
     """
 
     rank: str
@@ -152,8 +153,8 @@ def check_groups(
     Args:
         groups: The groups.
         rules: Labels of the constraints.
-        same_size: Must all groups have one size?  Then padding (`-1`) is not allowed.
-        global_ids: Do groups hold flattened device ids?  Then they must not be empty.
+        same_size: Whether all groups must have one size.  Then padding (`-1`) is not allowed.
+        global_ids: Whether the groups list flattened device ids.  Then there must be groups.
         group_size: Required size of a group, if it is known.
 
     Raises:
@@ -174,7 +175,7 @@ def check_groups(
             continue
         require(device not in seen, rules.unique, f"replica id #{device} seen more than once")
         seen.add(device)
-    # The devices are distinct, so they are 0 … n - 1 exactly if each of these numbers was seen.
+    # The devices are distinct, so they are 0 … n - 1 exactly if each of these numbers occurs.
     for device in range(len(seen)):
         require(device in seen, rules.inside, f"replica id #{device} not seen in replica groups")
     require(
@@ -185,7 +186,7 @@ def check_groups(
 
 
 def check_senders(groups: Groups, rules: GroupRules) -> None:
-    """Check the groups of a broadcast: numbers of devices, each in at most one group.
+    """Check the groups of a broadcast: each device number is in at most one group.
 
     Raises:
         VerifyError: A constraint is broken.
@@ -245,7 +246,7 @@ def check_pairs(pairs: Table, rules: PairRules) -> None:
         rules.columns,
         f"expect source_target_pairs attribute of shape (N, 2), but got ({shape})",
     )
-    # Of a splat, two pairs suffice to find a duplicate.
+    # For a splat, two pairs suffice to find a duplicate.
     values = pairs.values * min(prod(pairs.shape), 4) if len(pairs.values) == 1 else pairs.values
     seen: tuple[set[int], set[int]] = set(), set()
     for i, device in enumerate(values):
@@ -263,11 +264,11 @@ def check_pairs(pairs: Table, rules: PairRules) -> None:
 
 
 MOST_DEVICES: Final = 1 << 24
-"""Maximum number of devices; longer lists are refused before they are made."""
+"""Maximum number of devices; a longer list is refused before it is made."""
 
 
 class DeviceIota(Struct, frozen=True):
-    """The numbers 0, 1, 2 … in an array of sizes `source`, transposed by `permutation`.
+    """The numbers 0, 1, 2 … as an array of sizes `source`, transposed by `permutation`.
 
     >>> DeviceIota((2, 3), (1, 0)).values
     (0, 3, 1, 4, 2, 5)
@@ -278,7 +279,7 @@ class DeviceIota(Struct, frozen=True):
 
     @property
     def values(self) -> Dims:
-        """The numbers in row-major order of the transposed array."""
+        """The numbers, in row-major order of the transposed array."""
         strides = [prod(self.source[i + 1 :]) for i in range(len(self.source))]
         ranges = [range(0, self.source[p] * strides[p], strides[p]) for p in self.permutation]
         return tuple(map(sum, product(*ranges)))
@@ -291,9 +292,10 @@ class DeviceIota(Struct, frozen=True):
 
 
 class AxisRef(Struct, frozen=True):
-    """An axis of a mesh, or a sub-axis of `size` elements.
+    """An axis of a mesh, or a sub-axis of it with `size` devices.
 
-    `before` is the product of the sizes of all coarser sub-axes.
+    `before` is the product of the sizes of all coarser sub-axes of the axis. Without a `size` it is
+    the whole axis.
     """
 
     name: str
@@ -306,14 +308,17 @@ class AxisRef(Struct, frozen=True):
 
 
 class Mesh(Struct, frozen=True):
-    """Named axes with sizes, and the device at each point, in row-major order of the axes."""
+    """Named mesh axes with their sizes, and the device at each point of the mesh.
+
+    `device_ids` are in row-major order of the axes; `None` stands for 0, 1, 2, ….
+    """
 
     axes: tuple[tuple[str, int], ...]
     device_ids: DeviceIota | Dims | None = None
 
     @property
     def devices(self) -> Dims:
-        """The devices in row-major order of the axes."""
+        """The device numbers in row-major order of the axes."""
         if self.device_ids is None:
             return tuple(range(prod(size for _, size in self.axes)))
         return (
@@ -321,7 +326,7 @@ class Mesh(Struct, frozen=True):
         )
 
     def size(self, axis: AxisRef) -> int:
-        """Return the number of devices along an axis or a part of it."""
+        """Return the number of devices along an axis or a sub-axis."""
         return dict(self.axes)[axis.name] if axis.size is None else axis.size
 
     def groups(self, along: Sequence[AxisRef]) -> tuple[Dims, ...]:
@@ -347,7 +352,7 @@ class Mesh(Struct, frozen=True):
         )
 
     def _pieces(self, along: Sequence[AxisRef]) -> list[tuple[AxisRef, int]]:
-        """Split the axes at the parts that `along` names; `(piece, size)`, slowest first."""
+        """Return the axes, split where `along` names sub-axes: (piece, size), slowest first."""
         pieces: list[tuple[AxisRef, int]] = []
         for name, total in self.axes:
             # Sub-axes of one axis, coarsest first; gaps between them become pieces of their own.
@@ -378,7 +383,7 @@ class NamedSharding(Struct, frozen=True):
 
     Attributes:
         mesh: The mesh, or its name.
-        dimensions: Axes that divide each dimension; the first axis divides coarsest.
+        dimensions: For each dimension of the array, the axes that divide it, the coarsest first.
         open_dimensions: Dimensions that may be divided further (`?`).
         others: Axes by role: `replicated`, `unreduced`, `manual`.
     """
@@ -390,5 +395,5 @@ class NamedSharding(Struct, frozen=True):
 
 
 def _steps(size: int, stride: int) -> range:
-    """Weighted values of a digit of this size and weight."""
+    """Return the multiples of `stride` that a digit with `size` values contributes to a number."""
     return range(0, size * stride, stride)

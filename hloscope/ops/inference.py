@@ -23,7 +23,7 @@ from hloscope.ir import (
 # --------------------------------------------------------------------------------------------------
 # Helpers of type inference: labelled checks, sizes that may be unknown, tuples of results.
 #
-# A dimension is an `Extent`: its size (`None` if it is known at run time only) and its bound.
+# A dimension is an `Extent`: its size (`None` if it is known only at run time) and its bound.
 
 
 Extent: TypeAlias = tuple[int | None, int | None]
@@ -42,7 +42,7 @@ def require(condition: bool, rule: str, message: str | Said) -> None:
 
 
 def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = False) -> None:
-    """Check the number of operands; with `at_least`, there may be more than `needed`.
+    """Check that the op has `needed` operands; with `at_least`, it may have more.
 
     Raises:
         VerifyError: The number is wrong.
@@ -54,7 +54,7 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
 
 
 def tensor(op: str, type_: Type, what: str) -> TensorType:
-    """Return `type_`, or the array type of a buffer.
+    """Return `type_` if it is an array type; for a buffer, return its array type.
 
     Raises:
         VerifyError: `type_` is not an array type; `what` names it in the message.
@@ -67,16 +67,16 @@ def tensor(op: str, type_: Type, what: str) -> TensorType:
 
 
 def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
-    """Return the types of all operands as array types.
+    """Return all types as array types.
 
     Raises:
-        VerifyError: One of them is not an array type.
+        VerifyError: A type is not an array type.
     """
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
 
 
 def kind(type_: Type) -> str:
-    """Return the kind of a type for messages: `tuple`, `token`, `opaque` …."""
+    """Return a word for the kind of a type in messages: `tuple`, `token`, `opaque` …."""
     return type(type_).__name__.removesuffix("Type").lower()
 
 
@@ -84,7 +84,7 @@ def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
     Raises:
-        VerifyError: It is another type.
+        VerifyError: The type is not an array type of rank 0.
     """
     array = tensor(op, type_, what)
     require(array.rank == 0, rule, f"{what} has rank {array.rank}, needs 0")
@@ -92,7 +92,7 @@ def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
 
 
 def bare(type_: Type) -> Type:
-    """Return `type_` without layouts.
+    """Return `type_` without layouts, also inside tuples.
 
     >>> from hloscope.ir.types import Layout
     >>> bare(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
@@ -112,18 +112,21 @@ def bare(type_: Type) -> Type:
 
 
 def packed(types: Iterable[Type]) -> Type:
-    """Return the type of an op with these results: the only one or their tuple, without layouts."""
+    """Return the type of an op with these results: the only one, or their tuple.
+
+    Layouts are removed.
+    """
     bares = tuple(map(bare, types))
     return bares[0] if len(bares) == 1 else TupleType(bares)
 
 
 def leaves(type_: Type) -> tuple[Type, ...]:
-    """Return the results that are packed in `type_`."""
+    """Return the types of the results of an op of type `type_`: the elements of a tuple type."""
     return type_.elements if isinstance(type_, TupleType) else (type_,)
 
 
 def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
-    """Return the type of the value of called computation number `index`.
+    """Return the type of the value that called computation number `index` returns.
 
     Raises:
         VerifyError: There are fewer called computations.
@@ -138,7 +141,7 @@ def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
 def known(type_: Type) -> tuple[int, ...] | None:
     """Return the elements of a constant integer operand in row-major order; `None` for others.
 
-    Ops get them only for the operands in `reads_values`.
+    The elements are known only for operands that the op lists in `reads_values`.
     """
     return type_.value if isinstance(type_, KnownTensor) else None
 
@@ -152,7 +155,7 @@ def real_part(element: ElementType) -> ElementType:
 
 
 def complex_of(element: ElementType, rule: str = "") -> ElementType:
-    """Return the complex type whose parts have this type.
+    """Return the complex type whose parts have this float type.
 
     Raises:
         VerifyError: There is none.
@@ -164,7 +167,7 @@ def complex_of(element: ElementType, rule: str = "") -> ElementType:
 
 
 def wider(a: ElementType, b: ElementType) -> ElementType:
-    """Return the wider element type: by kind (complex, float, integers), then by bits."""
+    """Return the wider element type: by kind (integer, float, complex), then by bits."""
     kinds = ("pred", "unsigned", "signed", "float", "complex")
     return max(a, b, key=lambda e: (kinds.index(e.kind), e.bits))
 
@@ -192,7 +195,7 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
 
 
 def _quantized_compatibly(a: ElementType, b: ElementType) -> bool:
-    """Do both quantized types have one storage width and one expressed type?"""
+    """Do both quantized types have storage types of one width, and one expressed type?"""
     return (
         isinstance(a, QuantizedType)
         and isinstance(b, QuantizedType)
@@ -202,9 +205,10 @@ def _quantized_compatibly(a: ElementType, b: ElementType) -> bool:
 
 
 def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bool:
-    """Is `b` of the kind of `a` and no narrower?  With `any_float`, any float type will do.
+    """Is `b` of the same kind as `a` and at least as wide?
 
-    Quantized types are compared by their storage types, and must have the same expressed type.
+    With `any_float`, every float type counts as wide enough.  Quantized types are compared by their
+    storage types, and must have the same expressed type.
 
     >>> promotable(S32, ELEMENT_TYPES["s64"]), promotable(S32, ELEMENT_TYPES["f64"])
     (True, False)
@@ -236,7 +240,7 @@ def _both_float(a: ElementType, b: ElementType) -> bool:
 
 
 def compatible_shapes(a: TensorType, b: TensorType) -> bool:
-    """Could `a` and `b` be types of one array, element types and bounds aside?
+    """Could one array have the type `a` and the type `b`, element types and bounds aside?
 
     >>> compatible_shapes(TensorType(S32, (2, None)), TensorType(U32, (None, 3)))
     True
@@ -245,7 +249,7 @@ def compatible_shapes(a: TensorType, b: TensorType) -> bool:
 
 
 def fit(a: int | None, b: int | None) -> bool:
-    """Could both be the size of one dimension?  `None` is an unknown size."""
+    """Could both be sizes of the same dimension?  `None` is an unknown size."""
     return a is None or b is None or a == b
 
 
@@ -253,17 +257,19 @@ def fit(a: int | None, b: int | None) -> bool:
 
 
 def extents(type_: TensorType) -> list[Extent]:
-    """Return size and bound of each dimension."""
+    """Return the extents of all dimensions: pairs (size, bound)."""
     return list(zip(type_.sizes, type_.each_bound, strict=True))
 
 
 def like(type_: TensorType, element: ElementType) -> TensorType:
-    """Return the array type with the same sizes and another element type, without layout."""
+    """Return the array type with the sizes of `type_` and another element type, without layout."""
     return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
 
 def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> TensorType:
-    """Return the array type of these dimensions, without layout; with bounds, without encoding.
+    """Return the array type with these dimensions, without layout.
+
+    A type with bounds has no encoding.
 
     >>> array(S32, [(2, None), (None, 8)]).sizes
     (2, None)
@@ -277,12 +283,12 @@ def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> T
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:
-    """Return the extents of known sizes."""
+    """Return the extents of dimensions of known sizes."""
     return [(size, None) for size in sizes]
 
 
 def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
-    """Return an extent with `change` applied to its size and its bound, if they are known."""
+    """Return the extent with `change` applied to its size and to its bound, if they are known."""
     size, bound = extent
     return (
         None if size is None else change(size),
@@ -291,7 +297,7 @@ def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
 
 
 def may_equal(a: Extent, b: Extent) -> bool:
-    """Could both be the same dimension, bounds aside?"""
+    """Could both extents be those of the same dimension, bounds aside?"""
     return None in (a[0], b[0]) or a[0] == b[0]
 
 
@@ -309,7 +315,9 @@ def merged(a: Extent, b: Extent) -> Extent:
 
 
 def either(a: Extent, b: Extent) -> Extent:
-    """Return the least specific extent of a dimension of one of two values (as of branches).
+    """Return the least specific extent of one dimension of two alternative values.
+
+    The values are for example the results of two branches.
 
     Source: StableHLO `type_inference.md`, table of conditional branches.
 
@@ -323,7 +331,7 @@ def either(a: Extent, b: Extent) -> Extent:
 
 
 def concatenated(a: Extent, b: Extent) -> Extent:
-    """Return the extent of the dimension along which two arrays are concatenated.
+    """Return the extent of the dimension along which two arrays of extents a and b are joined.
 
     >>> concatenated((2, None), (3, None)), concatenated((2, None), (None, 5))
     ((5, None), (None, 7))
@@ -335,7 +343,7 @@ def concatenated(a: Extent, b: Extent) -> Extent:
 
 
 def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
-    """Check that two extents of dimension `d` can be those of one array.
+    """Check that two extents can both describe dimension `d` of one array.
 
     Raises:
         VerifyError: Sizes differ, or a size exceeds a bound.
@@ -350,7 +358,7 @@ def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
 
 
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
-    """Return the common dimensions of all `types`, as specific as possible.
+    """Return the common dimensions of all types, as specific as possible.
 
     Raises:
         VerifyError: Ranks or sizes differ.
@@ -384,17 +392,17 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
 
 
 def size_text(size: int | None) -> str:
-    """Return a size for messages; `?` if it is unknown."""
+    """Return a size as text for messages; `?` if it is unknown."""
     return "?" if size is None else str(size)
 
 
 def raw_size(size: int | None) -> str:
-    """Return a size for StableHLO's messages that print an unknown size as its marker, -2^63."""
+    """Return a size as text; an unknown one is -2^63, as in some messages of StableHLO."""
     return str(-(1 << 63) if size is None else size)
 
 
 def sizes_text(sizes: Iterable[int | None]) -> str:
-    """Return sizes for messages, separated by commas.
+    """Return sizes as text for messages, separated by commas.
 
     >>> sizes_text((1, None, 8))
     '1, ?, 8'
@@ -442,7 +450,7 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
-    """Return the N inputs and the N initial values of a reduction.
+    """Return the N inputs and the N initial values among the operands of a reduction.
 
     Raises:
         VerifyError: The number of operands is 0 or odd.
@@ -461,13 +469,13 @@ def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[
 
 
 OPS: Final[dict[str, type[Op]]] = {}
-"""Op classes by name."""
+"""Classes of ops by the op's name."""
 
 _O = TypeVar("_O", bound=type[Op])
 
 
 def op(name: str) -> Callable[[_O], _O]:
-    """Return a class decorator that registers an op class under `name`; it comes outermost."""
+    """Return a class decorator that registers an op class as `name`; it must be the outermost."""
 
     def register(cls: _O) -> _O:
         assert name not in OPS, name

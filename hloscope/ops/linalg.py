@@ -24,7 +24,7 @@ from hloscope.ops.inference import (
 from hloscope.ops.result_types import mismatch
 
 _UNKNOWN: Final = -(1 << 63)
-"""An unknown size in StableHLO's messages."""
+"""Number that stands for an unknown size in StableHLO's messages."""
 
 
 def _sizes(type_: TensorType) -> str:

@@ -16,7 +16,7 @@ from hloscope.ops.inference import kind, require
 
 
 def element_of(type_: Type) -> ElementType:
-    """Return the element type of an array, ranked or not.
+    """Return the element type of a ranked or unranked array type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> str(element_of(TensorType(ELEMENT_TYPES["f32"], (2,))))
@@ -36,7 +36,7 @@ def quantized(type_: Type) -> QuantizedType | None:
 
 
 def any_quantized(*types: Type) -> bool:
-    """Is one of the arrays quantized?"""
+    """Is one of the types an array of quantized elements?"""
     return any(quantized(t) is not None for t in types)
 
 
@@ -47,7 +47,10 @@ def per_axis(type_: Type) -> QuantizedType | None:
 
 
 def quantized_axis(type_: Type) -> int | None:
-    """Return the quantized dimension of a per-axis array; `None` for others, or if out of range."""
+    """Return the quantized dimension of an array quantized per axis.
+
+    The result is `None` for other types, or if the dimension is out of range.
+    """
     found = per_axis(type_)
     axis = found.axis if found is not None else None
     rank = type_.rank if isinstance(type_, TensorType) else 0
@@ -68,7 +71,7 @@ def _both(a: Type, b: Type) -> Said:
 
 
 def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
-    """Check `add` with a quantized operand or result.
+    """Check the types of an `add` with a quantized operand or result.
 
     Source: StableHLO spec `add` (C2)-(C7).
     """
@@ -107,7 +110,10 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
 
 
 def check_same_scale(a: Type, b: Type, rule: str) -> None:
-    """Check that two arrays quantized per tensor have one element type; others are not checked."""
+    """Check that two arrays quantized per tensor have the same element type.
+
+    Other types are not checked.
+    """
     if per_tensor(a) and per_tensor(b):
         require(
             quantized(a) == quantized(b),
@@ -119,7 +125,8 @@ def check_same_scale(a: Type, b: Type, rule: str) -> None:
 def check_same_scales(a: Type, b: Type, rule: str) -> None:
     """Check that two arrays quantized per axis have the same scales and zero points.
 
-    If one has more than the other, the rest is not compared: sizes are checked elsewhere.
+    If one type has more scales than the other, the rest is not compared: sizes are checked
+    elsewhere.
     """
     x, y = per_axis(a), per_axis(b)
     if x and y:
@@ -133,12 +140,13 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
 
 
 def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str]) -> None:
-    """Check a reshape: scales and the quantized dimension do not change.
+    """Check a reshape of quantized arrays: the scales and the quantized dimension must not change.
 
     Args:
         operand: Type of the operand.
         result: Type of the result.
-        rules: Labels of (element types agree, the quantized dimension is the same).
+        rules: Labels of two constraints: the element types agree, the quantized dimension is the
+            same.
     """
     same, dimension = rules
     check_same_scale(operand, result, same)
@@ -157,7 +165,7 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
         ),
     )
     if operand.is_static and result.is_static:
-        # Together with the equal sizes, this means that the quantized dimension covers the same
+        # Together with the equal sizes, this means that the quantized dimension has the same
         # elements in row-major order.
         before = prod(operand.shape[:a]), prod(result.shape[:r])
         require(
@@ -174,7 +182,7 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
     Args:
         operand: Type of the operand.
         result: Type of the result.
-        dims: Where the operand's dimensions go.
+        dims: Result dimension of each operand dimension.
         rule: Label of the constraint.
     """
     a, r = per_axis(operand), per_axis(result)
@@ -187,7 +195,7 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
         f"result quantization_dimension {r.axis} not same as broadcast_dimensions[{axis}]"
         f" = {dims[axis]}",
     )
-    # A single slice is repeated along the quantized dimension, so its scale has to serve all slices
+    # A single slice is repeated along the quantized dimension, so its scale is that of all slices
     # of the result.
     if operand.sizes[axis] != 1:
         return
@@ -206,7 +214,9 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
 
 
 def check_transpose(operand: Type, result: Type, permutation: Dims) -> None:
-    """Check a transpose: scales do not change, and the quantized dimension is permuted.
+    """Check a transpose of quantized arrays.
+
+    The scales must not change, and the quantized dimension must be permuted with the others.
 
     Source: StableHLO spec `transpose` (C1), (C4).
     """
@@ -245,7 +255,10 @@ _CONTRACTION: Final[dict[str, tuple[str, str, str, str, str]]] = {
         "dynamic_conv_c34",
     ),
 }
-"""Labels: quantized operands, storage types, expressed types, granularity, the hybrid form."""
+"""Labels of the constraints on a quantized contraction, by op.
+
+In order: quantized operands, storage types, expressed types, granularity, the hybrid form.
+"""
 
 
 def check_contraction(op: str, lhs: Type, rhs: Type, result: Type) -> None:
@@ -310,7 +323,10 @@ _FEATURES: Final[dict[str, tuple[str, str]]] = {
     "convolution": ("convolution_c29", "convolution_c30"),
     "dynamic_conv": ("dynamic_conv_c29", "dynamic_conv_c30"),
 }
-"""Labels: quantized dimension of the kernel, quantized dimension of the result."""
+"""Labels of the constraints on a quantized convolution, by op.
+
+In order: the quantized dimension of the kernel, that of the result.
+"""
 
 
 def check_convolution(
@@ -323,8 +339,8 @@ def check_convolution(
         lhs: Type of the input.
         rhs: Type of the kernel.
         result: Type of the result.
-        kernel_output: The kernel's output feature dimension.
-        output_feature: The result's feature dimension.
+        kernel_output: Number of the kernel's output feature dimension.
+        output_feature: Number of the result's feature dimension.
     """
     of_kernel, of_result = _FEATURES[op]
     b, r = per_axis(rhs), per_axis(result)

@@ -14,7 +14,7 @@ from hloscope.ops.quantization import quantized
 def _pair(
     op: str, operands: tuple[Type, ...], results: tuple[Type, ...], rule: str
 ) -> tuple[TensorType, TensorType]:
-    """Return the operand and the declared result, after checking that their shapes agree."""
+    """Return the types of the operand and of the declared result, whose shapes must agree."""
     count(op, operands, 1)
     require(len(results) == 1, "", said(f"`{{}}` has {len(results)} results, needs 1", Name(op)))
     operand, result = tensor(op, operands[0], "the operand"), tensor(op, results[0], "the result")

@@ -79,7 +79,7 @@ class RngBitGenerator(Op):
         count(self.name, operands, 1)
         before = tensor(self.name, operands[0], "the initial state")
         if len(results) != 2:
-            return  # HLO may declare the bits only
+            return  # HLO may declare the bits without the state
         after = tensor(self.name, results[0], "the output state")
         require(
             compatible_shapes(before, after),

@@ -50,7 +50,7 @@ Array: TypeAlias = TensorType | UnrankedTensorType
 
 
 class ReducerRules(NamedTuple):
-    """Labels of the constraints on a body; an empty label means that of `body`.
+    """Labels of the constraints on a body; an empty label stands for that of `body`.
 
     Attributes:
         body: The body is a function of 2N scalars with N results.
@@ -68,7 +68,7 @@ class ReducerRules(NamedTuple):
 
 
 def body_results(body: Callee, number: int) -> tuple[Type, ...]:
-    """Return the results of a body, which HLO may pack in one tuple of `number` elements."""
+    """Return the result types of a body; HLO may return one tuple of `number` elements."""
     match body.results:
         case (TupleType(elements),) if len(elements) == number:
             return body.results if number == 1 and isinstance(body, Signature) else elements
@@ -77,10 +77,10 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
 
 
 def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Return the element types of a body's `number` results.
+    """Return the element types of the `number` results of a body.
 
     Raises:
-        VerifyError: It returns another number of results, or one is not an array.
+        VerifyError: The body returns another number of results, or a result is not an array.
     """
     results = body_results(body, number)
     require(
@@ -98,13 +98,13 @@ def check_reducer(
     allowed: Sequence[int | None],
     rules: ReducerRules,
 ) -> None:
-    """Check the body of a reduction.
+    """Check the body of a reduction against the types of inputs and initial values.
 
     Args:
         body: Types of its parameters and results.
         inputs: Types of the N inputs.
         inits: Types of the N initial values.
-        allowed: Sizes of which a parameter's sizes have to be a subsequence.
+        allowed: Sizes that a parameter may have: its sizes must be a subsequence of them.
         rules: Labels of the constraints.
     """
     number, arguments = len(inputs), body.arguments
@@ -149,7 +149,9 @@ def check_reducer(
 
 
 def alike(a: Array, b: Type, *, any_float: bool = True) -> bool:
-    """Could `b` have the sizes and the element type of `a`?  With `any_float`, floats may differ.
+    """Could `b` be a type with the sizes and the element type of `a`?
+
+    With `any_float`, float types may differ.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32, bf16 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["bf16"]
@@ -172,7 +174,7 @@ def _check_parameter(
     *,
     any_float: bool,
 ) -> Array:
-    """Check that a parameter has the type of the corresponding result, and return it."""
+    """Check that the body's parameter `index` has the type `result`, and return its type."""
     parameter = arguments[index]
     if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
         raise VerifyError(
@@ -188,7 +190,7 @@ def _check_parameter(
 
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
-    """Check that an initial value has the sizes of the result and a type promotable to it."""
+    """Check that initial value `i` has the sizes of the result and a type promotable to it."""
     both = said("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
@@ -213,7 +215,10 @@ def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) ->
 def _check_sizes(
     number: int, i: int, parameter: TensorType, allowed: Sequence[int | None], rule: str
 ) -> None:
-    """Check that the sizes of a parameter are a subsequence of `allowed`."""
+    """Check that the sizes of a parameter are a subsequence of `allowed`.
+
+    The parameter has index `number + i`; it takes elements of input `i`.
+    """
     require(
         parameter.rank <= len(allowed),
         rule,
@@ -221,8 +226,8 @@ def _check_sizes(
         f" <= {len(allowed)}, got {parameter.rank}",
     )
     found = 0
-    # Greedy matching finds a subsequence if there is one, as a match taken early leaves more
-    # choices for the rest.
+    # Greedy matching finds a subsequence if there is one: an early match leaves the most choices
+    # for the remaining sizes.
     for size in allowed:
         found += found < parameter.rank and fit(size, parameter.sizes[found])
     require(
@@ -267,7 +272,7 @@ class Reduce(Op):
         )
 
     def _kept(self, inputs: Sequence[TensorType]) -> list[Extent]:
-        """Dimensions of the result: those of the first input that are not reduced."""
+        """Return the dimensions of the result: those of the first input that are not reduced."""
         for i, t in enumerate(inputs):
             require(
                 compatible_shapes(inputs[0], t),
@@ -296,8 +301,8 @@ class Scan(Op):
 
     Attributes:
         scan_dimension: Dimension along which slices are taken.
-        num_carries: Number of carries.
-        is_reverse: Is the last slice taken first?
+        num_carries: Number of values that each step passes to the next one.
+        is_reverse: Whether the last slice is taken first.
         is_associative: Whether the body is associative, as written.
         scan_dim_size: Number of steps, if it is written (CHLO).
     """
@@ -343,13 +348,13 @@ class Scan(Op):
                 )
         try:
             super().verify(operands, results, calls)
-        except IncompatibleTypesError as error:  # other element types may be declared
+        except IncompatibleTypesError as error:  # CHLO may declare other element types
             rules = {"number": "number", "sizes": "sizes", "element": ""}
             if mismatch(error.inferred, error.declared, **rules):
                 raise
 
     def _check_steps(self, inputs: Sequence[TensorType]) -> None:
-        """Check that all inputs have the same number of slices."""
+        """Check that all inputs have the same number of slices along the scanned dimension."""
         size = self.scan_dim_size
         for i, t in enumerate(inputs):
             message = f"scan dimension of operand {i} is out of bounds"
@@ -366,7 +371,7 @@ class Sort(Op):
 
     Attributes:
         dimension: Dimension along which elements are ordered.
-        is_stable: Must equal elements keep their order?
+        is_stable: Whether equal elements must keep their order.
     """
 
     result_rule: ClassVar[str] = "sort_c2"
@@ -397,7 +402,7 @@ class Sort(Op):
 
 
 def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
-    """Check a comparator: two scalars of each operand, one boolean result."""
+    """Check a comparator: two scalar parameters for each operand, one boolean result."""
     rule, arguments, results = "sort_c5", body.arguments, body.results
     message = f"comparator block should have {2 * len(types)} arguments"
     require(len(arguments) == 2 * len(types), rule, message)
@@ -473,7 +478,7 @@ class Map(Op):
 
 
 def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
-    """Type of the scalar that the computation of `map` returns, after checking its signature."""
+    """Return the type of the scalar that `map`'s computation returns; check its signature."""
     rule, arguments, results = "map_c4", body.arguments, body.results
     require(
         not arguments or len(arguments) == len(types),

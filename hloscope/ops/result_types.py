@@ -35,7 +35,10 @@ def mismatch(
     sizes: str,
     element: str,
 ) -> str:
-    """Return the label of the first difference: number of results, sizes or element type.
+    """Return the label of the first difference between inferred and declared results.
+
+    The labels `number`, `sizes` and `element` stand for the number of results, their sizes and
+    their element types. The label is `element` if number and sizes agree.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32, s32 = TensorType(ELEMENT_TYPES["f32"], ()), TensorType(ELEMENT_TYPES["s32"], ())
@@ -56,13 +59,13 @@ _NUMBERS: Final = frozenset({"pred", "unsigned", "signed", "float", "complex"})
 
 
 def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
-    """Return the default element type of sums of products: the wider one of the operands."""
+    """Return the default element type of sums of products: the wider one of the operand types."""
     a, b = lhs.element, rhs.element
     return wider(a, b) if {a.kind, b.kind} <= _NUMBERS else a
 
 
 def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
-    """Return the declared result, after checking that it has the inferred sizes.
+    """Return the declared result type, after checking that it has the inferred sizes.
 
     Raises:
         VerifyError: The sizes differ, or the result is not one array.
@@ -89,7 +92,7 @@ def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: 
 
 
 def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
-    """Join types, arrays dimension by dimension by `meet`, tuples element by element.
+    """Join types: arrays dimension by dimension with `meet`, tuples element by element.
 
     Raises:
         VerifyError: The types cannot be joined.
@@ -116,7 +119,7 @@ def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Ext
 
 
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:
-    """Return the most specific type of one value that has all of `types`.
+    """Return the most specific type of a value that has all of `types`.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
@@ -127,7 +130,7 @@ def most_specific(types: Sequence[Type], rule: str = "") -> Type:
 
 
 def least_specific(types: Sequence[Type], rule: str = "") -> Type:
-    """Return the type that all of `types` refine, such as that of a conditional's result.
+    """Return the most specific type that all of `types` refine, as for a conditional's result.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
@@ -147,7 +150,7 @@ ONE: Extent = (1, None)
 
 
 def numpy_broadcast(types: Sequence[Type]) -> list[Extent] | None:
-    """Return the dimensions of arrays after broadcasting; `None` if they are not compatible.
+    """Return the sizes and bounds of arrays after broadcasting; `None` if they are incompatible.
 
     Arrays whose sizes or bounds are all known have to be compatible.  If sizes are unknown, the
     result may have unknown sizes.
@@ -169,19 +172,22 @@ def numpy_broadcast(types: Sequence[Type]) -> list[Extent] | None:
 
 
 def _aligned(a: list[Extent], b: list[Extent]) -> Iterable[tuple[Extent, Extent]]:
-    """Pair the dimensions of two arrays, aligned at the end."""
+    """Return the pairs of dimensions of two arrays that are aligned at the last dimension."""
     rank = max(len(a), len(b))
     return zip([ONE] * (rank - len(a)) + a, [ONE] * (rank - len(b)) + b, strict=True)
 
 
 def _broadcast_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
-    """Broadcast dimensions from the last to the first, so that errors report the last one."""
+    """Return the dimensions of two arrays of known sizes or bounds after broadcasting.
+
+    The last dimension is compared first, so that an error names the last one that differs.
+    """
     pairs = list(_aligned(a, b))
     return [_known_dimension(x, y) for x, y in reversed(pairs)][::-1]
 
 
 def _known_dimension(a: Extent, b: Extent) -> Extent:
-    """Broadcast a dimension of known size or bound.
+    """Return the dimension to which two dimensions of known sizes or bounds broadcast.
 
     Raises:
         VerifyError: The sizes are not compatible.
@@ -197,7 +203,10 @@ def _known_dimension(a: Extent, b: Extent) -> Extent:
 
 
 def _broadcast_unknown(dims: Sequence[list[Extent]]) -> list[Extent] | None:
-    """Broadcast dimensions of which some are unknown; `None` if they are not compatible."""
+    """Return the dimensions after broadcasting, where sizes may be unknown.
+
+    The result is `None` if they are incompatible.
+    """
     result: list[Extent] = []
     for other in dims:
         met = [_unknown_dimension(a, b) for a, b in _aligned(result, other)]
@@ -208,11 +217,14 @@ def _broadcast_unknown(dims: Sequence[list[Extent]]) -> list[Extent] | None:
 
 
 def _unknown_dimension(a: Extent, b: Extent) -> Extent | None:
-    """Broadcast a dimension whose size may be unknown; `None` if it is not compatible."""
+    """Return the dimension to which two dimensions broadcast, where sizes may be unknown.
+
+    The result is `None` if they are incompatible.
+    """
     if None not in (a[0], b[0]) and 1 in (a[0], b[0]):
         return (b if a[0] == 1 else a)[0], None
-    # A size above 1 is the size of the result, whatever the other one is at run time: that has to
-    # be the same or 1.
+    # A size above 1 is the size of the result, whatever the other size is at run time: that one has
+    # to be equal or 1.
     for size, other_size in ((a[0], b[0]), (b[0], a[0])):
         if size is not None and size > 1:
             return (size, None) if other_size in (None, 1, size) else None
@@ -220,9 +232,10 @@ def _unknown_dimension(a: Extent, b: Extent) -> Extent | None:
 
 
 def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[Extent] | None:
-    """Return the dimensions of two arrays, the smaller one placed at `dimensions` of the larger.
+    """Return the dimensions of `lhs` and `rhs` after broadcasting along `dimensions`.
 
-    `None` if they are not compatible, which `chlo` allows.  Bounds are lost.
+    The dimensions of the array of lower rank are those at `dimensions` of the other one. The result
+    is `None` if the sizes are incompatible, which `chlo` allows. It has no bounds.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]

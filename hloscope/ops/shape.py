@@ -67,14 +67,14 @@ def _raw(t: TensorType) -> str:
 
 
 def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
-    """Return the operand and the result of an op that has one of each."""
+    """Return the types of the operand and of the result of an op that has one of each."""
     count(op.name, operands, 1)
     operand = tensor(op.name, operands[0], "the operand")
     return [operand, tensor(op.name, results[0], "the result")]
 
 
 def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
-    """Check that element types are compatible; scales of quantized types may differ."""
+    """Check that element types are compatible; the scales of quantized types may differ."""
     require(
         compatible_elements(a.element, b.element),
         rule,
@@ -83,7 +83,7 @@ def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
 
 
 def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> None:
-    """Check that arrays of known sizes have equally many elements."""
+    """Check that operand and result have equally many elements, if all sizes are known."""
     if operand.is_static and result.is_static:
         found, needed = prod(result.shape), prod(operand.shape)
         require(
@@ -95,7 +95,7 @@ def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> 
 
 
 def check_unique(dims: Dims, rule: str) -> None:
-    """Check that `broadcast_dimensions` are distinct."""
+    """Check that the entries of `broadcast_dimensions` are distinct."""
     message = "broadcast_dimensions should not have duplicates"
     require(len(set(dims)) == len(dims), rule, message)
 
@@ -282,14 +282,17 @@ class BitcastConvert(Op):
         require(not message, "bitcast_convert_c1", message)
 
     def fits_with_bytes(self, operand: Type, result: Type) -> bool:
-        """Do operand and result have the same bits if a boolean has 8 bits?"""
+        """Can operand and result have the same bits if a boolean has 8 bits?"""
         before, after = _pair(self, (operand,), (result,))
         return not _bits_differ(before, after, 8)
 
 
 def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | Said:
-    """Return the reason why the arrays cannot have the same bits; empty if they can."""
-    # The array of narrower elements has one dimension more, which covers one wide element.
+    """Return the reason why the arrays cannot have the same bits; empty if they can.
+
+    A boolean has `bits_of_pred` bits.
+    """
+    # The array of narrower elements has one more dimension, which covers one wide element.
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
     (small, low), (big, high) = (
         ((t, width), (result, new))
@@ -384,7 +387,7 @@ class Concatenate(Op):
             f"dimension {axis} is out-of-bounds for input rank {first.rank}",
         )
         # Thousands of operands may share one type object, so each object is checked only once, with
-        # the number of its first operand for the message.
+        # the index of its first operand for the message.
         kinds = {id(t): (i, t) for i, t in reversed([*enumerate(types)])}
         for i, t in sorted(kinds.values(), key=itemgetter(0)):
             message = f"operands (0) and ({i}) do not match rank"

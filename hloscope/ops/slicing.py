@@ -23,7 +23,10 @@ from hloscope.ops.inference import (
 
 
 def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
-    """Return start operands and their number: scalars, or in old HLO the elements of one vector."""
+    """Return the types of the start operands, and the number of starts.
+
+    Starts are scalars, or in old HLO the elements of one vector; `None` if its size is unknown.
+    """
     types = tensors(op, starts)
     if len(types) == 1 and types[0].rank == 1:
         return types, types[0].sizes[0]
@@ -31,7 +34,10 @@ def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | 
 
 
 def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) -> None:
-    """Check that starts are scalars, or one vector, of one element type."""
+    """Check that the starts are scalars, or one vector, and have one element type.
+
+    `number` and `same` are the labels of these two constraints.
+    """
     for d, t in enumerate(starts):
         scalar = t.rank == 0 or (t.rank == 1 and len(starts) == 1)
         require(
@@ -188,5 +194,5 @@ class RealDynamicSlice(Op):
 
 
 def _length(t: TensorType) -> str:
-    """Number of elements of a vector, for messages."""
+    """Return the number of elements of a vector, as text for messages."""
     return size_text(t.sizes[0]) if t.rank == 1 else f"of rank {t.rank}"

@@ -15,7 +15,7 @@ HOST_TO_DEVICE: Final = 3
 
 
 def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
-    """Check that the channel is of the kind that the transfer needs: `host`, or between devices."""
+    """Check that the channel type is `host` for host transfers, else that between devices."""
     wanted, found = (host, name) if op.is_host_transfer else (DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE")
     require(
         op.channel_type == wanted,
@@ -26,11 +26,12 @@ def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
 
 
 def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], arrays: str) -> None:
-    """Check that the results are arrays, which HLO packs into tuples, and a token.
+    """Check that the results are arrays, then a token; HLO packs the arrays into a tuple.
 
     Args:
         results: Types of the results.
-        rules: Labels of (there is a result, all but the last are arrays, the last is a token).
+        rules: Labels of three constraints: there is a result, all but the last are arrays, the last
+            one is a token.
         arrays: Start of the message for a result that is not an array.
     """
     some, before, last = rules
@@ -161,7 +162,7 @@ class Infeed(Op):
             self._check_layout(self.layout, len(results) - 1)
 
     def _check_layout(self, layouts: tuple[Any, ...], needed: int) -> None:
-        """Check that there is one list of integers for each array."""
+        """Check that the layout has one list of integers for each of the `needed` arrays."""
         label = "infeed_i3"
         require(
             len(layouts) == needed,

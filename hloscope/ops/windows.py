@@ -31,7 +31,11 @@ from hloscope.ops.result_types import mismatch
 
 
 class WindowRules(NamedTuple):
-    """Labels of constraints on windows: numbers of entries of each kind, then positive entries."""
+    """Labels of the constraints on windows.
+
+    `strides` to `reversal` label the numbers of entries, `size` to `window_dilation` that entries
+    are positive.
+    """
 
     strides: str
     padding: str
@@ -45,7 +49,7 @@ class WindowRules(NamedTuple):
 
 
 def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
-    """Check that padding consists of pairs; `padding` has nested tuples as in the program.
+    """Check that padding consists of pairs (low, high); `padding` is nested as in the program.
 
     >>> check_padding_shape(((0, 1), (0, 0)), "convolution_c4")
     """
@@ -86,10 +90,10 @@ class Window(Struct, frozen=True):
     reversal: tuple[bool, ...]
 
     def check(self, sizes: Sequence[int | None], rules: WindowRules) -> None:
-        """Check that there are as many entries of each kind as sizes, all of them positive.
+        """Check that each kind of entry has one per dimension, and that entries are positive.
 
         Args:
-            sizes: Numbers of taps; `None` if unknown.
+            sizes: Number of taps along each dimension; `None` if unknown.
             rules: Labels of the constraints.
         """
         kinds = (
@@ -131,7 +135,7 @@ class Window(Struct, frozen=True):
 
 
 NO_WINDOW: Final = Window((), (), (), (), (), ())
-"""The window of no dimensions."""
+"""The window without dimensions."""
 
 
 @op("reduce_window")
@@ -187,7 +191,7 @@ _REDUCE_WINDOW_BODY = ReducerRules(
 
 
 def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
-    """Check that the inputs have one shape, and the window one entry per dimension."""
+    """Check that the inputs have one shape, and that the window has one entry per dimension."""
     for i, t in enumerate(inputs):
         require(
             compatible_shapes(inputs[0], t),
@@ -246,8 +250,8 @@ class SelectAndScatter(Op):
         )
         check_padding_shape(window.padding, "select_and_scatter_c8")
         window.check(window.sizes, _SELECT_AND_SCATTER)
-        # The source has one element per window position.  A bound is not compared, hence only the
-        # size.
+        # The source has one element per window position.  Its bound is not compared, so only the
+        # size is given.
         needed = array(
             operand.element,
             [
@@ -283,7 +287,7 @@ _SCATTER_BODY = ReducerRules(body="select_and_scatter_c10", init_element="select
 
 
 def _check_select(operand: TensorType, body: Callee) -> None:
-    """Check the region that selects an element of a window: two scalars, one boolean result."""
+    """Check the region that selects an element: two scalar parameters, one boolean result."""
     rule = "select_and_scatter_c9"
     message = f"expects the select-region to take 2 parameters, but takes {len(body.arguments)}"
     require(len(body.arguments) == 2, rule, message)

@@ -38,11 +38,14 @@ from hloscope.passes.rewriting import OpenBlock, Patterns, Rewriter
 
 PATTERNS: Final = Patterns()
 _MOST_ROUNDS: Final = 10
-"""Largest number of iterations, as in MLIR."""
+"""Largest number of iterations of the greedy driver over one function, as in MLIR."""
 
 
 def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
-    """Replace an op by a constant at the front of its scope."""
+    """Replace the only result of `op` by a constant op `name` of that value and type.
+
+    With a greedy driver, an equal constant at the front of the scope is used again. Return true.
+    """
     key = "shape" if name == "shape.const_shape" else "value"
     driver = rewriter.watcher
     if isinstance(driver, GreedyDriver):
@@ -65,7 +68,7 @@ def _owner(value: Value, name: str) -> Operation | None:
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
-    """Return the sizes of a constant shape; `None` for another value."""
+    """Return the sizes in a constant shape value; `None` if the value is not a constant shape."""
     owner = _owner(value, "shape.const_shape")
     given = owner.get("shape") if owner is not None else None
     if not isinstance(given, DenseAttr):
@@ -77,7 +80,10 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
-    """Return the sizes of a constant shape or of a ranked tensor's shape; `None` if unknown."""
+    """Return the sizes in a constant shape, or of the ranked tensor whose shape the value is.
+
+    A dynamic size is `None`; the result is `None` for any other value.
+    """
     source = _owner(value, "shape.shape_of")
     if source is not None:
         type = source.operands[0].type
@@ -86,7 +92,7 @@ def _known_extents(value: Value) -> tuple[int | None, ...] | None:
 
 
 def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
-    """Return the broadcast of shapes; `None` if they are not compatible."""
+    """Return the numpy broadcast of the shapes; `None` if two sizes are not compatible."""
     rank = max(map(len, shapes), default=0)
     found = [1] * rank
     for shape in shapes:
@@ -102,7 +108,7 @@ def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | Non
 
 @PATTERNS.on("shape.shape_of")
 def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold the shape of a static tensor."""
+    """Replace `shape.shape_of` of a tensor of static shape by a constant."""
     type = op.operands[0].type
     if not isinstance(type, TensorType) or not type.is_static:
         return False
@@ -113,7 +119,7 @@ def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def constants_last(rewriter: Rewriter, op: Operation) -> bool:
-    """Move constant shapes to the end, since their order has no meaning."""
+    """Move constant shape operands after all other operands; the order has no meaning."""
     ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
     if tuple(ordered) == op.operands:
         return False
@@ -123,7 +129,7 @@ def constants_last(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
-    """Remove repeated shapes."""
+    """Remove operands that occur before in the operand list."""
     once = tuple(dict.fromkeys(op.operands))
     if once == op.operands:
         return False
@@ -133,7 +139,7 @@ def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def without_empty(rewriter: Rewriter, op: Operation) -> bool:
-    """Remove scalar shapes, which do not change a broadcast."""
+    """Remove operands that are the shape of a scalar; they do not change a broadcast."""
     rest = [value for value in op.operands if _shape(value) != ()]
     if len(rest) == len(op.operands) or not rest:
         return False
@@ -143,7 +149,7 @@ def without_empty(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a broadcast of constant shapes, or of a single shape."""
+    """Replace `shape.broadcast` of constant shapes, or of a single shape, by its result."""
     if not isinstance(op.result.type, TensorType) or not op.operands:
         return False
     if len(op.operands) == 1 and op.operands[0].type == op.result.type:
@@ -156,7 +162,7 @@ def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace several constant shapes by their broadcast."""
+    """Replace several constant operands of `shape.broadcast` by their broadcast."""
     known = [(value, shape) for value in op.operands if (shape := _shape(value)) is not None]
     found = _broadcast_extents([shape for _, shape in known]) if len(known) > 1 else None
     if found is None or len(known) == len(op.operands):
@@ -177,7 +183,7 @@ def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
-    """Set the rank of the result to the largest rank of the operands."""
+    """Set the rank of the result of `shape.broadcast` to the largest rank of the operands."""
     wanted = shaped(INDEX, None)
     if op.result.type != wanted:
         return False
@@ -195,7 +201,7 @@ def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.cstr_broadcastable")
 def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a true witness if the shapes are compatible for any unknown sizes."""
+    """Replace `shape.cstr_broadcastable` by a passing witness if it holds for any dynamic sizes."""
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
@@ -214,7 +220,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.assuming")
 def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
-    """Inline the region of an assumption that holds."""
+    """Inline the region of `shape.assuming` if its witness is the constant true."""
     witness = _owner(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
@@ -222,7 +228,11 @@ def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
-    """Replace an op by the content of one of its regions."""
+    """Replace an op by the operations of its region `number`.
+
+    Return false, and change nothing, unless the region has one block without arguments that ends in
+    the op `end` with as many operands as the op has results.
+    """
     blocks = op.regions[number].blocks
     if len(blocks) != 1 or not blocks[0].operations or blocks[0].arguments:
         return False
@@ -241,7 +251,7 @@ def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0)
 
 @PATTERNS.on("tensor.cast")
 def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace two casts that undo each other, or cast a constant shape once."""
+    """Simplify `tensor.cast` of a cast back to the source type, or of a constant shape."""
     source = op.operands[0]
     inner = _owner(source, "tensor.cast")
     if inner is not None and inner.operands[0].type == op.result.type:
@@ -261,7 +271,7 @@ def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
 def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace two buffer conversions that undo each other."""
+    """Replace a buffer conversion of a value by the value before the opposite conversion."""
     other = {
         "bufferization.to_buffer": "bufferization.to_tensor",
         "bufferization.to_tensor": "bufferization.to_buffer",
@@ -278,7 +288,7 @@ def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.extract")
 def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold an element of a constant shape."""
+    """Replace `tensor.extract` of a constant shape at a constant index by a constant."""
     at, sizes = [known_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
     if sizes is None or len(at) != 1 or at[0] is None or not 0 <= at[0][0] < len(sizes):
         return False
@@ -287,7 +297,7 @@ def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("scf.if")
 def known_condition(rewriter: Rewriter, op: Operation) -> bool:
-    """Inline the branch of a known condition."""
+    """Replace `scf.if` of a constant condition by the operations of the branch that runs."""
     chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
     if chosen is None or len(op.regions) != 2:
         return False
@@ -325,7 +335,7 @@ _SEGMENTS: Final = "operandSegmentSizes"
 
 @BRANCHES.on("cf.cond_br")
 def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
-    """Replace a branch of constant condition, or of two equal targets, by `cf.br`."""
+    """Replace `cf.cond_br` of constant condition, or of two equal targets, by `cf.br`."""
     sizes = operation.get(_SEGMENTS)
     if len(operation.successors) != 2 or not isinstance(sizes, DenseArrayAttr):
         return False
@@ -336,7 +346,7 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
     middle = 1 + counts[1]
     operands_of = operation.operands[1:middle], operation.operands[middle:]
     truth = _constant_condition(operation)
-    # With an unknown condition, both ways must lead to one block with the same operands.
+    # With an unknown condition, both successors must be one block, with the same operands.
     if truth is None:
         if (
             operation.successors[0] is not operation.successors[1]
@@ -361,7 +371,7 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def _constant_condition(operation: Operation) -> bool | None:
-    """Return the condition; `None` if it is not constant."""
+    """Return the condition of a branch or assertion as a bool; `None` if it is not constant."""
     owner = operation.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "arith.constant":
         return None
@@ -376,7 +386,7 @@ def _constant_condition(operation: Operation) -> bool | None:
 
 @BRANCHES.on("cf.assert")
 def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
-    """Erase an assertion of a constant that holds."""
+    """Erase `cf.assert` of a condition that is the constant true."""
     if len(operation.operands) != 1 or not _constant_condition(operation):
         return False
     rewriter.erase(operation)
@@ -384,13 +394,13 @@ def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
-    """Merge blocks into their only predecessor; return the number of merged blocks."""
+    """Merge each block into its only predecessor, in all regions of `scope`; return the count."""
     owners = [each for each in rewriter.walk(scope) if has_branches(each)]
     return sum(_merge_region(rewriter, region) for each in owners for region in each.regions)
 
 
 def _merge_region(rewriter: Rewriter, region: Region) -> int:
-    """Merge blocks of a region into their only predecessor; return how many."""
+    """Merge each block of a region into its only predecessor; return the number of merges."""
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
     # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
     # edges of its terminator unchanged.
@@ -411,12 +421,15 @@ def _merge_region(rewriter: Rewriter, region: Region) -> int:
 
 
 def _end(block: Block) -> Operation | None:
-    """Return the last operation; the list of all would be built anew after each change."""
+    """Return the last operation of a block in O(1); `None` if the block is not an `OpenBlock`."""
     return block.last if isinstance(block, OpenBlock) else None
 
 
 def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
-    """Return the only successor of a block, if the block is its only predecessor."""
+    """Return the target of the `cf.br` that ends a block; `None` if the two cannot be merged.
+
+    `led_to` is the number of branches to each block: the target must have no other predecessor.
+    """
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:
         return None

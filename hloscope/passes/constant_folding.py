@@ -32,7 +32,7 @@ from hloscope.support.walks import nearest_first
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
 _MOST_FLOPS: Final = 10**10
-"""Largest number of element operations in all: about a second of products."""
+"""Largest number of element operations of all evaluations together: about a second of products."""
 
 _PASSIVE: Final = (Parameter, Return)
 
@@ -102,12 +102,12 @@ def _roots(module: Module) -> tuple[Computation, ...]:
 
 
 def _callers_first(roots: Sequence[Computation]) -> Iterator[Computation]:
-    """Yield all computations, each after one of its callers."""
+    """Yield all computations that the roots call, at any depth, each after one of its callers."""
     return nearest_first(roots, lambda computation: computation.callees)
 
 
 class _Known:
-    """Values of instructions that do not depend on arguments."""
+    """The values of instructions that do not depend on arguments, computed by the interpreter."""
 
     def __init__(self, limits: World, max_elements: int) -> None:
         self.limits: Final = limits
@@ -120,7 +120,10 @@ class _Known:
         self._pure: Final[dict[Computation, bool]] = {}
 
     def of(self, ins: Instruction) -> Value | None:
-        """Return the value if it is known; constants of the program are decoded on demand."""
+        """Return the value of an instruction; `None` if it is unknown.
+
+        A constant of the program is decoded at the first request.
+        """
         found = self.values.get(ins)
         if found is None and isinstance(ins.op, Constant):
             found = self.constants.get(ins)
@@ -131,7 +134,10 @@ class _Known:
         return found
 
     def visit(self, ins: Instruction) -> None:
-        """Compute and record the value of an instruction whose operands were visited before."""
+        """Compute and record the value of an instruction, if it is pure and its operands are known.
+
+        The operands must have been visited before.
+        """
         if isinstance(ins.op, (Constant, *_PASSIVE)) or not self._is_small(ins):
             return
         if not self._is_pure(ins):
@@ -169,7 +175,7 @@ class _Known:
         return all(map(self.is_pure, ins.calls))
 
     def is_pure(self, computation: Computation) -> bool:
-        """True if no instruction in the computation, or in those it calls, has an effect."""
+        """Return whether no instruction in the computation, or in those it calls, has an effect."""
         # Loops of one body and reductions of one sum ask for the same computations.
         known = self._pure
         if computation not in known:
@@ -190,7 +196,11 @@ class _Known:
     def _evaluated(
         self, ins: Instruction, read: tuple[Instruction, ...], given: Sequence[Any] = ()
     ) -> Value | None:
-        """Return the value of one instruction; `None` if it is refused or exceeds a limit."""
+        """Return the value of one instruction; `None` if the interpreter refuses it.
+
+        The interpreter also refuses what exceeds a limit. `given` are the values of the
+        instructions `read`, in the same order.
+        """
         limits = self.limits
         if limits.steps >= self.most_steps:
             return None
@@ -205,7 +215,10 @@ class _Known:
 
 
 def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation], set[Instruction]]:
-    """Return the computations and instructions that are needed once known values are constants."""
+    """Return the computations and instructions that the results still need after folding.
+
+    Instructions of known value count as constants: they need no operands.
+    """
     computations = set(roots)
     needed: set[Instruction] = set()
     work: list[Instruction] = []
@@ -241,13 +254,13 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
 
 
 def _stays_instruction(ins: Instruction, value: Value) -> bool:
-    """Does the instruction stay though its value is known: a tuple, or in HLO a shorter op?"""
+    """Does an instruction of known value stay: a tuple, or an HLO broadcast or `iota`?"""
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 
 
 class _Builder:
-    """Builds the new computations; called computations are built on demand."""
+    """Builds the folded computations; a called computation is built when it is first requested."""
 
     def __init__(
         self,
@@ -262,7 +275,7 @@ class _Builder:
         self._new: Final[dict[Instruction, Instruction]] = {}
 
     def function(self, computation: Computation) -> Computation:
-        """Return the new function in place of a function of a StableHLO tree."""
+        """Return the folded function for a function of a StableHLO module."""
         assert isinstance(computation, Function)
         return self._memoized(
             computation,
@@ -275,7 +288,10 @@ class _Builder:
         )
 
     def of(self, computation: Computation) -> Computation:
-        """Return the new computation in place of `computation`; one for each."""
+        """Return the folded computation for `computation`.
+
+        Repeated requests return the same object.
+        """
         if isinstance(computation, Function):
             return self.function(computation)
         made = Computation(
@@ -299,7 +315,7 @@ class _Builder:
         return Body(tuple(made), parameters, new[computation.root])
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
-        """Return the new instructions for `ins`: a constant, `ins` itself, or a rebuilt one."""
+        """Return the new instructions for `ins`: a constant, `ins` itself, or a rebuilt copy."""
         value = self.values.get(ins)
         if value is not None and not _stays_instruction(ins, value):
             if self.is_mlir:
@@ -327,7 +343,10 @@ class _Builder:
     def _hlo_constant(
         self, ins: Instruction, value: Any, computation: Computation
     ) -> list[Instruction]:
-        """Return a constant, or for equal elements a scalar constant and its broadcast."""
+        """Return the instructions that replace `ins` in HLO by a constant.
+
+        They are one constant, or a scalar constant and its broadcast if all elements are equal.
+        """
         assert isinstance(ins.type, TensorType)
         array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])
         if array.size > 1 and _is_splat(array):
@@ -345,7 +364,7 @@ class _Builder:
 
 
 def _constant(ins: Instruction, value: Any) -> Instruction:
-    """Return the instruction as a StableHLO constant of that value."""
+    """Return a StableHLO constant of that value in place of the instruction `ins`."""
     type_ = bare(ins.type)
     return Instruction(ins.name, ins.type, Constant(ComputedLiteral(_array(value), type_)))
 

@@ -39,23 +39,24 @@ from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Wat
 CAST: Final = "builtin.unrealized_conversion_cast"
 
 TypeMap: TypeAlias = Callable[[Type], Type]
-"""Function from a type to its converted type; a legal type is returned unchanged."""
+"""Function that returns the converted type of a type; a legal type is returned unchanged."""
 
 _MARK: Final = "hloscope.between"
-"""Attribute of a cast that exists only until both of its sides are converted."""
+"""Attribute of a temporary cast: the cast is erased once both of its sides are converted."""
 
 _DEEPEST: Final = 64
-"""Largest depth of patterns that create illegal ops for each other: beyond it, they do not end."""
+"""Largest depth of ops that patterns create for illegal ops; beyond it, the conversion fails."""
 
 
 class Conversion(Watcher):
-    """Replaces illegal operations in program order, and then the illegal ones among the new ops.
+    """Replaces illegal operations in program order, and illegal operations among the new ones.
 
     Args:
-        run: Counts the patterns that apply, and collects errors.
+        run: The run of the pass; it counts the patterns that apply, and collects errors.
         patterns: Patterns; those of larger benefit are tried first.
         is_legal: May the operation stay unchanged?
-        warn: Text of an additional warning about an operation without a pattern, or `None`.
+        warn: Returns the text of an additional warning about an operation without a pattern, or
+            `None`.
     """
 
     def __init__(
@@ -74,15 +75,15 @@ class Conversion(Watcher):
         self._gone: set[Operation] = set()
 
     def inserted(self, operation: Operation) -> None:
-        """Record a new operation and all in its regions: they must be legal, too."""
+        """Record a new operation and those in its regions: they must be legal, too."""
         self._new.extend(self.rewriter.walk(operation))
 
     def erased(self, operation: Operation) -> None:
-        """Record an erased operation: it need not be legal."""
+        """Record an erased operation; it is not visited any more."""
         self._gone.add(operation)
 
     def convert(self, scope: Operation) -> bool:
-        """Legalize an operation and all in it; return whether that succeeded.
+        """Replace all illegal operations in `scope`, and itself; return whether that succeeded.
 
         After a failure, `run.failed` is set and the module must not be used.
         """
@@ -96,13 +97,16 @@ class Conversion(Watcher):
             cancel_casts(self.rewriter, scope)
 
     def convert_functions(self) -> None:
-        """Convert the functions of the run; stop at the first that fails."""
+        """Convert each function of the module, in order; stop after the first failure."""
         for function in self.run.functions():
             if not self.convert(function):
                 return
 
     def _legalized(self, root: Operation) -> bool:
-        """Replace an operation, and the operations that replace it, until all are legal."""
+        """Replace an illegal operation, and illegal ones created for it; return whether it worked.
+
+        A failure is reported with `refuse`, at `root`.
+        """
         work = [(root, 0)]
         while work:
             operation, depth = work.pop()
@@ -133,14 +137,15 @@ def refuse(run: Run, operation: Operation) -> None:
 
 
 def cast(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """Return the value cast to another type; the cast stays in the program."""
+    """Return a value cast to `type` by an op before `before`; the cast stays in the program."""
     return rewriter.create(CAST, (value,), before=before, types=(type,)).result
 
 
 def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """Return the converted value of type `type`, for use by an operation at `before`.
+    """Return a value of type `type` for `value`, for use by an operation at `before`.
 
-    If the definition of `value` is not converted yet, the result is a temporary cast of it.
+    This is `value` itself if it has that type, the operand of the temporary cast that defines it if
+    that has the type, and else a new temporary cast.
     """
     if value.type == type:
         return value
@@ -155,14 +160,14 @@ def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation
 
 
 def replace_converted(rewriter: Rewriter, operation: Operation, values: Sequence[Value]) -> None:
-    """Replace all uses of an operation's results, perhaps by other types, and erase it."""
+    """Replace all uses of an operation's results by `values` and erase it; types may differ."""
     pairs = zip(operation.results, values, strict=True)
     fit = [converted(rewriter, new, old.type, before=operation) for old, new in pairs]
     rewriter.replace(operation, fit)
 
 
 def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
-    """Give the arguments of a block their converted types; their users read temporary casts."""
+    """Set the arguments of a block to their converted types; users read temporary casts of them."""
     first = block.first if isinstance(block, OpenBlock) else None
     for argument in block.arguments:
         old, new = argument.type, types(argument.type)
@@ -180,13 +185,13 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
 
 
 def convert_function(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the signature of a function and the block arguments of its body."""
+    """Convert the signature of a function and the block arguments of its body by `types`."""
     convert_signature(rewriter, function, types)
     convert_regions(rewriter, function, types)
 
 
 def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Convert the type of a function; its body is not changed."""
+    """Convert the type of a function by `types`; its body is not changed."""
     signature = function_type(function)
     if signature is not None:
         inputs, results = tuple(map(types, signature.inputs)), tuple(map(types, signature.results))
@@ -196,13 +201,16 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
-    """Convert the arguments of all blocks in an operation's regions."""
+    """Convert the arguments of all blocks in an operation's regions by `types`."""
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
 
 
 def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:
-    """Erase temporary casts, and those that undo each other; casts that are used stay."""
+    """Erase temporary casts: pairs that undo each other, then those without users.
+
+    A temporary cast that still has a user becomes a permanent one.
+    """
     between = [op for op in rewriter.walk(scope) if _is_temporary(op)]
     for operation in between:
         source = operation.operands[0]
@@ -237,7 +245,7 @@ F32: Final = ELEMENT_TYPES["f32"]
 
 
 def shaped(element: ElementType, *sizes: int | None) -> TensorType:
-    """Return a tensor type; unknown sizes have no bounds."""
+    """Return a tensor type without bounds; `None` in `sizes` is a dynamic size."""
     bounds = (None,) * len(sizes) if None in sizes else ()
     return TensorType(element, sizes, None, bounds)
 
@@ -248,7 +256,10 @@ def with_element(type: TensorType, element: ElementType) -> TensorType:
 
 
 def dense(text: str, type: TensorType) -> DenseAttr:
-    """Return a literal from the text between its angle brackets; equal values compare equal."""
+    """Return a dense literal of a type, from the text between `<` and `>`.
+
+    Literals of equal text and type compare equal.
+    """
     return DenseAttr(elements(DenseAttr(text, type)).raw, type)
 
 
@@ -265,7 +276,7 @@ def i64(value: int) -> IntegerAttr:
 def constant(
     rewriter: Rewriter, values: int | Sequence[int], element: ElementType, *, before: Operation
 ) -> Value:
-    """Create a constant of integers, of rank 0 for a number or rank 1 for a list."""
+    """Create a constant of integers: rank 0 for a single number, rank 1 for a list."""
     if isinstance(values, int):
         type, text = shaped(element), str(values)
     else:
@@ -274,7 +285,7 @@ def constant(
 
 
 def splat(rewriter: Rewriter, text: str, type: TensorType, *, before: Operation) -> Value:
-    """Create a constant of equal elements."""
+    """Create a constant of type `type` whose elements are all the number written in `text`."""
     return rewriter.constant(dense(text, type), type, before=before)
 
 
@@ -286,7 +297,7 @@ def sliced(
     *,
     before: Operation,
 ) -> Value:
-    """Create a `stablehlo.slice` with strides of 1."""
+    """Create a `stablehlo.slice` of `starts` to `limits`, without the limits, with strides of 1."""
     properties = {
         "start_indices": integers(starts),
         "limit_indices": integers(limits),
@@ -296,20 +307,20 @@ def sliced(
 
 
 def reshaped(rewriter: Rewriter, value: Value, *sizes: int, before: Operation) -> Value:
-    """Create a `stablehlo.reshape` to these sizes."""
+    """Create a `stablehlo.reshape` to the static sizes `sizes`."""
     assert isinstance(value.type, TensorType)
     type = shaped(value.type.element, *sizes)
     return rewriter.create("stablehlo.reshape", (value,), before=before, types=(type,)).result
 
 
 def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operation) -> Value:
-    """Create a `stablehlo.concatenate` along the first dimension."""
+    """Create a `stablehlo.concatenate` along dimension 0."""
     properties = {"dimension": i64(0)}
     return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
 
 
 def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
-    """Are shapes compatible under numpy broadcasting, for any values of unknown sizes?
+    """Are all shapes compatible under numpy broadcasting, whatever the dynamic sizes are?
 
     >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
     (True, False, False)
@@ -327,7 +338,7 @@ def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
 
 
 def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
-    """Convert integers to `i64`."""
+    """Return an integer value converted to element type `i64`; `before` is the insertion point."""
     type = value.type
     assert isinstance(type, TensorType)
     if type.element == I64:
@@ -337,7 +348,7 @@ def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
 
 
 def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """Create a `stablehlo.get_dimension_size` as `i64`."""
+    """Create a `stablehlo.get_dimension_size` of dimension `k`, converted to `i64` of rank 0."""
     size = rewriter.create(
         "stablehlo.get_dimension_size",
         (value,),
@@ -349,7 +360,7 @@ def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operatio
 
 
 def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """Return a size as a tensor of one `i64`; a constant if it is known."""
+    """Return the size of dimension `k` as `tensor<1xi64>`; a constant if the size is static."""
     type = value.type
     assert isinstance(type, TensorType)
     size = type.sizes[k]
@@ -362,6 +373,6 @@ def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -
 
 
 def sizes_of(type: TensorType) -> tuple[int, ...]:
-    """Return the sizes of a static type."""
+    """Return the sizes of a tensor type of static shape."""
     assert None not in type.sizes
     return type.shape

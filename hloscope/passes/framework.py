@@ -23,34 +23,34 @@ from hloscope.stablehlo import CONSTANTS
 
 
 ITERATIONS: Final = 10
-"""Default number of iterations over a scope."""
+"""Default for the largest number of iterations of the greedy driver over a scope."""
 
 
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
-"""Constant ops, which move to the front of their scope, and the attribute with their value."""
+"""Name of the attribute with the value, by name of each constant op."""
 
 _WIDE: Final = 500
-"""Number of operands above which an op is visited once, after its operands have settled."""
+"""Number of operands above which an op is visited only when no other op is left to visit."""
 _OF_ONE_OP: Final = ("stablehlo.async_start",)
-"""Ops whose region holds one op and its `return`: constants in it must stay there."""
+"""Ops whose region may only hold one op and its `return`: no constant is inserted before it."""
 _Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
-"""Key of a constant: its block, dialect, value and type."""
+"""Key that equal constants share: front block, dialect, value and type."""
 _MOST_COMPARED: Final = 4096
-"""Length in characters or bytes up to which literals are compared by their elements."""
+"""Length of a literal, in characters or bytes, beyond which it is compared by its text."""
 _MOST_REWRITES: Final = 256
-"""Rewrites per initial operation after which patterns are assumed to undo each other."""
+"""Limit of rewrites per initial operation; beyond it, patterns are assumed to undo each other."""
 
 
 _HOMES: Final = frozenset(["sdy.manual_computation"])
-"""Ops whose regions keep their constants, though values from outside are visible in them."""
+"""Ops whose regions have their own constants, though values from outside are visible in them."""
 
 
 class PostponedError(Exception):
-    """Raised by a pattern that has changed nothing and must be retried later."""
+    """Raised by a pattern that has changed nothing and must be tried again later."""
 
 
 class WorkList:
-    """Stack of operations to visit; each operation is on it once."""
+    """A stack of operations to visit, with each operation at most once."""
 
     def __init__(self) -> None:
         self._stack: list[Operation | None] = []
@@ -60,13 +60,13 @@ class WorkList:
         return len(self._places)
 
     def push(self, operation: Operation) -> None:
-        """Push an operation, unless it is on the stack already."""
+        """Push an operation on top, unless it is on the stack."""
         if operation not in self._places:
             self._places[operation] = len(self._stack)
             self._stack.append(operation)
 
     def pop(self) -> Operation | None:
-        """Pop the top; `None` if the stack is empty."""
+        """Remove and return the operation on top; `None` if the stack is empty."""
         while self._stack:
             top = self._stack.pop()
             if top is not None:
@@ -75,14 +75,14 @@ class WorkList:
         return None
 
     def remove(self, operation: Operation) -> None:
-        """Remove an operation from any position, in O(1)."""
+        """Remove an operation from the stack, at whatever position it is, in O(1)."""
         place = self._places.pop(operation, None)
         if place is not None:
-            # A hole keeps the positions of the others valid; `pop` skips it.
+            # `None` in its place keeps the positions of the others valid; `pop` skips it.
             self._stack[place] = None
 
     def reverse(self) -> None:
-        """Reverse the order of the stack."""
+        """Reverse the order of the stack, so that the bottom is popped first."""
         self._stack = [operation for operation in reversed(self._stack) if operation is not None]
         self._places = {operation: k for k, operation in enumerate(self._stack) if operation}
 
@@ -93,7 +93,7 @@ class GreedyDriver(Watcher):
     Args:
         rewriter: The module being rewritten; the driver is its watcher while it runs.
         scope: The operation whose regions are rewritten.
-        patterns: Patterns, or a chooser that several drivers share.
+        patterns: The patterns, or a `Chooser` of them that several drivers share.
         top_down: Visit the first operation first, not the last.
         max_iterations: Largest number of iterations over the scope.
         merges_blocks: Merge equal blocks of a region between iterations?
@@ -123,10 +123,11 @@ class GreedyDriver(Watcher):
         self._owned: dict[Operation, _Key] = {}
 
     def run(self) -> bool:
-        """Apply patterns until none applies; return false if `max_iterations` did not suffice.
+        """Apply patterns until none applies; false if `max_iterations` did not suffice.
 
-        A pattern that depends on other work raises `PostponedError`.  Call `run` again after that
-        work: it resumes at the same operation.
+        Raises:
+            PostponedError: A pattern depends on other work. Call `run` again after that work: it
+                resumes at the same operation.
         """
         outer, self.rewriter.watcher = self.rewriter.watcher, self
         try:
@@ -145,11 +146,11 @@ class GreedyDriver(Watcher):
             self._push(each)
 
     def changed(self, operation: Operation) -> None:
-        """Push a changed operation."""
+        """Push an operation whose operands, types or attributes changed."""
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Push the producers of the erased operation's operands, if at most two users read them.
+        """Push the producers of an erased operation's operands that have at most two users.
 
         They may have become unused, or have a single user, which patterns depend on.
         """
@@ -164,7 +165,7 @@ class GreedyDriver(Watcher):
             del self._constants[key]
 
     def _push(self, operation: Operation) -> None:
-        """Push an operation and all operations around it, up to the scope."""
+        """Push an operation and the operations whose regions contain it, up to the scope."""
         chain: list[Operation] = []
         at: Operation | None = operation
         while at is not None and at is not self.scope:
@@ -180,14 +181,21 @@ class GreedyDriver(Watcher):
                     self._work.push(each)
 
     def _next(self) -> Operation | None:
-        """Pop the next operation; those of more than `_WIDE` operands come last."""
+        """Pop the next operation.
+
+        Those of more than `_WIDE` operands come last. `None` if none is left.
+        """
         found = self._work.pop()
         return self._later.popitem()[0] if found is None and self._later else found
 
     def constant(
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
     ) -> Value:
-        """Return a constant in the front block of its scope: an equal one if there is one."""
+        """Return a constant `name` of that value and type, for use by the operation `before`.
+
+        It is at the front of the outermost region whose values are visible there; an equal constant
+        of the same dialect is used again.
+        """
         front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
         new = self.rewriter.create(name, (), properties, before=first, types=(type,))
@@ -205,7 +213,10 @@ class GreedyDriver(Watcher):
     # ------------------------------------------------------------------------------------- running
 
     def _iteration(self) -> bool:
-        """Visit all operations once and all that follows from changes; has anything changed?"""
+        """Visit all operations once, and those that changes push.
+
+        Return whether anything changed.
+        """
         # After a `PostponedError` the iteration resumes with its list.
         if not self._is_under_way:
             self._begin()
@@ -259,11 +270,10 @@ class GreedyDriver(Watcher):
             raise
 
     def _is_merged(self, operation: Operation) -> bool:
-        """Move a constant to the front of its scope, or replace it by an equal one there.
+        """Move a constant to the front of its scope, or replace it by an equal one and erase it.
 
-        Returns true if it was replaced and erased.
-
-        The first constant of each key moves to the front of the entry block, unless it is there.
+        Return true if it was replaced. The first constant of each key is moved to the front block,
+        unless it is in the run of constants at the front.
         """
         if operation.name not in _VALUES:
             return False
@@ -279,7 +289,8 @@ class GreedyDriver(Watcher):
             return True
         block = operation.parent
         assert isinstance(block, OpenBlock)
-        # The constants at the front form a run: an owned one before this one means it is in place.
+        # Constants are consecutive at the front: one that follows a constant of this driver is at
+        # its final position.
         is_front = block is front and (
             front.first is operation or block.before(operation) in self._owned
         )
@@ -291,7 +302,7 @@ class GreedyDriver(Watcher):
 
 
 def _by_value(value: Attribute | None) -> Attribute | None:
-    """Return the literal with its elements as bytes, so that different spellings are equal.
+    """Return a literal with its elements as bytes, so that different spellings compare equal.
 
     Long literals, and attributes of other kinds, are returned unchanged.
     """
@@ -310,13 +321,16 @@ def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
 
 
 def _is_last(operation: Operation) -> bool:
-    """Is the operation the last of its block?  An invalid program may end a block in a constant."""
+    """Is the operation the last of its block?
+
+    In an invalid program that may be a constant.
+    """
     block = operation.parent
     return isinstance(block, OpenBlock) and block.last is operation
 
 
 def _is_alone(operation: Operation) -> bool:
-    """Is it the only op that its region may hold?  No constant may be inserted before it then."""
+    """Is it an op that must be the only one of its region, so that no constant may precede it?"""
     region = operation.parent.parent if operation.parent is not None else None
     owner = region.parent if region is not None else None
     return owner is not None and owner.name in _OF_ONE_OP
@@ -325,7 +339,8 @@ def _is_alone(operation: Operation) -> bool:
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     """Return the entry block of the outermost region whose values are visible at the operation.
 
-    Regions of ops that are isolated from above see no outer values; unknown ops count as such.
+    The region is in `scope`. Regions of ops that are isolated from above see no outer values;
+    unknown ops count as such. `None` if constants cannot be inserted.
     """
     at: Operation | None = operation
     region: Region | None = None
@@ -343,7 +358,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
 
 
 def _postorder(scope: Operation) -> list[Operation]:
-    """Return all operations in a scope: each after the operations in its regions."""
+    """Return all operations in the regions of `scope`, each after those in its own regions."""
     order: list[Operation] = []
     stack: list[Operation] = [scope]
     # Reversed preorder, with children pushed in order, is a postorder.
@@ -360,17 +375,17 @@ def _postorder(scope: Operation) -> list[Operation]:
 
 
 _LOOKED_BACK: Final = 100
-"""Number of last diagnostics among which duplicates are found: patterns are tried repeatedly."""
+"""Number of latest diagnostics in which a duplicate is searched: patterns are tried repeatedly."""
 
 
 class PassError(HloscopeError):
-    """A pass did not succeed; `diagnostics` holds its errors, in the order of discovery."""
+    """A pass failed; `diagnostics` holds its errors, in order of discovery."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Split the text of an option at commas; blanks around names are dropped.
+    """Return the names in an option text that separates them by commas; blanks are dropped.
 
     >>> names("a, b,")
     ('a', 'b')
@@ -379,7 +394,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class Option(Struct, frozen=True):
-    """An option of a pass: default value, help text and parser of its text."""
+    """An option of a pass: default value, help text, and the parser of its text."""
 
     default: Any
     help: str
@@ -387,7 +402,7 @@ class Option(Struct, frozen=True):
 
 
 class Run(Struct):
-    """One run of a pass over a module.
+    """One run of a pass over one module.
 
     Attributes:
         rewriter: The module being rewritten.
@@ -409,12 +424,12 @@ class Run(Struct):
         Args:
             operation: Location of the error.
             message: Text after the op's name.
-            fails: Does the pass fail?  Some passes report errors and succeed.
+            fails: Whether the pass fails; some passes report errors and succeed.
         """
         self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
 
     def plain_error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
-        """Report an error whose message does not name the op; a repeated one is reported once."""
+        """Report an error without the op's name; an equal one among the latest is not repeated."""
         found = Diagnostic(message, operation.span)
         if found not in self.diagnostics[-_LOOKED_BACK:]:
             self.diagnostics.append(found)
@@ -434,7 +449,10 @@ class Run(Struct):
         max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> bool:
-        """Apply patterns in an operation until none applies; return whether that came to an end."""
+        """Apply patterns in the regions of `scope` until none applies.
+
+        Return false if `max_iterations` did not suffice.
+        """
         driver = GreedyDriver(
             self.rewriter,
             scope,
@@ -449,7 +467,10 @@ class Run(Struct):
         return converged
 
     def greedy_bottom_up(self, patterns: Iterable[Pattern] | Chooser) -> None:
-        """Apply patterns in all functions, last op first; the run fails if there is no end."""
+        """Apply patterns in all functions, last op first.
+
+        The run fails if the iterations do not suffice.
+        """
         for function in self.functions():
             self.failed |= not self.greedy(function, patterns, top_down=False)
 
@@ -457,7 +478,7 @@ class Run(Struct):
 def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], None]:
     """Return the function of a pass that applies patterns in each function until none applies.
 
-    The pass reports an error, and fails, if there is no end.
+    The pass reports an error and fails if the iterations do not suffice.
 
     Args:
         patterns: The patterns.
@@ -490,7 +511,9 @@ class Pass(Struct, frozen=True):
     on_functions: bool = False
 
     def apply(self, module: Operation, **options: Any) -> tuple[Operation, Run]:
-        """Return the rewritten module and the run; `module` is not changed.
+        """Run the pass on a copy of `module`; return the rewritten copy and the run.
+
+        `options` has the option values by name; missing options have their defaults.
 
         Raises:
             PassError: The pass did not succeed.
@@ -501,7 +524,10 @@ class Pass(Struct, frozen=True):
         return run.rewriter.finish(), run
 
     def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
-        """Rewrite the module of `rewriter` in place; if the run failed, the module is unusable."""
+        """Run the pass on the module of `rewriter`, in place.
+
+        If `failed` is set in the returned run, the module must not be used.
+        """
         unknown = options.keys() - self.options.keys()
         if unknown:
             raise TypeError(f"{self.name} has no option `{min(unknown)}`")

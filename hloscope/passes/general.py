@@ -1,4 +1,4 @@
-"""Passes for any dialect: duplicate operations, unused symbols, calls, casts, locations."""
+"""Passes for all dialects: merge equal operations, remove symbols, inline calls, cancel casts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ from hloscope.support.walks import needed_first
 
 
 _LARGEST: Final = 1 << 12
-"""Largest number of operations in the regions of an op that is compared."""
+"""Number of operations in the regions of an op beyond which it is not compared with others."""
 
 _MOST_COMPARED: Final = 8
-"""Largest number of ops with regions that an op is compared with."""
+"""Largest number of ops with regions with which one op is compared."""
 
 
 class _Scope:
-    """Operations of a block by key, with the scopes of the blocks around it."""
+    """The operations of one block that later ones may be merged into, by key.
+
+    `outer` is the scope of the block around it.
+    """
 
     __slots__ = ("known", "outer")
 
@@ -50,7 +53,10 @@ class _Scope:
         self.outer: Final = outer
 
     def find(self, key: Hashable, operation: Operation) -> Operation | None:
-        """Return an equivalent operation in scope: same key, equivalent regions."""
+        """Return an equal operation in this or an outer scope; `None` if there is none.
+
+        It has the same key and equal regions.
+        """
         scope: _Scope | None = self
         left, own = _MOST_COMPARED, None
         while scope is not None and left:
@@ -68,7 +74,7 @@ class _Scope:
 
 
 class _Merging:
-    """One traversal of all operations in an operation."""
+    """One traversal that merges equal operations in the regions of an operation."""
 
     def __init__(self, run: Run) -> None:
         self.rewriter: Final[Rewriter] = run.rewriter
@@ -76,9 +82,9 @@ class _Merging:
         self.dead: Final[list[Operation]] = []
 
     def merge(self, top: Operation) -> None:
-        """Merge equivalent operations in program order.
+        """Merge equal operations in the regions of `top`, in program order.
 
-        An operation is compared with those before it in its block, and in the blocks around it.
+        An operation is compared with earlier ones in its block, and in the blocks around it.
         """
         stack = self._scoped_blocks(top, None)
         while stack:
@@ -92,7 +98,7 @@ class _Merging:
                 stack += self._scoped_blocks(
                     operation, None if is_isolated(operation.name) else scope
                 )
-        # Users are erased before what they read, so that whole dead chains go.
+        # Users are erased before their operands, so that dead chains are erased completely.
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)
@@ -100,7 +106,11 @@ class _Merging:
     def _scoped_blocks(
         self, owner: Operation, outer: _Scope | None
     ) -> list[tuple[Iterator[Operation], _Scope]]:
-        """Return the blocks in an operation, as iterators with their scopes, the first one last."""
+        """Return the blocks in an operation's regions, last first.
+
+        Each block is an iterator over its operations, with its scope. `outer` is the scope of the
+        block with the operation.
+        """
         found: list[tuple[Iterator[Operation], _Scope]] = []
         for region in owner.regions:
             # The entry block dominates all others of a region; their own order is not examined.
@@ -112,7 +122,10 @@ class _Merging:
         return found[::-1]
 
     def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
-        """Replace an operation by an equivalent one in scope; true if it is replaced or unused."""
+        """Replace an operation by an equal one in scope.
+
+        Return true if it is replaced, or if it is unused and may be erased.
+        """
         if not may_go(operation) or not operation.results:
             return False
         if not self.rewriter.is_used(operation):
@@ -133,7 +146,7 @@ class _Merging:
 
 
 def _count(operation: Operation) -> int:
-    """Return the number of operations in the regions of an operation."""
+    """Return the number of operations in the regions of an operation, at any depth."""
     work = [operation] if operation.regions else []
     for each in work:
         for block in each.blocks:
@@ -142,7 +155,10 @@ def _count(operation: Operation) -> int:
 
 
 def _key(operation: Operation) -> Hashable | None:
-    """Return a key that equivalent operations share; `None` if its regions are too large."""
+    """Return a key that is equal for operations that may be merged.
+
+    `None` if a region is too large.
+    """
     # Values defined inside count by number, outer values by identity.
     numbers: dict[Value, int] = {}
     parts: list[Hashable] = []
@@ -185,7 +201,10 @@ def _name_of_pair(pair: tuple[str, Hashable]) -> str:
 
 
 def _literal(value: Attribute) -> Hashable:
-    """Return a literal as its elements, so that spellings are equal; others unchanged."""
+    """Return a key of a literal by its elements, so that spellings do not matter.
+
+    Other attributes are returned unchanged.
+    """
     if not isinstance(value, DenseAttr) or len(value.literal) > _LARGEST:
         return value
     try:
@@ -208,11 +227,11 @@ CSE: Final = Pass("cse", _merge_equal, "Eliminates common subexpressions.")
 
 
 MOST_INLINED: Final = 1 << 18
-"""Largest number of operations that inlining adds in all; other calls stay."""
+"""Limit of operations that inlining adds to a module; calls beyond it stay."""
 
 
 def _symbols_in(operation: Operation) -> Iterator[str]:
-    """Yield the symbols that an operation's attributes name."""
+    """Yield the names of the symbols that an operation's attributes refer to."""
     work: list[Attribute] = [*operation.properties.values(), *operation.attributes.values()]
     while work:
         match work.pop():
@@ -227,7 +246,7 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
 
 
 def _symbols_by_name(rewriter: Rewriter) -> dict[str, Operation]:
-    """Return the operations of the module by the symbol they define."""
+    """Return the operations of the module that define a symbol, by its name."""
     found: dict[str, Operation] = {}
     for operation in rewriter.module.inside:
         name = operation.get("sym_name")
@@ -241,7 +260,7 @@ def _is_private(operation: Operation) -> bool:
 
 
 def remove_unused(run: Run) -> None:
-    """Erase private symbols that no public one uses, directly or through others."""
+    """Erase private symbols that no public one refers to, directly or through other symbols."""
     rewriter = run.rewriter
     named = _symbols_by_name(rewriter)
     roots = [op for op in rewriter.module.regions[0].blocks[0]] if rewriter.module.regions else []
@@ -262,7 +281,7 @@ def remove_unused(run: Run) -> None:
 
 
 def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | None:
-    """Return the called function; `None` if the op is not a call that can be inlined."""
+    """Return the function that a call names; `None` if the op is not a call that can be inlined."""
     if operation.name != "func.call" or "no_inline" in operation.properties:
         return None
     symbol = operation.get("callee")
@@ -283,7 +302,10 @@ def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | No
 
 
 def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
-    """Return the functions, callees before callers; a cycle is cut at one of its functions."""
+    """Return the functions in an order with callees before callers.
+
+    A cycle of calls is cut at one of its functions.
+    """
     calls = {
         op: [t for inner in rewriter.walk(op) if (t := _callee(inner, named)) is not None]
         for op in named.values()
@@ -293,7 +315,7 @@ def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
 
 
 def _inline(run: Run) -> None:
-    """Inline calls, callees before callers, and erase functions that became unused."""
+    """Inline calls in callees before those in callers, then erase functions that became unused."""
     rewriter = run.rewriter
     named = _symbols_by_name(rewriter)
     order = _order(rewriter, named)
@@ -354,7 +376,10 @@ def _erase_casts(run: Run) -> None:
 
 
 def _value_before_casts(operation: Operation) -> tuple[Value, ...] | None:
-    """Return the values, up a chain of casts, with the types of the results; `None` if none."""
+    """Return the values before a chain of casts that ends in the types it began with.
+
+    `None` if the op is not a cast, or there is no such value within 64 casts.
+    """
     wanted = [value.type for value in operation.results]
     at: Operation | None = operation
     for _ in range(64):

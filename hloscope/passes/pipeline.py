@@ -1,6 +1,6 @@
 """Pipelines: passes with options, their text and execution, and the table of all passes.
 
-Pipelines: passes with options, their text, and their execution.
+Examples of the text of a pipeline:
 
     refine-arguments{types=tensor<16xf32>},refine-shapes
     builtin.module(stablehlo-refine-shapes, func.func(stablehlo-canonicalize-dynamism))
@@ -34,11 +34,11 @@ _MOST_STEPS: Final = 1000
 
 
 class PipelineError(UnknownNameError):
-    """The text is not a pipeline, or a pass does not have such an option."""
+    """The text is not a pipeline, or a pass lacks a requested option."""
 
 
 class Step(Struct, frozen=True):
-    """A pass with values of its options."""
+    """One pass of a pipeline, with the values of its options."""
 
     job: Pass
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Outcome(Struct):
 
     @property
     def ok(self) -> bool:
-        """Did all passes succeed?"""
+        """Return whether all passes succeeded."""
         return not self.failed
 
 
@@ -85,7 +85,7 @@ def run_pipeline(
     Args:
         module: A valid module; it is not changed.
         steps: The passes, in order.
-        allow_unregistered: Accept ops of dialects without a definition?
+        allow_unregistered: Accept ops that have no definition.
         verify_each: Verify the module after each pass, as upstream does; an invalid module is a
             failure of the pass.
         after: Called with each step that succeeded and the module after it.
@@ -122,7 +122,7 @@ def run_pipeline(
 
 
 def applied(module: Operation, steps: Sequence[Step]) -> Operation:
-    """Return the module after all passes.
+    """Return the module after all passes of a pipeline; the input is not changed.
 
     Raises:
         PassError: A pass failed, or the module after it is invalid.
@@ -134,7 +134,7 @@ def applied(module: Operation, steps: Sequence[Step]) -> Operation:
 
 
 def failure(outcome: Outcome) -> PassError:
-    """Return the error to raise for a pipeline that failed."""
+    """Return the exception for the outcome of a pipeline that failed."""
     found = [each for each in outcome.diagnostics if each.severity == "error"]
     if not found:
         return PassError(f"{outcome.failed} did not succeed")
@@ -152,7 +152,7 @@ def parse_pipeline(text: str) -> list[Step]:
 
     Raises:
         UnknownNameError: No pass has that name.
-        PipelineError: The text is not a pipeline, or a pass does not have such an option.
+        PipelineError: The text is not a pipeline, or a pass lacks a requested option.
 
     >>> [step.name for step in parse_pipeline("builtin.module(func.func(refine-arguments))")]
     ['stablehlo-refine-arguments']
@@ -183,10 +183,10 @@ def parse_pipeline(text: str) -> list[Step]:
 
 
 def steps_of(name: str, options: str = "") -> list[Step]:
-    """Return the passes of a pass or pipeline name, with options as text: `a=1 b=2`.
+    """Return the passes of the pass or pipeline `name`; `options` is a text such as `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it does not have such an option.
+        UnknownNameError: No pass has that name, or the pass lacks a requested option.
     """
     if find_pipeline(name) is None:
         return [step_of(name, options)]
@@ -194,10 +194,10 @@ def steps_of(name: str, options: str = "") -> list[Step]:
 
 
 def step_of(name: str, options: str = "") -> Step:
-    """Return a pass with options as text: `a=1 b=2`.
+    """Return the pass `name` with options; `options` is a text such as `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it does not have such an option.
+        UnknownNameError: No pass has that name, or the pass lacks a requested option.
     """
     job = find_pass(name)
     given: dict[str, Any] = {}
@@ -229,14 +229,14 @@ _TRUTH: Final = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
 def _unquoted(value: str) -> str:
-    """Return a value without quotes or braces around it."""
+    """Return an option value without the quotes or braces around it."""
     if len(value) > 1 and value[0] + value[-1] in ("''", '""', "{}"):
         return value[1:-1]
     return value
 
 
 def _name_and_options(element: str) -> tuple[str, str, str]:
-    """Return the name, the bracket after it, and the text inside the brackets."""
+    """Split one element of a pipeline text into name, opening bracket and text in the brackets."""
     at = min((place for bracket in "({" if (place := element.find(bracket)) >= 0), default=-1)
     if at < 0:
         return element, "", ""
@@ -247,10 +247,10 @@ def _name_and_options(element: str) -> tuple[str, str, str]:
 
 
 def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
-    """Split a text at borders that are outside brackets and quotes.
+    """Split a text at characters that are borders, outside brackets and quotes.
 
     Raises:
-        PipelineError: Brackets do not match.
+        PipelineError: An opening bracket has no matching closing one, or the reverse.
 
     >>> cut("a{x=1,2},b", lambda letter: letter == ",")
     ['a{x=1,2}', 'b']
@@ -259,7 +259,11 @@ def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
 
 
 def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the pieces between borders at bracket depth 0; check that brackets match."""
+    """Yield the pieces of a text between borders at bracket depth 0.
+
+    Raises:
+        PipelineError: Brackets do not match.
+    """
     open_: list[str] = []
     quote, start = "", 0
     for at, letter in enumerate(text):
@@ -318,7 +322,7 @@ _ROWS: Final = """
     legalizing.complex_math PASS                      stablehlo-complex-math-expander
     legalizing.composites   ADD_PROBES                interpreter-instrument-with-probe
 """
-"""Columns: module in `hloscope.passes`, variable in it, and one or more names of the pass."""
+"""One pass per line: module in `hloscope.passes`, variable in it, and one or more pass names."""
 
 PIPELINES: Final[dict[str, str]] = {
     "chlo-pre-serialization-pipeline": (
@@ -328,7 +332,7 @@ PIPELINES: Final[dict[str, str]] = {
         "stablehlo-refine-arguments{*},stablehlo-refine-shapes,stablehlo-canonicalize-dynamism"
     ),
 }
-"""Pipelines by name; `*` marks the place of options."""
+"""Text of each pipeline, by name; options of the pipeline are inserted at `*`."""
 
 
 def _table() -> dict[str, tuple[str, str]]:
@@ -341,7 +345,7 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 PASSES: Final = _table()
-"""Module and variable of each pass, by name."""
+"""Module and variable with each pass, by the name of the pass."""
 
 _PREFIX: Final = "stablehlo-"
 
@@ -363,7 +367,7 @@ def find_pass(name: str) -> Pass:
 
 
 def find_pipeline(name: str, options: str = "") -> str | None:
-    """Return the pipeline text for a name; `None` if the name is not that of a pipeline.
+    """Return the text of the pipeline `name`, with its options inserted; `None` if there is none.
 
     Without `options`, the passes that would take them are left out.
 
@@ -384,7 +388,7 @@ def find_pipeline(name: str, options: str = "") -> str | None:
 
 
 def passes_of(name: str) -> list[str]:
-    """Return the full names of the passes in a pass or pipeline name, optional ones included.
+    """Return the names of the passes of a pass or pipeline, with those that need options.
 
     Raises:
         UnknownNameError: There is no such pass or pipeline.
@@ -397,12 +401,12 @@ def passes_of(name: str) -> list[str]:
 
 
 def is_pass(name: str) -> bool:
-    """Is it the name of a pass or a pipeline?"""
+    """Is `name` the name of a pass or a pipeline?"""
     return any(full in held for held in (PASSES, PIPELINES) for full in (name, _PREFIX + name))
 
 
 def pass_names() -> list[str]:
-    """Return the names of all passes and pipelines, sorted, without `stablehlo-`."""
+    """Return the names of all passes and pipelines, sorted, without the prefix `stablehlo-`."""
     return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))
 
 
@@ -422,7 +426,7 @@ _SWITCHES: Final = {
     "mlir-print-ir-after-all": "print_after_all",
     "mlir-pass-statistics": "statistics",
 }
-"""Options that are on or off, with the field of `CommandLine` that each sets."""
+"""Options of `stablehlo-opt` that are on or off, with the field of `CommandLine` of each."""
 
 _WITHOUT_EFFECT: Final = frozenset(
     [
@@ -444,9 +448,9 @@ class CommandLine(Struct):
     Attributes:
         steps: The passes, in order.
         files: Names of the programs' files.
-        split: Split each file into several programs?
-        verify_diagnostics: Compare errors with those that comments expect?
-        allow_unregistered: Accept ops of dialects without a definition?
+        split: Split each file into several programs.
+        verify_diagnostics: Compare the errors with those that comments expect.
+        allow_unregistered: Accept ops that have no definition.
         locations: Print locations.
         generic: Print all ops in generic form.
         verify_each: Verify after each pass.
@@ -469,7 +473,7 @@ class CommandLine(Struct):
 
 
 def is_upstreams(word: str) -> bool:
-    """Is it an option of upstream's tool, or a pass name as an option?
+    """Is a word of a command line an option of upstream's tool, such as a pass name?
 
     >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
     (True, True, False)
@@ -481,10 +485,10 @@ def is_upstreams(word: str) -> bool:
 
 
 def parse_command_line(words: Sequence[str] | str) -> CommandLine:
-    """Parse the words after `stablehlo-opt`.
+    """Parse the command line of `stablehlo-opt`, without that word.
 
     Raises:
-        UnknownNameError: No pass has this name, or it does not have such an option.
+        UnknownNameError: No pass has this name, or the pass lacks a requested option.
 
     >>> line = parse_command_line("%s --stablehlo-refine-arguments='types=tensor<4xf32>'")
     >>> line.files, [step.name for step in line.steps]

@@ -1,4 +1,4 @@
-"""What patterns read: limits of one run, attributes, producers of values, device meshes."""
+"""Helpers of patterns: a budget for folding, attributes, defining ops, device meshes."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from hloscope.support.arrays import np
 
 
 FOLD_ELEMENTS: Final = 1 << 16
-"""Default of the largest number of elements of some results, as upstream."""
+"""Default for the largest number of elements of a folded result, as in upstream."""
 
 _MOST_WORK: Final = 1 << 26
-"""Largest number of bytes that all folds of one run read and write together."""
+"""Largest number of bytes that all folds of one run read and write together; others are skipped."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 
 
 class Known(NamedTuple):
-    """The elements of a constant.
+    """The elements of a constant, as bytes.
 
     Attributes:
         type: Type of the constant.
@@ -58,7 +58,7 @@ class Known(NamedTuple):
 
     @property
     def array(self) -> np.ndarray:
-        """All elements; a splat is a view of one element."""
+        """All elements, in the shape of the type; a splat is a view of one element."""
         return to_array(DenseAttr(self.raw, self.type))
 
     @property
@@ -67,17 +67,17 @@ class Known(NamedTuple):
         return to_array(DenseAttr(self.raw, TensorType(self.type.element, ())))
 
     def as_type(self, type: TensorType) -> DenseAttr:
-        """Return the literal with the bytes of this constant and another type."""
+        """Return a literal of another type with the bytes of this constant."""
         return DenseAttr(self.raw, type)
 
 
 class Limits:
-    """Budget of folding in one run.
+    """Limits of folding in one run of a pass: element counts, and a budget of bytes.
 
     Args:
         max_elements: Largest number of elements of a result, where upstream has a limit; `None` for
             no limit.
-        optimize_float: Fold floats, too.
+        optimize_float: Fold floats, not only integers.
         max_work: Largest number of bytes to read and write in all; further folds are skipped.
     """
 
@@ -94,7 +94,9 @@ class Limits:
         self._read: Final[dict[Value, tuple[DenseAttr, Known | None]]] = {}
 
     def known(self, value: Value) -> Known | None:
-        """Return the elements of a value; `None` if it is not a constant or the budget is spent.
+        """Return the elements of a constant.
+
+        `None` if the value is no constant or the budget is spent.
 
         >>> from hloscope.mlir import I32
         >>> type = TensorType(I32, (1000000, 1000000))
@@ -105,7 +107,7 @@ class Limits:
         literal = literal_of(value)
         if literal is None:
             return None
-        # Several patterns ask for the elements of one constant: they are read, and paid for, once.
+        # Several patterns ask for the elements of one constant: they are read, and counted, once.
         # The literal is compared, since a pattern may give a constant another one.
         found = self._read.get(value)
         if found is None or found[0] is not literal:
@@ -114,26 +116,29 @@ class Limits:
         return found[1]
 
     def is_constant(self, value: Value) -> bool:
-        """Is the value the result of a constant op?  The elements are not read."""
+        """Is the value defined by a constant op?
+
+        The elements are not read.
+        """
         return literal_of(value) is not None
 
     def spend(self, bytes: int) -> bool:
-        """Spend `bytes` of the budget; false, and nothing is spent, if less is left."""
+        """Take `bytes` from the budget; false, and nothing is taken, if less is left."""
         if bytes > self.left:
             return False
         self.left -= bytes
         return True
 
     def allows(self, type: TensorType) -> bool:
-        """May a result of this static type be folded, by its number of elements?"""
+        """May a result of this static type be folded, given its number of elements?"""
         return self.max_elements is None or _count(type) <= self.max_elements
 
     def folds(self, element: ElementType) -> bool:
-        """Is it an integer type, or a float type while floats are folded?"""
+        """Are constants of this element type folded: integers, and floats if the option is on?"""
         return (element.kind in _INTEGERS and element.name != "index") or self.folds_float(element)
 
     def folds_float(self, element: ElementType) -> bool:
-        """Is it a float type, and are floats folded?"""
+        """Is the element type a float, and are floats folded?"""
         return element.kind == "float" and self.optimize_float
 
     def _elements(self, literal: DenseAttr) -> Known | None:
@@ -148,11 +153,11 @@ class Limits:
 
 
 LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
-"""A rewrite that reads constants and computes within limits."""
+"""A rewrite function that reads constants; `Limits` bounds what it reads and computes."""
 
 
 class Row(NamedTuple):
-    """A pattern without limits: name, op names it applies to, rewrite, benefit."""
+    """A rewrite that needs limits: name, op names it applies to, function, benefit."""
 
     name: str
     roots: tuple[str, ...]
@@ -161,7 +166,7 @@ class Row(NamedTuple):
 
 
 class LimitedRewrites:
-    """Rewrites in the order of trial; together with limits they are patterns.
+    """A list of rewrites in the order of trial; called with limits, it returns patterns.
 
     >>> folds = LimitedRewrites()
     >>> @folds.on("stablehlo.add")
@@ -175,7 +180,10 @@ class LimitedRewrites:
         self._rows: Final = list(rows)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
-        """Return a decorator that lists a rewrite for these ops; for all ops if none is named."""
+        """Return a decorator that adds a rewrite for the ops `roots`.
+
+        Without `roots` it is for all ops.
+        """
 
         def listed(rewrite: LimitedRewrite) -> LimitedRewrite:
             self._rows.append(Row(rewrite.__name__, roots, rewrite, benefit))
@@ -184,20 +192,20 @@ class LimitedRewrites:
         return listed
 
     def add(self, name: str, root: str, rewrite: LimitedRewrite) -> None:
-        """Add a rewrite for the ops named `root`."""
+        """Add a rewrite for ops of the name `root`."""
         self._rows.append(Row(name, (root,), rewrite))
 
     def __call__(self, max_elements: int | None = None, optimize_float: bool = True) -> Patterns:
-        """Return the patterns with new limits.
+        """Return the rewrites as patterns that share new limits.
 
         Args:
             max_elements: Largest number of elements of a result, where upstream has a limit.
-            optimize_float: Fold floats, too.
+            optimize_float: Fold floats, not only integers.
         """
         return self.within(Limits(max_elements, optimize_float=optimize_float))
 
     def within(self, limits: Limits) -> Patterns:
-        """Return the patterns, which all spend from `limits`."""
+        """Return the rewrites as patterns that share `limits`."""
         return Patterns(
             Pattern(row.name, row.roots, _within(row.rewrite, limits), row.benefit)
             for row in self._rows
@@ -221,7 +229,7 @@ def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
 
 
 def literal_of(value: Value) -> DenseAttr | None:
-    """Return the literal of a constant, if it has the value's type; else `None`."""
+    """Return the literal of a constant; `None` if the value is no constant or types differ."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in CONSTANTS:
         return None
@@ -230,7 +238,7 @@ def literal_of(value: Value) -> DenseAttr | None:
 
 
 def work_of(type: TensorType) -> int:
-    """Return the bytes of a value of a static type."""
+    """Return the number of bytes of a value of static type."""
     return _count(type) * max(1, type.element.bits // 8)
 
 
@@ -239,7 +247,7 @@ def _count(type: TensorType) -> int:
 
 
 def _size(literal: DenseAttr) -> int:
-    """Return about the bytes that reading the literal inspects."""
+    """Return about how many bytes are inspected to read a literal."""
     return len(literal.literal)
 
 
@@ -248,7 +256,7 @@ def _size(literal: DenseAttr) -> int:
 
 
 def integers_of(operation: Operation, name: str) -> Dims | None:
-    """Return the integers of an attribute, dense or array; `None` if it has none.
+    """Return the integers of the attribute `name`, dense or array; `None` if it is missing.
 
     >>> from hloscope.mlir import I64
     >>> op = Operation("stablehlo.transpose", properties={"permutation": DenseArrayAttr(I64, (0,))})
@@ -268,36 +276,41 @@ def integers_of(operation: Operation, name: str) -> Dims | None:
 
 
 def integer_of(operation: Operation, name: str) -> int | None:
-    """Return the number of an integer attribute; `None` if it is missing or of another kind."""
+    """Return the integer of the attribute `name`; `None` if it is missing or of another kind."""
     attribute = operation.get(name)
     return attribute.value if isinstance(attribute, IntegerAttr) else None
 
 
 def tensor_of(value: Value) -> TensorType | None:
-    """Return the type of a value if it is a ranked tensor; else `None`."""
+    """Return the type of a value; `None` if it is not a ranked tensor."""
     return value.type if isinstance(value.type, TensorType) else None
 
 
 def static_result(operation: Operation) -> TensorType | None:
-    """Return the type of the only result if it is a tensor of static shape; else `None`."""
+    """Return the type of the only result; `None` if it is not a tensor of static shape."""
     results = operation.results
     type = tensor_of(results[0]) if len(results) == 1 else None
     return type if type is not None and type.is_static else None
 
 
 def has_bounds(type: TensorType) -> bool:
-    """Does the type have a bound, or another encoding, in addition to its sizes?"""
+    """Does the tensor type have a bound or another encoding?"""
     return bool(type.encoding) or any(bound is not None for bound in type.bounds)
 
 
 def maker_of(value: Value, name: str = "") -> Operation | None:
-    """Return the operation that produces a value, if it has the name; else `None`."""
+    """Return the operation that defines a value; `None` without one, or if it has another `name`.
+
+    The empty name accepts all operations.
+    """
     owner = value.owner
     return owner if isinstance(owner, Operation) and name in ("", owner.name) else None
 
 
 def constant_integers(value: Value) -> Dims | None:
-    """Return the integers of a constant in row-major order; `index` and shape constants count.
+    """Return the integers of a constant in row-major order; `None` if the value is no constant.
+
+    Constants of `index` and `shape.const_shape` are read, too.
 
     >>> from hloscope.mlir import I64
     >>> type = TensorType(I64, (2,))
@@ -314,14 +327,14 @@ def constant_integers(value: Value) -> Dims | None:
 
 
 def symbols_of(module: Operation) -> Mapping[str, Operation]:
-    """Return the operations of a module that define a name, by name."""
+    """Return the operations of a module that define a symbol, by symbol name."""
     return {
         name.text: op for op in module.inside if isinstance(name := op.get("sym_name"), StringAttr)
     }
 
 
 def mesh_named(module: Operation, name: str) -> Mesh | None:
-    """Return the mesh of this name, in Shardy's notation or as an attribute; `None` if unknown."""
+    """Return the mesh of this name, defined by Shardy or as an attribute; `None` if unknown."""
     symbol = symbols_of(module).get(name)
     if symbol is None:
         return None
@@ -334,7 +347,10 @@ def mesh_named(module: Operation, name: str) -> Mesh | None:
 
 
 def mesh_of_symbol(symbol: Operation) -> Mesh | None:
-    """Return the mesh in the attribute `stablehlo.mesh`, a structure or a dictionary, or `None`."""
+    """Return the mesh in the attribute `stablehlo.mesh` of an operation; `None` if it has none.
+
+    The attribute is a structure or a dictionary.
+    """
     attribute: Attribute | None = symbol.get("stablehlo.mesh")
     if isinstance(attribute, StructAttr):
         fields: Mapping[str, Any] = {"mesh": attribute, "axes": ArrayAttr(())}
@@ -357,7 +373,7 @@ def mesh_of_symbol(symbol: Operation) -> Mesh | None:
 
 
 def rows_of(mesh: Mesh, axes: Sequence[AxisRef]) -> tuple[Dims, ...] | None:
-    """Return the device groups along axes; `None` if the mesh lacks an axis or a part of one."""
+    """Return the device groups along mesh axes; `None` if the mesh lacks an axis or sub-axis."""
     sizes = dict(mesh.axes)
     count = prod(sizes.values())
     wrong = any(size < 1 for size in sizes.values()) or not 0 < count <= MOST_DEVICES

@@ -1,4 +1,4 @@
-"""Simplification of regions with several blocks, and effects of the operations inside."""
+"""Simplification of regions with several blocks; effects of the operations in regions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hloscope.passes.rewriting import Rewriter
 
 _SEGMENTS: Final = "operandSegmentSizes"
 _Edge: TypeAlias = tuple[Operation, int]
-"""A branch, and the number of one of its successors."""
+"""An edge of the control-flow graph: a branch, and the number of one of its successors."""
 
 
 def has_branches(operation: Operation) -> bool:
@@ -32,12 +32,12 @@ def has_branches(operation: Operation) -> bool:
 
 
 def clean_regions(rewriter: Rewriter, scope: Operation, *, merges: bool = True) -> bool:
-    """Simplify all regions of several blocks in an operation; has anything changed?
+    """Simplify all regions of several blocks in `scope`; return whether anything changed.
 
     Args:
         rewriter: The rewriter of the module.
-        scope: The operation.
-        merges: Merge equal blocks, and replace arguments that always have the same value?
+        scope: Operation whose regions are simplified, at any depth.
+        merges: Merge equal blocks, and replace arguments that have the same value on all edges.
     """
     changed = False
     for operation in [each for each in rewriter.walk(scope) if has_branches(each)]:
@@ -59,7 +59,7 @@ def _end(block: Block) -> Operation | None:
 
 
 def _erase_unreachable(rewriter: Rewriter, region: Region) -> bool:
-    """Erase the blocks without a path from the entry block; were there any?"""
+    """Erase the blocks without a path from the entry block; return whether there were any."""
     reached = {region.blocks[0]: None}
     work = [region.blocks[0]]
     for block in work:
@@ -75,7 +75,7 @@ def _erase_unreachable(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
-    """Erase all operations of some blocks, which may read each other's values."""
+    """Erase all operations of some blocks; they may read each other's values."""
     operations = [operation for block in blocks for operation in block.operations]
     # Operands go first, so that no operation is erased while another one reads its results.
     for operation in operations:
@@ -86,7 +86,7 @@ def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
 
 
 def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
-    """Redirect branches to equal blocks to the first of them and erase the others."""
+    """Redirect branches to equal blocks to the first of them, and erase the others."""
     first: dict[object, Block] = {}
     same: dict[Block, Block] = {}
     # The entry block is not merged: a region is entered there.
@@ -105,7 +105,7 @@ def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _structure_key(block: Block) -> object | None:
-    """Return a key that equal blocks share; `None` for blocks with nested regions."""
+    """Return a key that is equal for equal blocks; `None` for a block with nested regions."""
     places: dict[Value, int] = {value: k for k, value in enumerate(block.arguments)}
     rows: list[object] = [tuple([value.type for value in block.arguments])]
     for operation in block.operations:
@@ -131,7 +131,7 @@ def _structure_key(block: Block) -> object | None:
 
 
 def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
-    """Return, for each successor, the operand range of its arguments; `None` for unknown ops."""
+    """Return the operand range `(start, end)` of each successor's arguments; `None` if unknown."""
     match operation.name:
         case "cf.br" if len(operation.successors) == 1:
             return ((0, len(operation.operands)),)
@@ -144,7 +144,10 @@ def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
 
 
 def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
-    """Return the branches to each block; `None` for a block with an unknown branch."""
+    """Return the edges to each block.
+
+    It is `None`, not a list, for the entry block and for blocks with an edge of an unknown op.
+    """
     found: dict[Block, list[_Edge] | None] = {block: [] for block in region.blocks}
     # The entry block receives its arguments from the op: they cannot be removed.
     found[region.blocks[0]] = None
@@ -164,14 +167,14 @@ def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
 
 
 def _passed(edge: _Edge) -> tuple[Value, ...]:
-    """Return the operands that a branch passes to its successor."""
+    """Return the operands that a branch passes to one successor."""
     operation, k = edge
     lo, hi = (_targets(operation) or ())[k]
     return operation.operands[lo:hi]
 
 
 def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]) -> None:
-    """Remove the operands that branches pass for the arguments `gone` of a block."""
+    """Remove the operands that the edges pass for the arguments `gone` (numbers) of a block."""
     for operation, k in edges:
         lo, hi = (_targets(operation) or ())[k]
         sizes = operation.get(_SEGMENTS)
@@ -194,13 +197,16 @@ def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: s
 
 
 def _drop(rewriter: Rewriter, block: Block, gone: set[int]) -> None:
-    """Remove unused arguments of a block, by number."""
+    """Remove the arguments `gone` (numbers from 0) of a block; they are unused."""
     left = [value for k, value in enumerate(block.arguments) if k not in gone]
     rewriter.keep_arguments(block, left)
 
 
 def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
-    """Replace arguments for which every branch passes the same value; has anything changed?"""
+    """Replace arguments for which all edges pass the same value.
+
+    Return whether one was replaced.
+    """
     changed = False
     for block, edges in _edges(region).items():
         if not edges:
@@ -220,7 +226,7 @@ def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
-    """Erase arguments and operations that no effect needs; has anything changed?"""
+    """Erase arguments and operations that no effect depends on; return whether one was erased."""
     edges = _edges(region)
     live = _live(rewriter, region, edges)
     gone = {
@@ -249,7 +255,10 @@ def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | None]) -> set[Value]:
-    """Return the values on which operations with effects depend."""
+    """Return the values on which operations with effects depend.
+
+    `edges` are those to each block.
+    """
     live: set[Value] = set()
     work: list[Value] = []
     # Start at the effects, then follow each live value to the operands it is computed from.
@@ -275,7 +284,7 @@ def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | N
 def _always_read(
     rewriter: Rewriter, operation: Operation, edges: dict[Block, list[_Edge] | None]
 ) -> Iterator[Value]:
-    """Yield the operands of an op, and of ops in its regions, except those passed to blocks.
+    """Yield the operands of an op, and of ops in its regions, except those passed to successors.
 
     Operands for block arguments are live only if the argument is.
     """
@@ -311,18 +320,18 @@ _LASTING: Final = frozenset(
         *(f"func.{name}" for name in ("call", "call_indirect", "func")),
     ]
 )
-"""Ops with an effect in addition to their results."""
+"""Ops with an effect other than their results."""
 
 _QUIET_DIALECTS: Final = frozenset(
     "stablehlo chlo shape tensor arith complex bufferization".split()
 )
 _QUIET: Final = frozenset(["builtin.unrealized_conversion_cast", "func.constant", "memref.cast"])
 _ENDS: Final = frozenset(["scf.yield", "scf.condition"])
-"""Terminators of a dialect that has no definitions."""
+"""Terminators of the dialect `scf`, for which there are no definitions."""
 
 
 def is_quiet(operation: Operation) -> bool:
-    """Does the op, without its regions, nothing but compute its results?"""
+    """Does the op, without its regions, do nothing but compute its results?"""
     name = operation.name
     if name in _QUIET:
         return True
@@ -334,7 +343,7 @@ def is_quiet(operation: Operation) -> bool:
 
 
 def may_go(operation: Operation) -> bool:
-    """May the op be erased, with its regions, if its results have no user?"""
+    """May the op be erased, together with its regions, if its results have no user?"""
     if not is_quiet(operation):
         return False
     work = [operation] if operation.regions else []

@@ -1,4 +1,4 @@
-"""The rewriter: a private copy of a module, the users of each value, and rewrite patterns."""
+"""The rewriter: a private copy of a module with the users of each value; rewrite patterns."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from hloscope.support.arrays import np
 
 
 _MANY_OPERANDS: Final = 64
-"""Number of operands above which the positions of each operand are recorded."""
+"""Number of operands above which the rewriter records the positions of each operand."""
 
 
 class OpenBlock(Block):
-    """A block with a linked list of operations: insertion and removal take O(1)."""
+    """A block whose operations are a linked list, so that insertion and removal take O(1)."""
 
     __slots__ = ("_after", "_before", "_first", "_known", "_last")
 
@@ -53,7 +53,7 @@ class OpenBlock(Block):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """All operations in order; built again after a change."""
+        """The operations in order, as a tuple; it is built again after a change."""
         # Verification, printing and traversals read the tuple repeatedly between changes.
         if self._known is None:
             self._known = tuple(self)
@@ -66,7 +66,10 @@ class OpenBlock(Block):
             self.insert(operation, None)
 
     def __iter__(self) -> Iterator[Operation]:
-        """Yield the operations in order; the last yielded one may be erased, others inserted."""
+        """Yield the operations in order.
+
+        During iteration, the last yielded one may be erased, and others inserted.
+        """
         at = self._first
         while at is not None:
             # The successor is read before the yield, for the case that the operation is erased.
@@ -76,12 +79,12 @@ class OpenBlock(Block):
 
     @property
     def first(self) -> Operation | None:
-        """The first operation."""
+        """The first operation; `None` if the block is empty."""
         return self._first
 
     @property
     def last(self) -> Operation | None:
-        """The last operation: of most blocks the terminator."""
+        """The last operation, of most blocks the terminator; `None` if the block is empty."""
         return self._last
 
     def after(self, operation: Operation) -> Operation | None:
@@ -93,7 +96,7 @@ class OpenBlock(Block):
         return self._before[operation]
 
     def insert(self, operation: Operation, before: Operation | None) -> None:
-        """Insert an operation before another, or at the end."""
+        """Insert an operation before another one; at the end if that is `None`."""
         previous = self._last if before is None else self._before[before]
         self._before[operation], self._after[operation] = previous, before
         if previous is None:
@@ -108,7 +111,7 @@ class OpenBlock(Block):
         self._known = None
 
     def remove(self, operation: Operation) -> None:
-        """Remove an operation."""
+        """Remove an operation from the block."""
         previous, following = self._before.pop(operation), self._after.pop(operation)
         if previous is None:
             self._first = following
@@ -123,16 +126,16 @@ class OpenBlock(Block):
 
 
 class Watcher:
-    """Receives changes of a module; drivers with a work list implement it."""
+    """Interface that receives changes of a module; drivers with a work list implement it."""
 
     def inserted(self, operation: Operation) -> None:
-        """An operation was inserted into the module."""
+        """Receive an operation that was inserted into the module."""
 
     def changed(self, operation: Operation) -> None:
-        """Operands, types or attributes of an operation have changed, or it has moved."""
+        """Receive an operation that moved, or whose operands, types or attributes changed."""
 
     def erased(self, operation: Operation) -> None:
-        """An operation is about to be erased; its operands are still there."""
+        """Receive an operation that is about to be erased; it still has its operands."""
 
 
 class Rewriter:
@@ -168,7 +171,10 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- looking
 
     def walk(self, inside: Operation | None = None) -> Iterator[Operation]:
-        """Yield all operations, each before those in its regions; the current one may be erased."""
+        """Yield all operations in `inside`, each before those in its regions.
+
+        The default is the module. The operation that was yielded last may be erased.
+        """
         top = self.module if inside is None else inside
         yield top
         stack = [_ops_inside(top)]
@@ -185,7 +191,7 @@ class Rewriter:
                 stack.append(_ops_inside(operation))
 
     def users(self, value: Value) -> tuple[Operation, ...]:
-        """Return the operations that read a value, each once, in the order of first use."""
+        """Return the operations that read a value, each once, in the order of their first use."""
         return tuple(self._users.get(value, ()))
 
     def user_count(self, value: Value) -> int:
@@ -193,7 +199,7 @@ class Rewriter:
         return len(self._users.get(value, ()))
 
     def uses(self, value: Value) -> int:
-        """Return the number of operands that are the value."""
+        """Return the number of operands that are the value; an operation may have several."""
         return sum(self._users.get(value, {}).values())
 
     def is_used(self, operation: Operation) -> bool:
@@ -232,7 +238,7 @@ class Rewriter:
 
         Raises:
             VerifyError: The op does not accept these operands or attributes.
-            NotInferredError: The types of the results must be given.
+            NotInferredError: The result types cannot be inferred, so that they must be given.
         """
         new = made(
             name,
@@ -258,7 +264,7 @@ class Rewriter:
         *,
         before: Operation,
     ) -> Value:
-        """Insert a `stablehlo.constant` of this type before an operation; return its result."""
+        """Insert a `stablehlo.constant` of type `type` before an operation; return its result."""
         literal = value if isinstance(value, DenseAttr) else from_array(value, type)
         properties = {"value": literal}
         return self.create(
@@ -268,7 +274,10 @@ class Rewriter:
     def insert(
         self, operation: Operation, *, before: Operation | None = None, into: Block | None = None
     ) -> Operation:
-        """Insert a detached operation, with all in its regions, into the module."""
+        """Insert an operation that is in no block, with all in its regions; return it.
+
+        It is inserted before `before`, or at the end of the block `into`.
+        """
         block = into if before is None else before.parent
         assert isinstance(block, OpenBlock), (
             "an operation is inserted into a block or before an operation of one"
@@ -281,11 +290,14 @@ class Rewriter:
     def copy(
         self, operation: Operation, values: dict[Value, Value], *, before: Operation
     ) -> Operation:
-        """Insert a copy of an operation; `values` maps its operands, and receives its results."""
+        """Insert a copy of an operation, with its regions, and return it.
+
+        `values` maps old values to new ones: operands are looked up in it, and results are added.
+        """
         return self.insert(clone(operation, values), before=before)
 
     def move(self, operation: Operation, *, before: Operation) -> None:
-        """Move an operation before another."""
+        """Move an operation before another one."""
         old, new = operation.parent, before.parent
         assert isinstance(old, OpenBlock)
         assert isinstance(new, OpenBlock)
@@ -294,7 +306,7 @@ class Rewriter:
         self.watcher.changed(operation)
 
     def take_regions(self, operation: Operation) -> tuple[Region, ...]:
-        """Detach the regions of an operation, with their content, for use in another one."""
+        """Detach the regions of an operation, with their content, and return them."""
         regions, operation.regions = operation.regions, ()
         for inner in [i for r in regions for block in r.blocks for i in block.operations]:
             for each in self.walk(inner):
@@ -302,7 +314,10 @@ class Rewriter:
         return regions
 
     def inline(self, block: Block, arguments: Sequence[Value], *, before: Operation) -> None:
-        """Move all operations of a block before an operation; `arguments` replace its arguments."""
+        """Move all operations of a block before an operation.
+
+        `arguments` replace the block's arguments.
+        """
         for old, new in zip(block.arguments, arguments, strict=True):
             self.replace_uses(old, new)
         for operation in block:
@@ -321,7 +336,7 @@ class Rewriter:
                     self.watcher.changed(value.owner)  # it may be unused now
 
     def set_type(self, value: Value, type: Type) -> None:
-        """Set the type of a value; its definition and its users count as changed."""
+        """Set the type of a value; the watcher receives its definition and its users as changed."""
         value.type = type
         if isinstance(value.owner, Operation):
             self.watcher.changed(value.owner)
@@ -341,7 +356,10 @@ class Rewriter:
     def replace_uses(
         self, old: Value, new: Value, unless: Callable[[Operation], bool] | None = None
     ) -> None:
-        """Replace uses of `old` by `new`, in nested regions too, but for users with `unless`."""
+        """Replace uses of `old` by `new`, in nested regions too.
+
+        Users for which `unless` is true are left unchanged.
+        """
         if old is new:
             return
         # `users` is a copy: the loop removes entries of `_users[old]`.
@@ -359,8 +377,8 @@ class Rewriter:
     def _substitute(self, user: Operation, old: Value, new: Value) -> None:
         """Replace the operand `old` of `user` by `new` at all positions.
 
-        For an op of very many operands the positions of its values are recorded, since each of its
-        operands may be replaced in turn.
+        For an op of many operands the positions of each are recorded, as each may be replaced in
+        turn.
         """
         if len(user.operands) <= _MANY_OPERANDS:
             user.operands = tuple([new if value is old else value for value in user.operands])
@@ -386,18 +404,18 @@ class Rewriter:
         self.erase(operation)
 
     def keep_results(self, operation: Operation, kept: Sequence[Value]) -> None:
-        """Remove the results of an operation that are not in `kept`; they must be unused."""
+        """Remove the results of an operation that are not in `kept`; these must be unused."""
         assert not any(self.uses(v) for v in operation.results if v not in kept), operation.name
         operation.results = _numbered(kept)
         self.watcher.changed(operation)
 
     def keep_arguments(self, block: Block, kept: Sequence[Value]) -> None:
-        """Remove the arguments of a block that are not in `kept`; they must be unused."""
+        """Remove the arguments of a block that are not in `kept`; these must be unused."""
         assert not any(self.uses(v) for v in block.arguments if v not in kept), block
         block.arguments = _numbered(kept)
 
     def erase(self, operation: Operation) -> None:
-        """Erase an operation with all in its regions; its results must be unused."""
+        """Erase an operation with its regions; its results must be unused."""
         assert not self.is_used(operation), f"results of {operation.name} are still read"
         # Inner operations go first, in reverse, so that users go before what they read.
         for inner in reversed([*self.walk(operation)]):
@@ -408,7 +426,10 @@ class Rewriter:
         block.remove(operation)
 
     def finish(self) -> Operation:
-        """Return the rewritten module; the rewriter must not be used afterwards."""
+        """Return the rewritten module, with ordinary blocks.
+
+        The rewriter must not be used afterwards.
+        """
         for operation in [*self.walk()]:
             for region in operation.regions:
                 _replace_blocks(operation, region, Block)
@@ -417,7 +438,7 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- private
 
     def _with_open_blocks(self, operation: Operation) -> Operation:
-        """Record the operands of an operation and all in it, and make its blocks open blocks."""
+        """Return the operation with open blocks; the operands of it and all in it are recorded."""
         work = [operation]
         for each in work:
             self._remember(each)
@@ -455,7 +476,7 @@ def _ops_inside(operation: Operation) -> Iterator[Operation]:
 
 
 def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None:
-    """Replace the blocks of a region by blocks of class `kind`."""
+    """Replace each block of a region of `owner` by a block of class `kind` of equal content."""
     made: dict[Block, Block] = {}
     for block in region.blocks:
         operations = block.operations
@@ -476,19 +497,19 @@ def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None
 
 
 Rewrite: TypeAlias = "Callable[[Rewriter, Operation], bool]"
-"""Function that rewrites the module at an operation and returns whether it did.
+"""A function that rewrites the module at an operation, and returns whether it did.
 
 If it returns false, it has changed nothing.
 """
 
 
 class Pattern(NamedTuple):
-    """One rewrite.
+    """A rewrite function with its name, the ops it applies to, and its benefit.
 
     Attributes:
         name: Name in statistics and tests.
         roots: Full names of the ops it applies to; empty for all ops.
-        rewrite: The function.
+        rewrite: The function that changes the module.
         benefit: Patterns of larger benefit are tried first; among equals, in the order of listing.
     """
 
@@ -499,7 +520,7 @@ class Pattern(NamedTuple):
 
 
 class Patterns:
-    """Patterns in the order of trial; `on` adds one.
+    """A list of patterns in the order of trial; `on` adds one.
 
     >>> patterns = Patterns()
     >>> @patterns.on("stablehlo.add")
@@ -513,7 +534,10 @@ class Patterns:
         self._rows: Final = list(given)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
-        """Return a decorator that adds a pattern for these ops; for all ops if none is named."""
+        """Return a decorator that adds a function as pattern for the ops `roots`.
+
+        Without `roots` it is for all ops.
+        """
 
         def listed(rewrite: Rewrite) -> Rewrite:
             self._rows.append(Pattern(rewrite.__name__, roots, rewrite, benefit))
@@ -528,12 +552,12 @@ class Patterns:
         return Patterns([*self._rows, *others])
 
     def with_benefit(self, benefit: int) -> Patterns:
-        """Return the patterns with another benefit."""
+        """Return the patterns with `benefit` in place of their own."""
         return Patterns(pattern._replace(benefit=benefit) for pattern in self)
 
 
 class Chooser:
-    """Finds and applies the patterns of an operation, by its name."""
+    """Finds the patterns for an operation by its name, and applies them."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._patterns: Final = sorted(patterns, key=lambda pattern: -pattern.benefit)
@@ -542,7 +566,7 @@ class Chooser:
         """Number of applications by pattern."""
 
     def of(self, name: str) -> tuple[Pattern, ...]:
-        """Return the patterns for ops of this name, best first."""
+        """Return the patterns for ops of this name, in the order of trial."""
         # Every visit of an operation asks for its patterns, and a program has few names of ops.
         found = self._known.get(name)
         if found is None:
@@ -553,7 +577,7 @@ class Chooser:
         return found
 
     def rewrite(self, rewriter: Rewriter, operation: Operation) -> bool:
-        """Apply the first pattern that succeeds; false if none does."""
+        """Apply the first pattern that changes something; return false if none does."""
         for pattern in self.of(operation.name):
             if pattern.rewrite(rewriter, operation):
                 self.fired[pattern.name] += 1

@@ -60,7 +60,7 @@ _NONEXPANDING: Final = "known_nonexpanding_dimensions"
 
 
 def _broadcast(operation: Operation) -> Dims | None:
-    """Return the dimensions of a well-formed `dynamic_broadcast_in_dim`; else `None`."""
+    """Return the `broadcast_dimensions` of a `dynamic_broadcast_in_dim`; `None` if malformed."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return None
     numbers = integers_of(operation, "broadcast_dimensions")
@@ -72,7 +72,7 @@ def _broadcast(operation: Operation) -> Dims | None:
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Merge two broadcasts into one, to the sizes of the outer one."""
+    """Merge `dynamic_broadcast_in_dim` of `dynamic_broadcast_in_dim`; the outer sizes stay."""
     outer = _broadcast(operation)
     inner = maker_of(operation.operands[0], _BROADCAST) if outer is not None else None
     numbers = _broadcast(inner) if inner is not None else None
@@ -87,7 +87,7 @@ def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits
 def dynamic_broadcast_of_no_expansion(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """Replace a broadcast that expands no dimension by a conversion."""
+    """Replace a dynamic broadcast that expands no dimension by a `convert`."""
     numbers, result = _broadcast(operation), tensor_of(operation.results[0])
     kept = integers_of(operation, _NONEXPANDING)
     if numbers is None or kept is None or result is None or not is_identity(numbers):
@@ -100,7 +100,7 @@ def dynamic_broadcast_of_no_expansion(
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace `dynamic_broadcast_in_dim(dynamic_reshape(x, s), s)` by the reshape."""
+    """Replace `dynamic_broadcast_in_dim(dynamic_reshape(x, s), s)` by `dynamic_reshape(x, s)`."""
     numbers = _broadcast(operation)
     inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
     if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
@@ -114,7 +114,7 @@ def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limit
 def dynamic_broadcast_to_own_shape(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """Replace a broadcast to the operand's own sizes by the operand."""
+    """Replace a dynamic broadcast to the operand's own sizes by the operand."""
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
@@ -126,7 +126,7 @@ def dynamic_broadcast_to_own_shape(
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a broadcast of a static operand to known sizes by the static op."""
+    """Replace a dynamic broadcast of a static operand to constant sizes by `broadcast_in_dim`."""
     numbers = _broadcast(operation)
     if numbers is None:
         return False
@@ -161,7 +161,7 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
 
 
 def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
-    """Return the type with constant sizes; `None` if the type contradicts them or has bounds."""
+    """Return `type` with constant sizes; `None` if it contradicts them or has bounds."""
     if sizes is None or len(sizes) != type.rank or has_bounds(type):
         return None
     for old, new in zip(type.sizes, sizes, strict=True):
@@ -175,7 +175,7 @@ def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reshape to known sizes by the static op."""
+    """Replace `dynamic_reshape` to constant sizes by `reshape`."""
     result = static_result(operation)
     operand = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
     if operand is None or result is None:
@@ -187,7 +187,7 @@ def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: 
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a dynamic reshape of a dynamic reshape by one reshape to the outer sizes."""
+    """Replace `dynamic_reshape(dynamic_reshape(x, s), t)` by `dynamic_reshape(x, t)`."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
     inner = maker_of(operation.operands[0], _RESHAPE)
@@ -212,7 +212,7 @@ def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limi
 
 
 def _keeps_shape(operation: Operation) -> bool:
-    """Do all operands of an op have the sizes of its result?"""
+    """Is the op elementwise, with operands of the result's sizes (no scalar operands)?"""
     cls = CLASSES.get(operation.name)
     if cls is None or not issubclass(cls, Elementwise):
         return False
@@ -221,7 +221,7 @@ def _keeps_shape(operation: Operation) -> bool:
 
 @DYNAMIC.on("shape.shape_of")
 def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the shape of a dynamic reshape by its shape operand."""
+    """Replace `shape.shape_of` of a `dynamic_reshape` by the shape operand."""
     inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
     if inner is None or len(inner.operands) != 2:
         return False
@@ -233,7 +233,7 @@ def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: L
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an iota of known sizes by the static op."""
+    """Replace `dynamic_iota` of constant sizes by `iota`."""
     if static_result(operation) is None:
         return False
     return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
@@ -241,7 +241,7 @@ def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an iota by the broadcast of an iota of rank 1."""
+    """Replace `dynamic_iota` by the broadcast of an iota of rank 1."""
     number = integer_of(operation, "iota_dimension")
     if number is None or len(operation.operands) != 1 or len(operation.results) != 1:
         return False
@@ -284,7 +284,7 @@ def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operatio
 
 @DYNAMIC.on("stablehlo.dynamic_gather")
 def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a gather of constant slice sizes by the static op."""
+    """Replace `dynamic_gather` of constant slice sizes by `gather`."""
     sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
     if sizes is None:
         return False
@@ -297,7 +297,7 @@ def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: L
 
 @DYNAMIC.on("stablehlo.dynamic_pad")
 def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a pad of constant amounts by the static op."""
+    """Replace `dynamic_pad` of constant amounts by `pad`."""
     if len(operation.operands) != 5:
         return False
     found = [constant_integers(value) for value in operation.operands[2:]]
@@ -317,7 +317,7 @@ def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits)
 
 @DYNAMIC.on("stablehlo.real_dynamic_slice")
 def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a slice of constant bounds by the static op."""
+    """Replace `real_dynamic_slice` of constant bounds by `slice`."""
     if len(operation.operands) != 4:
         return False
     starts, ends, strides = [constant_integers(value) for value in operation.operands[1:]]
@@ -334,7 +334,10 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
 def real_dynamic_slice_to_dynamic_slice(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """Replace the op by `dynamic_slice` if limits are starts plus constants, and strides are 1."""
+    """Replace `real_dynamic_slice` by `dynamic_slice`, if sizes are constant.
+
+    The strides must be 1, and the limits the starts plus constants.
+    """
     if len(operation.operands) != 4:
         return False
     operand, start, limit, stride = operation.operands
@@ -360,7 +363,7 @@ def real_dynamic_slice_to_dynamic_slice(
 
 
 def _sizes_added(start: Value, limit: Value) -> Dims | None:
-    """Return the constants in `limit = start + constants`; `None` for another form."""
+    """Return `c` of a value `limit` that is `start + c` with constants `c`; else `None`."""
     added = maker_of(limit, "stablehlo.add")
     if added is None or len(added.operands) != 2:
         return None
@@ -373,7 +376,7 @@ def _sizes_added(start: Value, limit: Value) -> Dims | None:
 def _element(
     rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
 ) -> Value:
-    """Return one element of a vector as a tensor of rank 0."""
+    """Return element `number` of a vector as a tensor of rank 0; ops are inserted at `before`."""
     one = rewriter.create(
         "stablehlo.slice",
         (vector,),
@@ -394,7 +397,7 @@ CONTROL: Final = LimitedRewrites()
 
 @CONTROL.on("stablehlo.while")
 def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace values that a loop never changes by outer values."""
+    """Replace loop-carried values that a loop never changes by the values from outside."""
     condition, body = body_of(operation), body_of(operation, 1)
     if condition is None or body is None:
         return False
@@ -417,7 +420,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
             rewriter.replace_uses(old, given[k])
     gone = set(fixed)
     kept = [k for k in range(len(given)) if k not in gone]
-    # The results are gone last: all lists shrink by the same numbers.
+    # The results are removed last; all lists lose the elements at the same positions.
     rewriter.set_operands(end, [end.operands[k] for k in kept])
     for block in (first, second):
         rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
@@ -428,7 +431,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 
 @CONTROL.on("stablehlo.get_tuple_element")
 def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an element of a `tuple` op by the operand."""
+    """Replace `get_tuple_element` of a `tuple` by the tuple's operand."""
     number = integer_of(operation, "index")
     made = (
         maker_of(operation.operands[0], "stablehlo.tuple") if len(operation.operands) == 1 else None
@@ -455,13 +458,13 @@ def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 _ORIGINAL: Final = 1
 _TYPED: Final = 4
-"""`API_VERSION_TYPED_FFI`, with a dictionary as configuration."""
+"""Number of `API_VERSION_TYPED_FFI`, in which the configuration is a dictionary."""
 _CONFIG: Final = "mhlo.backend_config"
 
 
 @CONTROL.on("stablehlo.custom_call")
 def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Move a dictionary in a discardable attribute into the op's configuration."""
+    """Move a dictionary from a discardable attribute into a custom call's `backend_config`."""
     given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
     version = integer_of(operation, "api_version")
     if not isinstance(given, DictAttr) or version not in (None, _ORIGINAL):
@@ -483,7 +486,7 @@ EMPTY: Final = LimitedRewrites()
 
 
 def _empty(value: Value) -> TensorType | None:
-    """Return the type of a static tensor without elements; `None` for another value."""
+    """Return the type of a value if it is a static tensor without elements; else `None`."""
     type = value.type
     if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
         return None
@@ -497,7 +500,7 @@ def _may_be_empty(value: Value) -> bool:
 
 @EMPTY.on()
 def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace empty results and operands of an op without effects by empty constants."""
+    """Replace empty results and operands of an op without effects by constants."""
     if not any(map(_may_be_empty, (*operation.results, *operation.operands))):
         return False
     name = operation.name
@@ -539,13 +542,13 @@ _LIMIT: Final = "fold-op-element-limit"
 SIMPLIFICATIONS: Final[LimitedRewrites] = (
     LAWS + ELEMENTWISE + SHAPE + SLICING + DYNAMIC + REDUCTION + CONTROL + EMPTY
 )
-"""All simplifications, by op family."""
+"""All simplifications, in the order of trial within an op."""
 
 OPTIONS: Final[Mapping[str, Option]] = {_LIMIT: FOLDER_OPTIONS[_LIMIT]}
 
 
 def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
-    """Return the patterns of the simplifier for these options."""
+    """Return the patterns of the simplifier for these option values, by option name."""
     return SIMPLIFICATIONS.within(Limits(options[_LIMIT]))
 
 

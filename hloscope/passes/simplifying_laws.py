@@ -1,4 +1,4 @@
-"""Algebraic laws as rows, and the patterns that apply them; laws of reductions and sorts."""
+"""Algebraic laws in a table, and the patterns that apply them; laws of reductions and sorts."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
     "integer": lambda type: type.element.kind in _INTEGERS,
 }
-"""Predicates of the result's type, by the word of a side condition."""
+"""Predicate of the result's type, by the name that laws use in `when`."""
 
 
 class Law(NamedTuple):
-    """One law.
+    """An algebraic law: the term `left` may be replaced by the term `right`.
 
     Attributes:
         left: Term to match.
         right: Replacement.
-        when: Words of `CONDITIONS`.
-        merges: Copy discardable attributes to the replacement?
+        when: Names of conditions in `CONDITIONS`, which must all hold.
+        merges: Copy discardable attributes to the replacement.
         but: Exception: the only elements whose value changes, in words; empty for most laws.
     """
 
@@ -74,19 +74,19 @@ class Law(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the law in statistics and tests."""
+        """The name of the law in statistics and tests."""
         return f"{self.left} = {self.right}"
 
 
 class Term(NamedTuple):
-    """A term: an op with operands, or the name of a value with `None`."""
+    """A term: an op with operands, or a variable, whose `operands` are `None`."""
 
     name: str
     operands: tuple[Term, ...] | None = None
 
 
 def parse_term(text: str) -> Term:
-    """Parse a term.
+    """Parse a term, such as `add(x, 0)`.
 
     >>> parse_term("add(x, 0)")
     Term(name='add', operands=(Term(name='x', operands=None), Term(name='0', operands=None)))
@@ -115,7 +115,7 @@ _Bound: TypeAlias = dict[str, Value]
 
 
 def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
-    """Return the laws as rewrites, in their order."""
+    """Return the laws as rewrites, in the same order."""
     rewrites = LimitedRewrites()
     for law in laws:
         left = parse_term(law.left)
@@ -124,7 +124,7 @@ def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
 
 
 def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
-    """Return the rewrite of a law: match its left side, check its condition, replace."""
+    """Return the rewrite of a law, whose parsed left side is `left`."""
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
     makers = _makers(left)
 
@@ -146,7 +146,7 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Return positions of operands that only certain ops produce, with the names of those ops."""
+    """Return (operand position, names of ops) for operands that only those ops may define."""
     found: list[tuple[int, Container[str]]] = []
     for place, term in enumerate(left.operands or ()):
         if term.operands is not None:
@@ -172,7 +172,7 @@ def _replaced(
 
 
 def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
-    """Return the value of each name in `left`; `None` if the operation does not match."""
+    """Return the value of each variable of `left`; `None` if the operation does not match."""
     bound: _Bound = {}
     work: list[tuple[Term, Operation]] = [(left, operation)]
     for term, producer in work:
@@ -191,7 +191,7 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
 
 
 def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
-    """Bind a name to a value; false if the name is bound to another or does not allow the value."""
+    """Bind a variable to a value; false if it has another value or does not allow this one."""
     if bound.setdefault(name, value) is not value:
         return False
     if name in ("c", "n"):
@@ -206,7 +206,7 @@ def _is_splat_of(name: str, known: Known | None) -> bool:
 
 
 def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
-    """Return which of `0`, `1` and `ones` an element is, given its bytes."""
+    """Return which of the names `0`, `1` and `ones` (all bits) an element has, given its bytes."""
     if element.kind not in (*_INTEGERS, "float"):
         return ()
     value = to_array(DenseAttr(raw, TensorType(element, ()))).item()
@@ -248,18 +248,21 @@ ROWS: Final = (
     Law("select(ones, x, y)",    "x"),
     Law("select(0, x, y)",       "y"),
 )  # fmt: skip
-"""Laws of one op are tried in this order."""
+"""The laws; those of one op are tried in this order."""
 
 LAWS: Final = patterns_of(ROWS)
 ELEMENTWISE: Final = LimitedRewrites()
-"""Patterns that read attributes or create several ops, and so are not rows."""
+"""Patterns of elementwise ops that read attributes or create several ops; they are no laws."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
 _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """Return the direction of a comparison of integers that is declared as such; else `None`."""
+    """Return the direction of a `compare` that is declared for integers, and has them.
+
+    `None` for other ops.
+    """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
         return None
@@ -272,7 +275,7 @@ def _integer_comparison(operation: Operation) -> str | None:
 
 @ELEMENTWISE.on("stablehlo.compare")
 def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold `compare(x, x)` of integers."""
+    """Replace `compare(x, x)` of integers by a constant."""
     direction = _integer_comparison(operation)
     if direction is None or operation.operands[0] is not operation.operands[1]:
         return False
@@ -281,7 +284,7 @@ def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @ELEMENTWISE.on("stablehlo.compare")
 def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Move a constant of an integer comparison to the right, and mirror the direction."""
+    """Move the constant of an integer `compare` to the right, and mirror the direction."""
     direction = _integer_comparison(operation)
     if direction is None:
         return False
@@ -311,7 +314,7 @@ def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @ELEMENTWISE.on("stablehlo.select")
 def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Rewrite `select(broadcast(not(p)), t, f)` to `select(broadcast(p), f, t)`."""
+    """Replace `select(broadcast(not(p)), t, f)` by `select(broadcast(p), f, t)`."""
     if len(operation.operands) != 3:
         return False
     predicate, on_true, on_false = operation.operands
@@ -347,7 +350,7 @@ REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reduction of empty operands by broadcasts of its initial values."""
+    """Replace a `reduce` of operands without elements by broadcasts of its initial values."""
     half = len(operation.results)
     type = tensor_of(operation.operands[0]) if half and operation.operands else None
     if type is None or 0 not in type.sizes or len(operation.operands) != 2 * half:
@@ -368,9 +371,9 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Remove unused results, unless a used result depends on their operands.
+    """Remove unused results of a `reduce`, with their operands.
 
-    An operand is used through its initial value and through the body's two arguments for it.  If a
+    An operand is used through its initial value and through the body's two arguments for it. If a
     used result depends on the operand of an unused one, nothing is removed; upstream removes that
     operand, which may change the result.
     """
@@ -389,7 +392,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     ]
     if pairs != used or not all(map(may_go, rest)):
         return False
-    # The terminator lets go of its operands first, then the body's unused ops from the end.
+    # The terminator's unused operands are removed first, then the body's unused ops, last first.
     rewriter.set_operands(end, [end.operands[k] for k in used])
     for inner in reversed(rest):
         rewriter.erase(inner)
@@ -401,7 +404,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
 
 
 def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value | Operation, None]:
-    """Return the arguments and operations of a block on which some values depend."""
+    """Return the arguments and operations of a block on which `values` depend, in order."""
     needed: dict[Value | Operation, None] = {}
     work = [*values]
     while work:
@@ -421,7 +424,7 @@ def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value
 
 @REDUCTION.on("stablehlo.sort")
 def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Remove operands whose result is unused and that the comparator does not read."""
+    """Remove operands of a `sort` whose result is unused and that the comparator does not read."""
     found, count = body_of(operation), len(operation.results)
     if found is None or len(operation.operands) != count:
         return False
@@ -444,7 +447,7 @@ def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @REDUCTION.on("stablehlo.sort")
 def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the dimension -1 by the number of the last dimension."""
+    """Replace the dimension -1 of a `sort` by the number of the last dimension."""
     type = tensor_of(operation.results[0]) if operation.results else None
     number = operation.get("dimension")
     given = number.value if isinstance(number, IntegerAttr) else -1
@@ -467,7 +470,10 @@ def dims(values: Sequence[int]) -> DenseArrayAttr:
 def becomes_value(
     rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
 ) -> bool:
-    """Replace the only result by a value of the same type; false if the type differs."""
+    """Replace the only result by a value; false if the types differ.
+
+    With `merges`, discardable attributes are copied to the op that defines the value.
+    """
     if len(operation.results) != 1 or operation.results[0].type != value.type:
         return False
     if value is operation.results[0]:
@@ -488,7 +494,7 @@ def becomes(
     merges: bool = False,
     infers: bool = False,
 ) -> bool:
-    """Replace an operation by a new one with a result of the same type.
+    """Replace an operation by a new one with a result of the same type; return whether it did.
 
     Args:
         rewriter: The rewriter of the module.
@@ -496,9 +502,9 @@ def becomes(
         name: Name of the new op.
         operands: Operands of the new op.
         properties: Inherent attributes of the new op.
-        merges: Copy the discardable attributes?
-        infers: Check that the new op may have this type, which depends on its constants.  If not,
-            the program cannot run, and nothing is changed.
+        merges: Copy the discardable attributes.
+        infers: Check the type against type inference: it depends on constants. If it differs, the
+            program cannot run, and nothing is changed.
     """
     # The declared type may be less specific than the inferred one, but must not contradict it.
     if infers:
@@ -518,7 +524,7 @@ def becomes(
 
 
 def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
-    """Replace by a constant of equal elements: 0, or 1 for booleans and integers."""
+    """Replace an op by a splat of `value`: 0, or 1 for booleans and integers."""
     type = operation.result.type
     if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:
         return False
@@ -531,12 +537,12 @@ def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
 
 
 def is_identity(dimensions: Dims) -> bool:
-    """Are the dimensions 0, 1, 2 and so on, in order?"""
+    """Are the dimensions 0, 1, 2 and so on, in this order?"""
     return dimensions == tuple(range(len(dimensions)))
 
 
 def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
-    """Do two static types have the same number of elements?"""
+    """Are both types static, with the same number of elements?"""
     if one is None or other is None or not one.is_static or not other.is_static:
         return False
     return one.num_elements == other.num_elements
@@ -547,15 +553,17 @@ def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
 
 
 _BY_ENTRY: Final = "mhlo.frontend_attributes"
-"""A dictionary whose entries are merged one by one."""
+"""Name of a dictionary attribute whose entries are merged one by one."""
 _OWN: Final = "xla_metadata_payload"
-"""Entry that an op keeps if it has one."""
+"""Entry of that dictionary for which the surviving op's value is taken, if it has one."""
 
 
 def merged(
     survivor: Mapping[str, Attribute], replaced: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
-    """Return the attributes of both ops; for a common name, that of the replaced op.
+    """Return the union of the attributes of two ops.
+
+    For a common name, the replaced op's attribute is taken.
 
     >>> from hloscope.mlir import UnitAttr
     >>> merged({"b": UnitAttr()}, {"a": UnitAttr()})
@@ -571,7 +579,7 @@ def merged(
 
 
 def merge(rewriter: Rewriter, replaced: Operation, value: Value) -> None:
-    """Add the attributes of a replaced op to the op that defines `value`, if any."""
+    """Merge the attributes of a replaced op into those of the op that defines `value`, if any."""
     owner = value.owner
     if isinstance(owner, Operation) and replaced.attributes:
         both = merged(owner.attributes, replaced.attributes)

@@ -35,14 +35,17 @@ SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
-    """Return the type of the only operand, for an op with one result; `None` otherwise."""
+    """Return the type of the only operand of an op with one result; `None` for other ops."""
     if len(operation.operands) != 1 or len(operation.results) != 1:
         return None
     return tensor_of(operation.operands[0])
 
 
 def _mapped(operation: Operation, name: str) -> Dims | None:
-    """Return the result dimensions of the operand's dimensions; `None` if they are invalid."""
+    """Return the result dimension of each operand dimension; `None` if they are invalid.
+
+    `name` is the attribute with the dimensions.
+    """
     numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
     operand = tensor_of(operation.operands[0])
     if numbers is None or result is None or operand is None or len(numbers) != operand.rank:
@@ -58,7 +61,7 @@ def _broadcast(operation: Operation) -> Dims | None:
 
 
 def is_reshape(operation: Operation) -> bool:
-    """Is a `broadcast_in_dim` a reshape: each element once, in order?"""
+    """Does a `broadcast_in_dim` keep each element once, in row-major order, as a reshape?"""
     numbers = _broadcast(operation)
     return (
         numbers is not None
@@ -69,7 +72,7 @@ def is_reshape(operation: Operation) -> bool:
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a broadcast of each element once, in order, by a reshape."""
+    """Replace `broadcast_in_dim` by `reshape`, if each element occurs once and in order."""
     if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
         return False
     return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True)
@@ -77,7 +80,7 @@ def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a broadcast that changes nothing by its operand."""
+    """Replace a `broadcast_in_dim` that changes nothing by its operand."""
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
@@ -86,7 +89,7 @@ def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Merge two broadcasts into one, unless the inner one is a reshape."""
+    """Merge two nested `broadcast_in_dim` into one, unless the inner one is a reshape."""
     outer = _broadcast(operation)
     inner = maker_of(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
     numbers = _broadcast(inner) if inner is not None else None
@@ -98,7 +101,7 @@ def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a broadcast that only permutes dimensions by a transpose."""
+    """Replace a `broadcast_in_dim` that only permutes dimensions by `transpose`."""
     numbers, result = _broadcast(operation), tensor_of(operation.results[0])
     if numbers is None or result is None or sorted(numbers) != [*range(result.rank)]:
         return False
@@ -115,7 +118,7 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.reshape")
 def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Merge two reshapes into one: the inner sizes do not matter."""
+    """Replace `reshape(reshape(x))` by one `reshape`."""
     inner = maker_of(operation.operands[0], operation.name) if _only(operation) else None
     if inner is None or _only(inner) is None:
         return False
@@ -139,7 +142,7 @@ def _permutation(operation: Operation) -> Dims | None:
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a transpose that changes nothing by its operand."""
+    """Replace a `transpose` with the identity permutation by its operand."""
     order = _permutation(operation)
     if order is None or not is_identity(order):
         return False
@@ -148,7 +151,7 @@ def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Merge two transposes into one."""
+    """Replace `transpose(transpose(x))` by one `transpose`."""
     outer = _permutation(operation)
     inner = maker_of(operation.operands[0], operation.name) if outer is not None else None
     first = _permutation(inner) if inner is not None else None
@@ -160,7 +163,7 @@ def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a transpose by a reshape if dimensions of size above 1 keep their order."""
+    """Replace `transpose` by `reshape` if dimensions of size above 1 keep their order."""
     order, type = _permutation(operation), _only(operation)
     if order is None or type is None or not type.is_static or static_result(operation) is None:
         return False
@@ -175,7 +178,7 @@ def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SHAPE.on("stablehlo.reverse")
 def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reverse that moves no element by its operand."""
+    """Replace a `reverse` by its operand if that leaves all elements unchanged."""
     type, listed = _only(operation), integers_of(operation, "dimensions")
     if type is None or listed is None or not all(0 <= d < type.rank for d in listed):
         return False
@@ -199,7 +202,7 @@ def _iota(operation: Operation) -> tuple[int, TensorType] | None:
 
 @SHAPE.on("stablehlo.iota")
 def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an iota of size 1 along its dimension by zeros."""
+    """Replace an `iota` whose dimension has size 1 by zeros."""
     found = _iota(operation)
     if found is None or found[1].sizes[found[0]] != 1:
         return False
@@ -208,7 +211,7 @@ def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
 
 @SHAPE.on("stablehlo.iota")
 def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an iota by the broadcast of an iota of rank 1."""
+    """Replace an `iota` by the broadcast of an iota of rank 1."""
     found = _iota(operation)
     if found is None or found[1].rank < 2:
         return False
@@ -227,7 +230,7 @@ def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a concatenation of one operand by the operand."""
+    """Replace `concatenate` of one operand by the operand."""
     return len(operation.operands) == 1 and becomes_value(
         rewriter, operation, operation.operands[0]
     )
@@ -235,7 +238,7 @@ def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Remove empty operands, if others remain."""
+    """Remove operands of `concatenate` without elements, if others remain."""
     number = integer_of(operation, "dimension")
     if number is None:
         return False
@@ -254,7 +257,10 @@ def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: 
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Inline operands that are concatenations of the same dimension with no other use."""
+    """Replace operands of `concatenate` that are concatenations themselves by their operands.
+
+    They must be of the same dimension and have no other use.
+    """
     number = integer_of(operation, "dimension")
     operands: list[Value] = []
     # The stack is reversed, so that operands are found in order.
@@ -310,7 +316,7 @@ def bounds_attributes(
 
 @SLICING.on("stablehlo.slice")
 def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a slice of the whole operand by the operand."""
+    """Replace a `slice` of all elements by its operand."""
     if slice_bounds(operation) is None or static_result(operation) is None:
         return False
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
@@ -318,7 +324,7 @@ def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SLICING.on("stablehlo.slice")
 def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Slice only those operands of a concatenation that the slice reads.
+    """Slice only those operands of a `concatenate` of which the slice reads elements.
 
     If there are several, the concatenation must have no other use.
     """
@@ -334,7 +340,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
     if parts is None:
         return False
     needed, offset = parts
-    # No operand means an empty slice; all operands mean that nothing is saved.
+    # Without operands the slice is empty; if all operands are read, nothing is saved.
     if len(needed) in (0, len(joined.operands)):
         return False
     # With another use, the long concatenation stays and the short one is additional work.
@@ -345,7 +351,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
         new = rewriter.create(joined.name, needed, joined.properties, before=operation)
         new.location = joined.location
         source = new.result
-    # Bounds count from the first operand that is left.
+    # Bounds are relative to the begin of the first operand that is read.
     begins, stops = [
         tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
     ]
@@ -356,9 +362,9 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """Return the operands that overlap `[start, end)`, and the position of the first one's begin.
+    """Return the operands of `joined` that overlap `[start, end)`, and where the first one begins.
 
-    `None` if a size is unknown.
+    Positions are indices along the concatenated `dimension`. `None` if a size is dynamic.
     """
     needed: list[Value] = []
     at = offset = 0
@@ -377,7 +383,7 @@ def _parts_read(
 
 @SLICING.on("stablehlo.dynamic_slice")
 def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a dynamic slice of constant starts by a slice; starts are clamped."""
+    """Replace `dynamic_slice` of constant starts by `slice`; the starts are clamped first."""
     sizes = integers_of(operation, "slice_sizes")
     type = tensor_of(operation.operands[0]) if operation.operands else None
     if sizes is None or type is None or not type.is_static or len(sizes) != type.rank:
@@ -409,7 +415,7 @@ def _clamped(start: int, most: int) -> int:
 
 @SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an update with an empty constant by the operand."""
+    """Replace `dynamic_update_slice` with an empty constant by its operand."""
     if len(operation.operands) < 2 or not limits.is_constant(operation.operands[1]):
         return False
     type = tensor_of(operation.operands[1])
@@ -420,7 +426,7 @@ def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace an update of the whole operand by the update."""
+    """Replace `dynamic_update_slice` of all elements by the update."""
     if len(operation.operands) < 2:
         return False
     operand, update = operation.operands[:2]
@@ -438,7 +444,7 @@ def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SLICING.on("stablehlo.pad")
 def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a pad by zero amounts by the operand."""
+    """Replace `pad` with amounts of 0 by its operand."""
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     if len(operation.operands) != 2:
         return False
@@ -451,7 +457,7 @@ def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -
 
 @SLICING.on("stablehlo.pad")
 def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the pad of an empty operand by a broadcast of the padding value."""
+    """Replace `pad` of an operand without elements by a broadcast of the padding value."""
     type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
     if type is None or not type.is_static or type.num_elements:
         return False
@@ -467,7 +473,7 @@ def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 
 @SLICING.on("stablehlo.gather")
 def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a gather at one constant index by a slice, without the collapsed dimensions."""
+    """Replace `gather` at one constant index by `slice`, and `reshape` for collapsed dimensions."""
     found = _one_index(operation)
     result = static_result(operation)
     if found is None or result is None:
@@ -487,14 +493,14 @@ def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 
 def integers_in(operation: Operation, field: str) -> Dims:
-    """Return a field of the dimension numbers; `()` if it is left out."""
+    """Return a field of an op's dimension numbers; `()` if it is missing."""
     numbers = operation.get("dimension_numbers")
     found = numbers.get(field) if isinstance(numbers, StructAttr) else None
     return found if isinstance(found, tuple) else ()
 
 
 def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None:
-    """Return starts and sizes of the slice, and the dimensions that are not collapsed.
+    """Return the starts and sizes of the slice of a `gather`, and its uncollapsed dimensions.
 
     `None` unless the gather has one constant index.
     """

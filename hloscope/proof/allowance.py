@@ -1,4 +1,4 @@
-"""Time budgets of proofs, and child processes for computations that may have to be killed."""
+"""Time limits of proofs, and child processes for computations that may have to be killed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from hloscope.support.system import CAN_FORK, forked
 
 
 SECONDS: Final = 3.0
-"""Seconds of isl for all operands of one output."""
+"""Time limit of isl for all operands of one output, in seconds."""
 SECONDS_MORE: Final = 0.4
-"""Seconds of isl for an output all of whose elements are enumerated as well."""
+"""Time limit of isl, in seconds, for an output all of whose elements are enumerated as well."""
 SECONDS_EVERYWHERE: Final = 10.0
-"""Seconds to enumerate all elements of one output."""
+"""Time limit to enumerate all elements of one output, in seconds."""
 SECONDS_EQUAL: Final = 5.0
-"""Seconds to compare two programs."""
+"""Time limit to compare two programs, in seconds."""
 SECONDS_ALL: Final = 24.0
-"""Seconds of isl for all queries to one prover."""
+"""Time limit of isl for all queries to one prover together, in seconds."""
 
 
 def cpu_seconds() -> float:
@@ -44,17 +44,17 @@ def cpu_seconds() -> float:
 
 
 class TimeOverError(HloscopeError):
-    """The time budget for running programs is used up."""
+    """The time limit for running test programs is exceeded."""
 
 
 class Deadline:
-    """The time limit for executing test programs of one query; long computations check it."""
+    """The time limit for executing test programs in one query; long computations check it."""
 
     def __init__(self, seconds: float = inf) -> None:
-        """Start the clock.
+        """Start to measure processor time.
 
         Args:
-            seconds: Processor time until the deadline.
+            seconds: Limit of the processor time, in seconds.
 
         >>> Deadline(0).check()
         Traceback (most recent call last):
@@ -64,35 +64,37 @@ class Deadline:
         self._until: Final = process_time() + seconds
 
     def is_over(self) -> bool:
-        """Is the deadline past?"""
+        """Is the time limit exceeded?"""
         return process_time() >= self._until
 
     def check(self, _: int = 0) -> None:
-        """Return if there is time left; a callback that ignores its argument.
+        """Check that there is time left.
+
+        The argument is ignored, so that the method can be a callback.
 
         Raises:
-            TimeOverError: The deadline is past.
+            TimeOverError: The time limit is exceeded.
         """
         if self.is_over():
             raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
 class Purse(Struct):
-    """Time limits of a child process in seconds: `seconds` for one output, `left` for all."""
+    """Time limits of a child process in seconds: `seconds` for an output, `left` for all."""
 
     seconds: float
     left: float
 
 
 class Allowance:
-    """Time budget of one prover; its total runs from the first call of `left`.
+    """The time limits of one prover; the total time runs from the first call of `left`.
 
     Attributes:
-        total: Processor time for everything, in seconds; afterwards every query is undecided.
-        first: Budget of isl if only isl decides.
-        shortly: Budget of isl before all elements of an output are enumerated.
-        again: Budget of isl after all elements were enumerated: it would be a second proof.
-        everywhere: Budget to enumerate all elements of an output.
+        total: Processor time of all queries, in seconds; afterwards every query is undecided.
+        first: Limits of isl if no elements are enumerated.
+        shortly: Limits of isl before all elements of an output are enumerated.
+        again: Limits of isl after all elements were enumerated, for a second proof.
+        everywhere: Limits to enumerate all elements of an output.
     """
 
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
@@ -105,7 +107,7 @@ class Allowance:
         self.everywhere: Final = Purse(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
-        """Return the seconds that are left of the total."""
+        """Return the seconds that are left of the total time."""
         if self.total == inf:
             return inf
         if self._is_over:
@@ -117,17 +119,17 @@ class Allowance:
         return left
 
     def ready(self, purse: Purse) -> float:
-        """Return the seconds that a budget has for the next output."""
+        """Return the seconds that `purse` and the total time leave for the next output."""
         return max(0.0, min(purse.seconds, purse.left, self.left()))
 
     @property
     def is_spent(self) -> bool:
-        """Is the total used up?"""
+        """Is the total time used up?"""
         return self.left() <= 0
 
     @property
     def reason(self) -> str:
-        """Text of the reason why a query was not decided after the total is used up."""
+        """Text that says why a query is undecided after the total time is used up."""
         return f"the {self.total:g} s for all proofs are over"
 
 
@@ -140,23 +142,23 @@ class Allowance:
 
 
 Question: TypeAlias = Callable[[], Any]
-"""Returns JSON data, or raises an `UndecidedError`."""
+"""A query: a function that returns JSON data, or raises an `UndecidedError`."""
 
 MAX_MEMORY: Final = 2 << 30
-"""Bytes that a child may allocate in addition to its parent's."""
+"""Limit of the bytes that a child process may allocate in addition to its parent's."""
 NO_TIME: Final = "no time is left"
 PATIENCE: Final = 20
-"""Wall time limit of a child, as a multiple of its processor time limit."""
+"""Limit of a child process's wall time, as a multiple of its processor time limit."""
 SHORTEST: Final = 0.002
-"""Minimum seconds between two readings of the clock."""
+"""Least number of seconds between two readings of a child's clock."""
 _LENGTH: Final = struct.Struct("<I")
 
 
 class Isolated:
-    """Queries that a child process answers, one at a time.
+    """Runs queries in a child process, one at a time, so that a slow one can be killed.
 
     Attributes:
-        questions: The queries, by number.
+        questions: The queries; their indices are the numbers that `ask` takes.
         taken: Processor time of the last query, in seconds.
 
     >>> apart = Isolated([lambda: 6 * 7, lambda: 1 // 0])
@@ -171,14 +173,14 @@ class Isolated:
         self._end: Any = None
 
     def ask(self, number: int, seconds: float) -> Any:
-        """Return the result of a query.
+        """Run a query in the child process and return its result.
 
         Args:
-            number: Number of the query.
-            seconds: Processor time.
+            number: Index of the query in `questions`.
+            seconds: Limit of the processor time in seconds.
 
         Raises:
-            UndecidedError: The query is undecided, or takes too long.
+            UndecidedError: The query raises it, or exceeds the time limit.
         """
         if not CAN_FORK:
             return self.questions[number]()
@@ -211,13 +213,13 @@ class Isolated:
         return found["answer"]
 
     def stop(self) -> None:
-        """Kill the child process."""
+        """Kill the child process, if there is one."""
         if self._end is not None:
             self._end()
         self._child = self._end = None
 
     def _start(self) -> None:
-        """Fork the child process."""
+        """Start the child process, by a fork."""
         request = os.pipe()
         answer = os.pipe()
         pid = forked(lambda: _serve(self.questions, request, answer), MAX_MEMORY)
@@ -228,7 +230,7 @@ class Isolated:
 
 
 def _stop(pid: int, *pipes: int) -> None:
-    """Close the pipes, and kill and reap a child process."""
+    """Close the pipes, kill a child process and wait for it."""
     for pipe in pipes:
         os.close(pipe)
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -237,7 +239,9 @@ def _stop(pid: int, *pipes: int) -> None:
 
 
 def _clock_of(pid: int) -> float:
-    """Return the processor time of a process in seconds, or wall time without such a clock.
+    """Return the processor time of a process in seconds.
+
+    If the system has no such clock, return the wall time.
 
     Source: Linux's `include/linux/posix-timers.h`: the clock of a process is `~pid << 3 | 2`.
     """
@@ -248,16 +252,16 @@ def _clock_of(pid: int) -> float:
 
 
 def _received(pipe: int, pid: int, begin: float, seconds: float) -> Any:
-    """Return a message of a process.
+    """Return the next message of a child process.
 
     Args:
-        pipe: Where the message arrives.
-        pid: The process.
-        begin: Its clock when the query was sent.
-        seconds: Processor time of the query.
+        pipe: File descriptor from which the message is read.
+        pid: The process identifier of the child.
+        begin: The child's clock when the query was sent, in seconds.
+        seconds: Limit of the processor time of the query.
 
     Raises:
-        TimeoutError: The time is over.
+        TimeoutError: The time limit is exceeded.
         OSError: The process has ended.
     """
     until = perf_counter() + seconds * PATIENCE
@@ -283,7 +287,10 @@ def _received(pipe: int, pid: int, begin: float, seconds: float) -> Any:
 def _serve(
     questions: Sequence[Question], request: tuple[int, int], answer: tuple[int, int]
 ) -> None:
-    """Answer queries in the child process until the request pipe is closed."""
+    """Run queries in the child process until the parent closes the request pipe.
+
+    `request` and `answer` are pipes, as pairs of file descriptors.
+    """
     os.close(request[1])
     os.close(answer[0])
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl prints its errors

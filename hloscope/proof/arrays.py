@@ -1,4 +1,4 @@
-"""Arrays for runs of programs: in files, as test arguments, divided among partitions."""
+"""Arrays for runs of programs: in files, as test arguments, and divided among partitions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from hloscope.support.whole_files import whole_file
 
 
 MOST_BYTES: Final = 1 << 33
-"""Default limit of the bytes of all arrays of a file."""
+"""Default limit of the bytes of all arrays in a file."""
 _ZIP: Final = b"PK\x03\x04"
 
 
@@ -50,7 +50,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
 
     Args:
         path: The file.
-        most_bytes: Limit of the bytes of all its arrays.
+        most_bytes: Limit of the bytes of all arrays in the file.
 
     Raises:
         InputError: The file does not exist, has no arrays, or exceeds the limit.
@@ -72,7 +72,13 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
 
 
 def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
-    """Return the arrays of an open `.npz` file."""
+    """Return the arrays of an open `.npz` file, by name.
+
+    `left` is the limit of their bytes; `name` is the file name in errors.
+
+    Raises:
+        InputError: An array is invalid, or the limit is exceeded.
+    """
     found: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
@@ -84,7 +90,7 @@ def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
 
 
 def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
-    """Read one array.
+    """Return the array in an open `.npy` file.
 
     Raises:
         InputError: Its sizes are not valid, it exceeds the limit, or the file ends too early.
@@ -134,7 +140,7 @@ def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
 
 
 def _stored(value: Array) -> Array:
-    """Return the array with an element type of numpy."""
+    """Return the array with an element type that numpy files can store."""
     array = np.asarray(value)
     if array.dtype.kind != "V":
         return array
@@ -144,7 +150,9 @@ def _stored(value: Array) -> Array:
 
 
 def restored(array: Array, type_: Type) -> Array:
-    """Return the array with the elements of a type, if they were stored as bits or wider integers.
+    """Return an array with the element type of `type_`.
+
+    `save` stores some types as bits or wider integers.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -171,7 +179,10 @@ def restored(array: Array, type_: Type) -> Array:
 
 
 def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
-    """Yield the arrays of a value with their types; tuples are flattened, tokens left out."""
+    """Yield the arrays of a value with their types, in order.
+
+    Tuples are flattened, and tokens are skipped.
+    """
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
         for part, inner in zip(value, type_.elements, strict=True):
@@ -181,7 +192,7 @@ def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
 
 
 def named(values: Sequence[Value], types: Sequence[Type]) -> dict[str, Array]:
-    """Return all arrays of some results, with numpy's default names."""
+    """Return all arrays of some results, by numpy's default names `arr_0`, `arr_1` and so on."""
     found = [a for v, t in zip(values, types, strict=True) for a, _ in leaves(v, t)]
     return {f"arr_{i}": array for i, array in enumerate(found)}
 
@@ -192,7 +203,7 @@ def arranged(
     names: Sequence[str],
     spell: Spell = plain,
 ) -> list[Value]:
-    """Return the arrays of a file as arguments: by name if all names match, else in order.
+    """Return the arrays of a file as arguments: by name if all names match, else in file order.
 
     Args:
         arrays: The arrays of the file.
@@ -221,14 +232,14 @@ def arranged(
 
 
 def _count(type_: Type) -> int:
-    """Return the number of tensors of a type."""
+    """Return the number of tensors of a type, those in tuples included."""
     if isinstance(type_, TupleType):
         return sum(map(_count, type_.elements))
     return int(isinstance(type_, TensorType))
 
 
 def _arranged(rest: Iterator[Array], type_: Type) -> Value:
-    """Return a value of the type from the next arrays."""
+    """Return a value of the type, made of the next arrays of `rest`."""
     if isinstance(type_, TupleType):
         return tuple([_arranged(rest, inner) for inner in type_.elements])
     if not isinstance(type_, TensorType):
@@ -247,13 +258,16 @@ def _arranged(rest: Iterator[Array], type_: Type) -> Value:
 
 
 _MOST_SIZES: Final = 48
-"""Maximum number of sizes and constants of a program that are tried as start indices."""
+"""Largest number of sizes and constants of a program that are tried as start indices."""
 _ORDINARY: Final = 4
-"""Number of first runs with ordinary numbers; floats that are not finite come later."""
+"""Number of initial runs with finite floats only; later ones also have infinities and NaN."""
 
 
 def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
-    """Return integers near which start indices are clamped: sizes, constants, neighbours."""
+    """Return integers near which start indices may be clamped.
+
+    They are the sizes and constants of the computations, differences of sizes, and neighbours.
+    """
     sizes: dict[int, None] = {}
     for computation in reached(computations, lambda c: c.callees):
         for ins in computation.instructions:
@@ -274,13 +288,13 @@ def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
 def edge_arguments(
     types: Sequence[Type], limits: Sequence[int], run: int, device: int = 0
 ) -> list[Value]:
-    """Return the arguments of one run, which depend on the numbers of run and device only.
+    """Return the arguments of one test run; they depend on the run and device numbers only.
 
     Args:
         types: Types of the parameters.
-        limits: Numbers that integers are drawn from.
+        limits: Integers from which some values are drawn, such as those of `limits_of`.
         run: Number of the run, from 0.
-        device: Number of the device that gets them.
+        device: Number of the device that gets the arguments.
     """
     generator = np.random.default_rng([run, device])
     # One size for all dynamic dimensions, on all devices, so that operands match.
@@ -289,14 +303,17 @@ def edge_arguments(
 
 
 def argument_bytes(types: Iterable[Type]) -> int:
-    """Return the bytes of all arguments."""
+    """Return the number of bytes of all arguments together."""
     return sum(map(byte_size, types))
 
 
 def _value(
     type_: Type, limits: Sequence[int], run: int, unknown: int, generator: np.random.Generator
 ) -> Any:
-    """Return a value of the type."""
+    """Return a random value of a type.
+
+    `unknown` is the size for dynamic dimensions.
+    """
     if isinstance(type_, TupleType):
         parts = [_value(inner, limits, run, unknown, generator) for inner in type_.elements]
         return tuple(parts)
@@ -330,7 +347,10 @@ def _integers(
     run: int,
     generator: np.random.Generator,
 ) -> Array:
-    """Return distinct numbers, start indices, small numbers or the limits of the type."""
+    """Return random integers: distinct ones, start indices, small ones, or limits of the type.
+
+    `run` selects among these; `limits` are candidates for start indices.
+    """
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     way = generator.random()
@@ -347,21 +367,24 @@ def _integers(
 def _chosen(
     shape: tuple[int, ...], numbers: Sequence[int], dtype: Any, generator: np.random.Generator
 ) -> Array:
-    """Return an array of numbers drawn from a list."""
+    """Return an array of elements drawn from `numbers`."""
     at = generator.integers(0, len(numbers), shape)
     exact = np.array(numbers, np.uint64 if max(numbers) >= 1 << 63 else np.int64)
     return np.asarray(exact[at]).astype(dtype)
 
 
 def _distinct(shape: tuple[int, ...], generator: np.random.Generator, low: int, high: int) -> Array:
-    """Return each number once, in random order, as far as the type has enough numbers."""
+    """Return the numbers from 0 in random order, each once; repeated if they exceed `high`."""
     count = int(np.prod(shape))
     numbers = generator.permutation(count) % min(high + 1, 1 << 31)
     return np.asarray(numbers).reshape(shape)
 
 
 def _floats(shape: tuple[int, ...], run: int, generator: np.random.Generator, dtype: Any) -> Array:
-    """Return distinct numbers, normally distributed ones, or edge values."""
+    """Return random floats: distinct ones, normally distributed ones, or edge values.
+
+    Edge values, such as NaN, occur only after the first runs.
+    """
     info = ml_dtypes.finfo(dtype)
     way = generator.random()
     with np.errstate(all="ignore"):
@@ -390,11 +413,11 @@ _SDY: Final = "sdy.sharding"
 
 
 class Cut(Struct, frozen=True):
-    """Division of an array among partitions.
+    """The division of an array into parts, one for each partition.
 
     Attributes:
         counts: Number of parts along each dimension; missing ones are 1.
-        places: For each partition the index of its part.
+        places: For each partition the index of its part, one number for each dimension.
     """
 
     counts: Dims = ()
@@ -402,11 +425,11 @@ class Cut(Struct, frozen=True):
 
     @property
     def is_cut(self) -> bool:
-        """Do partitions have different parts?"""
+        """Is the array divided into more than one part?"""
         return any(count > 1 for count in self.counts)
 
     def local(self, type: TensorType) -> TensorType:
-        """Return the type of a part."""
+        """Return the type of a part; its sizes are rounded up."""
         sizes = tuple(
             [
                 None if size is None else -(-size // count)
@@ -416,7 +439,7 @@ class Cut(Struct, frozen=True):
         return replace(type, sizes=sizes)
 
     def part(self, array: Array, partition: int) -> Array:
-        """Return a partition's part of an array, without padding."""
+        """Return a partition's part of an array; parts at the end may be smaller, or empty."""
         if not self.counts:
             return array
         slices = []
@@ -427,7 +450,7 @@ class Cut(Struct, frozen=True):
         return array[tuple(slices)]
 
     def filled(self, array: Array, partition: int) -> Array:
-        """Return a partition's part of an array, with zeros as padding of short parts."""
+        """Return a partition's part of an array, padded with zeros to the size of a full part."""
         part = self.part(array, partition)
         counts = self._all(array.ndim)
         sizes = [-(-size // count) for size, count in zip(array.shape, counts, strict=True)]
@@ -438,19 +461,20 @@ class Cut(Struct, frozen=True):
         return full
 
     def _all(self, rank: int) -> Dims:
-        """Return the number of parts along each of `rank` dimensions."""
+        """Return the number of parts along each of `rank` dimensions; those not stored are 1."""
         return (*self.counts, *[1] * (rank - len(self.counts)))
 
 
 WHOLE: Final = Cut()
-"""The whole array on every partition."""
+"""The division in which every partition has the whole array."""
 
 
 def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[Cut | None], ...]:
-    """Return the divisions of the tensors of parameters, and of results, among partitions.
+    """Return the divisions of the tensors of the parameters, and of those of the results.
 
     Returns:
-        A division for each tensor; `None` if the program states no sharding for it.
+        Two lists, for parameters and results, with a division for each tensor; `None` if the
+        program states no sharding for it.
 
     Raises:
         UnsupportedError: A sharding is of a kind that is not supported.
@@ -472,7 +496,7 @@ def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[C
 
 
 def _stated(extras: Mapping[str, Any]) -> object:
-    """Return the sharding among attributes; `None` if there is none."""
+    """Return the sharding in an instruction's attributes; `None` if there is none."""
     if _HLO in extras:
         return read_sharding(str(extras[_HLO]))
     if _SDY in extras:
@@ -490,7 +514,7 @@ def _text(attribute: object) -> str:
 
 
 def _spread(sharding: object, type: Type) -> list[object]:
-    """Return the sharding of each tensor of a type.
+    """Return the sharding of each tensor of a type, from a sharding or a tuple of them.
 
     Raises:
         UnsupportedError: The numbers of shardings and tensors differ.
@@ -504,7 +528,7 @@ def _spread(sharding: object, type: Type) -> list[object]:
 
 
 def tensors_of(type: Type) -> list[Type]:
-    """Return the leaves of a type, with tuples flattened."""
+    """Return the types of all tensors of a type, with tuples flattened."""
     found: list[Type] = []
     stack = [type]
     while stack:
@@ -520,8 +544,10 @@ def tensors_of(type: Type) -> list[Type]:
 def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | None:
     """Return the division that a sharding describes; `None` without a sharding.
 
+    `known` has the meshes by name.
+
     Raises:
-        UnsupportedError: It is of a kind that is not supported.
+        UnsupportedError: The sharding is of a kind that is not supported.
     """
     if sharding is None:
         return None
@@ -542,10 +568,10 @@ def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | N
 
 
 def _tiles(sharding: TileSharding, partitions: int) -> Cut:
-    """Return the division of a tiled HLO sharding.
+    """Return the division that a tiled HLO sharding describes.
 
     Raises:
-        UnsupportedError: It does not name each partition once.
+        UnsupportedError: The sharding does not list each partition once.
     """
     devices = sharding.device_list
     _check_count(len(devices), partitions)
@@ -559,17 +585,19 @@ def _tiles(sharding: TileSharding, partitions: int) -> Cut:
 
 
 def _check_count(count: int, partitions: int) -> None:
-    """Check the number of devices of a sharding.
+    """Check that a sharding is for as many devices as there are partitions.
 
     Raises:
-        UnsupportedError: It differs from the number of partitions.
+        UnsupportedError: The numbers differ.
     """
     if count != partitions:
         raise UnsupportedError(f"a sharding over {count} devices, with {partitions} partitions")
 
 
 def header_cuts(module: Module, partitions: int) -> tuple[Sequence[Cut | None], ...]:
-    """Return the divisions in the header of a partitioned HLO module: parameters, then results.
+    """Return the divisions that the header of a partitioned HLO module states.
+
+    They are two lists, for the tensors of the parameters and of the results.
 
     Raises:
         UnsupportedError: A sharding is of a kind that is not supported.

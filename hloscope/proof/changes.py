@@ -1,4 +1,4 @@
-"""Structural differences of two programs, also of one in HLO and one in StableHLO."""
+"""Structural differences of two programs; one may be in HLO and the other in StableHLO."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from hloscope.support.walks import nested
 
 
 _HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", "is_scheduled"})
-"""Module attributes that follow from the program, or are not part of it."""
+"""Module attributes that are not compared: they follow from the program or do not affect it."""
 
 
 class Aspect(NamedTuple):
-    """One property that differs, with its text in either program; `None` where it is absent."""
+    """A property that differs, with its text in each program; `None` if a program lacks it."""
 
     what: str
     before: str | None
@@ -52,14 +52,15 @@ class Aspect(NamedTuple):
 
 
 class Change(Struct, frozen=True):
-    """An instruction that is removed, added or changed.
+    """An instruction that was removed, added or changed.
 
     Attributes:
         before: The instruction of the first program; `None` if it is added.
         after: The instruction of the second program; `None` if it is removed.
-        aspects: Properties that differ, if it is in both.
-        operands: Names of the values it reads, in the second program unless it is removed.
-        users: Names of its users.
+        aspects: Properties that differ, if the instruction is in both programs.
+        operands: Names of the values that the instruction reads, in the second program unless it is
+            removed.
+        users: Names of the instruction's users.
     """
 
     before: Instruction | None
@@ -70,21 +71,21 @@ class Change(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """`removed`, `added` or `changed`."""
+        """Kind of the change: `removed`, `added` or `changed`."""
         if self.after is None:
             return "removed"
         return "added" if self.before is None else "changed"
 
 
 class Part(Struct, frozen=True):
-    """Two corresponding computations, or one that only one program has.
+    """Changes in two corresponding computations, or in one that only one program has.
 
     Attributes:
-        before: The computation of the first program.
-        after: The computation of the second program.
-        changes: Changed instructions in the order of the second program.  A removed one comes
-            before the next instruction that is in both.
-        pairs: Number of instructions that are in both.
+        before: The computation of the first program; `None` if only the second has it.
+        after: The computation of the second program; `None` if only the first has it.
+        changes: Changed instructions in the order of the second program.  A removed one is before
+            the next instruction that is in both programs.
+        pairs: Number of instructions that are in both computations.
     """
 
     before: Computation | None
@@ -94,12 +95,12 @@ class Part(Struct, frozen=True):
 
 
 class Differences(Struct, frozen=True):
-    """Differences of two programs.
+    """The differences of two programs.
 
     Attributes:
         header: Module attributes that differ.
         parts: Computations that differ.
-        notes: What was not compared.
+        notes: Texts about what was not compared.
     """
 
     header: tuple[Aspect, ...]
@@ -108,11 +109,11 @@ class Differences(Struct, frozen=True):
 
     @property
     def none(self) -> bool:
-        """Are the two programs equal?"""
+        """Return whether no difference was found."""
         return not self.header and not self.parts
 
     def count(self, kind: str) -> int:
-        """Return the number of changes of a kind."""
+        """Return the number of changes of a kind: `removed`, `added` or `changed`."""
         return sum(change.kind == kind for part in self.parts for change in part.changes)
 
 
@@ -135,7 +136,7 @@ def differences(a: Module, b: Module) -> Differences:
 
 
 class _Differing:
-    """Comparison of two programs, computation by computation."""
+    """The comparison of two programs in one language, computation by computation."""
 
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
@@ -145,7 +146,10 @@ class _Differing:
         self.seen: set[tuple[Computation, Computation]] = set()
 
     def run(self) -> Differences:
-        """Compare the entries, then the computations that corresponding instructions call."""
+        """Compare the entries, then the computations that corresponding instructions call.
+
+        Return all differences.
+        """
         parts: list[Part] = []
         work = deque([(self.a.entry, self.b.entry)])
         alone: list[Part] = []
@@ -182,7 +186,7 @@ class _Differing:
     def _part(
         self, a: Computation, b: Computation
     ) -> tuple[Part, list[tuple[Computation, Computation]]]:
-        """Return the differences of two computations, and the pairs of callees still to compare."""
+        """Return the differences of two computations, and the pairs of callees to compare next."""
         matching = Matching(self.structure, a, b)
         pairs, down = matching.pairs, (matching.down_a, matching.down_b)
         self.outer |= {v: pairs[v] for x in a if x.calls for v in captured(x) if v in pairs}
@@ -218,7 +222,11 @@ class _Differing:
         pairs: dict[Instruction, Instruction],
         down: tuple[dict[Instruction, int], dict[Instruction, int]],
     ) -> tuple[Aspect, ...]:
-        """Return the properties of two paired instructions that differ, their operands included."""
+        """Return the properties of two paired instructions that differ, operands included.
+
+        `pairs` maps instructions of the first program to the second. `down` has the structural
+        numbers of both computations, producers included.
+        """
         found: list[Aspect] = []
         if self.structure.label(x) != self.structure.label(y):
             found += self._own(x, y)
@@ -238,7 +246,7 @@ class _Differing:
         return tuple(found)
 
     def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
-        """Yield the properties of two instructions that differ, without their operands."""
+        """Yield the properties of two instructions that differ, except the operands."""
         if x.op.name != y.op.name:
             yield Aspect("op", x.op.name, y.op.name)
         elif isinstance(x.op, Constant):
@@ -266,7 +274,7 @@ def _text(value: object) -> str:
 
 
 def type_texts(before: Type, after: Type) -> tuple[str, str]:
-    """Return the texts of two types, with layouts if those differ."""
+    """Return the texts of two types; the layouts are included if they differ."""
     plain = print_type(before, layout=False), print_type(after, layout=False)
     here, there = _layouts(before), _layouts(after)
     is_layout_change = here != there and [*map(_rank, here)] == [*map(_rank, there)]
@@ -276,12 +284,12 @@ def type_texts(before: Type, after: Type) -> tuple[str, str]:
 
 
 def _rank(layout: Layout) -> int:
-    """Return the rank of a layout."""
+    """Return the number of dimensions of a layout."""
     return len(layout.minor_to_major)
 
 
 def _layouts(type_: Type) -> list[Layout]:
-    """Return the layouts of all arrays of a type, those in tuples in order."""
+    """Return the layouts of all arrays of a type, with tuples flattened."""
     parts = nested([type_], lambda t: t.elements if isinstance(t, TupleType) else ())
     return [t.layout for t in parts if isinstance(t, TensorType) and t.layout is not None]
 
@@ -292,7 +300,10 @@ def _change(
     aspects: tuple[Aspect, ...],
     users: dict[Instruction, list[tuple[Instruction, int]]],
 ) -> Change:
-    """Return a change with the names of its operands and users."""
+    """Return a change of an instruction, with the names of its operands and users.
+
+    `x` is in the first program, `y` in the second. `users` has the users of each instruction.
+    """
     ins = y if y is not None else x
     assert ins is not None
     read_by = dict.fromkeys(user.name for user, _ in users.get(ins, ()))
@@ -305,7 +316,11 @@ def _in_order(
     pairs: dict[Instruction, Instruction],
     places: dict[Instruction, int],
 ) -> dict[Instruction, int]:
-    """Map each removed instruction to the position in the second program that it comes before."""
+    """Return, for each removed instruction, the position in the second program of its successor.
+
+    The successor is the next instruction that is in both programs. `places` has the positions in
+    the second program.
+    """
     missing = set(gone)
     found: dict[Instruction, int] = {}
     following = len(places)
@@ -323,7 +338,10 @@ def _merged(
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return all changes in the order of the second program."""
+    """Return the changes `there` and the removals `gone` in the order of the second program.
+
+    `before` has the positions of removed instructions, `places` those of all others.
+    """
 
     def place(change: Change) -> tuple[int, int]:
         if change.after is not None:
@@ -337,9 +355,10 @@ def _merged(
 def _uncalled(
     a: Module, b: Module, structure: Structure
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
-    """Yield pairs of computations without callers, except the entries: equal ones, then by name.
+    """Yield the pairs of computations that nothing calls, except the entries.
 
-    One of a pair is `None` if the other has no partner.
+    Equal computations are paired first, then those of equal name. `None` is in place of a missing
+    partner.
     """
     mine, others = _alone(a), _alone(b)
     # Equal structure first, so that a renamed computation is not compared with another of its
@@ -362,7 +381,7 @@ def _uncalled(
 
 
 def _alone(module: Module) -> list[Computation]:
-    """Return the computations without callers, except the entry."""
+    """Return the computations that no instruction calls, except the entry."""
     called = {callee for one in module for callee in one.callees}
     return [one for one in module if one not in called and one is not module.entry]
 
@@ -392,7 +411,7 @@ def differences_of_programs(a: Module, b: Module) -> Differences:
 
 
 def _legalized(module: Module) -> Module:
-    """Return the program with CHLO ops expanded, because HLO has no counterparts."""
+    """Return the program with CHLO ops expanded into StableHLO, since HLO lacks counterparts."""
     if not module.has_tree or not any(i.op.name.startswith("chlo.") for c in module for i in c):
         return module
     tree: Any = module.tree  # type: ignore[attr-defined]
@@ -403,13 +422,13 @@ def _legalized(module: Module) -> Module:
 
 
 def _elided(module: Module) -> list[Instruction]:
-    """Return the constants whose elements the text leaves out: `constant({...})`."""
+    """Return the constants whose elements are missing in the text: `constant({...})`."""
     constants = (i for c in module for i in c if isinstance(i.op, Constant))
     return [i for i in constants if "..." in str(i.op.literal)]  # type: ignore[attr-defined]
 
 
 class _Languages:
-    """Comparison of two programs in different languages, by what their values compute."""
+    """The comparison of an HLO and a StableHLO program, by what their values compute."""
 
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
@@ -417,21 +436,23 @@ class _Languages:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard all results, before a new pass."""
+        """Discard the numbers and pairs of the previous pass."""
         self.meanings = Meanings(frozenset(plain(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
-        """Pairs of different instructions with equal operands."""
+        """Pairs of instructions with equal operands that differ, first program to second."""
         self._taken: set[Instruction] = set()
         self._numbers: set[int] = set()
-        """Numbers of all values of the second program, in all calls."""
+        """Value numbers of the second program, in all evaluations of its computations."""
         self._reading: defaultdict[tuple[object, ...], list[Instruction]] = defaultdict(list)
         self._seen: set[int] = set()
-        """Numbers of all values of the first program."""
+        """Value numbers of the first program."""
 
     def run(self) -> Differences:
-        """Compare the programs: without pairs to find what differs, then with pairs to report it.
+        """Compare the programs in two passes, and return the differences.
 
-        An instruction is reported only if it differs in the first pass, and a result depends on it.
+        The first pass, without pairs, finds the instructions that differ. The second one pairs
+        instructions that changed. An instruction is reported only if it differs in the first pass,
+        and a result depends on it.
         """
         notes = [_NOTE]
         if self.elided:
@@ -460,7 +481,7 @@ class _Languages:
         return Differences(header, (part,), tuple(notes))
 
     def _numbered(self, settle: Settle) -> tuple[list[int], list[int]]:
-        """Return the numbers of the results of both programs.
+        """Return the value numbers of the results of both programs.
 
         Args:
             settle: Called with each instruction of the first program and its number; returns the
@@ -472,31 +493,40 @@ class _Languages:
         return self.meanings.program(self.a.entry), after
 
     def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the numbers of a value of the first program."""
+        """Record the value numbers of an instruction of the first program.
+
+        The numbers are returned unchanged.
+        """
         self._seen.update(flat(meaning))
         return meaning
 
     def _results(self, before: list[int], after: list[int]) -> Change:
-        """Return a change of the results themselves: of their number or order."""
+        """Return a change of the results themselves: their number or their order."""
         counts = str(len(before)), str(len(after))
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record a value of the second program, by the values it reads."""
+        """Record the value numbers of an instruction of the second program; return them unchanged.
+
+        The instruction is stored by the values that it reads, as a candidate for pairs.
+        """
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
             self._reading[self._read(ins)].append(ins)
         return meaning
 
     def _read(self, ins: Instruction) -> tuple[object, ...]:
-        """Return a key of an instruction's type and operands."""
+        """Return a key that is equal for instructions of equal type that read equal values."""
         of = self.meanings.of
         numbers = sorted(n for operand in ins.operands for n in flat(of[operand]))
         return (plain(ins.type), *numbers)
 
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Return the number to continue with: that of the partner, if there is one."""
+        """Return the value numbers to use for an instruction of the first program.
+
+        They are those of its partner in the second program, if it has exactly one candidate.
+        """
         numbers = flat(meaning)
         self._seen.update(numbers)
         if isinstance(ins.op, _STRUCTURE) or self._numbers.issuperset(numbers):
@@ -523,7 +553,10 @@ class _Languages:
 
     @staticmethod
     def _is_elementwise(y: Instruction, x: Instruction) -> bool:
-        """May one op have become the other: have all operands the result's type?"""
+        """May the op of one instruction replace that of the other?
+
+        All operands of both must have the type of the result.
+        """
         wanted = plain(x.type)
         return all(plain(operand.type) == wanted for operand in (*x.operands, *y.operands))
 
@@ -546,12 +579,12 @@ class _Languages:
 
 
 def _names(ins: Instruction) -> str:
-    """Return the names of the operands."""
+    """Return the names of an instruction's operands, with commas."""
     return ", ".join(operand.name for operand in ins.operands)
 
 
 def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
-    """Return the difference of the parameters' types, if there is one."""
+    """Return the difference of the parameter types of two entries; empty if there is none."""
     before, after = ([p.type for p in side.body.parameters] for side in (a, b))
     if [*map(plain, before)] == [*map(plain, after)]:
         return ()
@@ -564,10 +597,13 @@ def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
 def _reached(
     entry: Computation, of: dict[Instruction, Meaning], known: set[int]
 ) -> list[Instruction]:
-    """Return the instructions that results depend on and whose values `known` does not have."""
+    """Return the instructions on which results depend and whose values are not in `known`.
+
+    `of` has the value numbers by instruction; the search ends at known values.
+    """
 
     def is_same(ins: Instruction) -> bool:
-        """Does the other program have the value?"""
+        """Does the other program compute this value, too?"""
         meaning = of.get(ins)
         return meaning is None or known.issuperset(flat(meaning))
 
@@ -592,7 +628,10 @@ def _reached(
 def _pair_change(
     x: Instruction | None, y: Instruction | None, aspects: tuple[Aspect, ...]
 ) -> Change:
-    """Return a change with the names of its operands."""
+    """Return a change of an instruction, with the names of its operands.
+
+    `x` is in the first program, `y` in the second.
+    """
     ins = y if y is not None else x
     assert ins is not None
     return Change(x, y, aspects, tuple(one.name for one in reads(ins)))

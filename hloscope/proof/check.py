@@ -1,4 +1,4 @@
-"""Results of checking maps against the program, violations, and files that reproduce them."""
+"""Results of checks of maps against a program; files that reproduce a wrong map."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from hloscope.stablehlo import print_stablehlo
 
 
 class Violation(Struct, frozen=True, eq=False):
-    """An element that changes an output element, and is not in its maps.
+    """An element that changes an output element, although its maps do not contain it.
 
     Attributes:
         instance: The test program.
-        before: Values of the sources, device by device.
+        before: Values of the sources before the change, device by device.
         after: Values of the sources with one element changed.
-        place: Output, source, leaf of the source.
+        place: Numbers of the output, of the source, and of the leaf of the source.
         index: Index of the changed element.
         output: Index of the output element that changes.
         values: Text of the output element before and after.
-        devices: Devices of the changed element and of the output element.
+        devices: Device of the changed element, and that of the output element.
     """
 
     instance: Instance
@@ -69,30 +69,30 @@ class Violation(Struct, frozen=True, eq=False):
 
 
 class Outcome(StrEnum):
-    """Result for all maps of one operand."""
+    """Result of the check of all maps of one operand."""
 
     PROVED = "proved"
-    """The maps equal the program's, for all elements and all values read at run time."""
+    """The maps equal the program's relation, for all elements and all values read at run time."""
     SAMPLED = "sampled"
-    """No difference was found for the sampled elements and values read at run time."""
+    """The sampled elements and values read at run time showed no difference."""
     REFUTED = "refuted"
-    """The maps are wrong; there is a counter-example."""
+    """The maps are wrong, and a counter-example is known."""
     UNDECIDED = "undecided"
-    """Neither proved nor refuted; there is a reason."""
+    """The maps were neither proved nor refuted; the reason is stated."""
     UNCLAIMED = "unclaimed"
-    """The maps state nothing: their precision is `unknown`."""
+    """There is nothing to check: the precision of the maps is `unknown`."""
 
 
 class Executed(Struct, frozen=True):
-    """Evidence about the maps of one operand from executing the program.
+    """What executing the program showed about the maps of one operand.
 
     Attributes:
         runs: Number of executions.
-        seen: Number of pairs of elements with an observed dependence.
-        pairs: Number of pairs in the maps, for the output elements that were compared.
+        seen: Number of pairs of an output and an operand element whose dependence was observed.
+        pairs: Number of such pairs in the maps, for the output elements that were compared.
         shapes: Types of the smaller test program that was run; empty if the program itself was run.
         reason: Why nothing was run.
-        violation: An element that changes an output element, and is not in its maps.
+        violation: An element that changes an output element, although its maps do not contain it.
     """
 
     runs: int = 0
@@ -109,7 +109,7 @@ class Executed(Struct, frozen=True):
         return f"executed {self.runs}{at}, seen {self.seen} of {self.pairs}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the evidence as JSON data."""
+        """Return the results of execution as JSON data."""
         if self.reason:
             return {"runs": 0, "reason": self.reason}
         return {
@@ -121,16 +121,18 @@ class Executed(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """Result of checking the maps of one operand.
+    """Result of the check of the maps of one operand.
 
     Attributes:
         outcome: The result.
-        by: Methods that decided: `isl`, `enumerated 96`, `sampled 32, seed 0`.
-        reason: Why it is undecided, or why isl did not decide.
-        counter_example: A pair that only the maps (`only_in` 0) or only the program (1) has.
-        superset: The maps claim to contain the program's relation, and only that was checked.
-        seconds: Time of the check.
-        executed: Evidence from execution, if requested.
+        by: Methods that decided, such as `isl`, `enumerated 96`, `sampled 32, seed 0`.
+        reason: Why the check is undecided, or why isl did not decide.
+        counter_example: A pair of elements that only the maps (`only_in` 0) or only the program (1)
+            has.
+        superset: Whether the maps only claim to contain the program's relation; only that was
+            checked.
+        seconds: Processor time of the check.
+        executed: Results of execution, if requested.
     """
 
     outcome: Outcome
@@ -149,7 +151,7 @@ class Check(Struct, frozen=True):
 
     @property
     def is_refuted(self) -> bool:
-        """Are the maps wrong?"""
+        """Did the check show that the maps are wrong?"""
         return self.outcome is Outcome.REFUTED
 
     def __str__(self) -> str:
@@ -172,7 +174,7 @@ class Check(Struct, frozen=True):
 
     @property
     def disagreement(self) -> str:
-        """Text of the counter-example."""
+        """Text of the counter-example; empty if there is none."""
         violation = self.executed.violation if self.executed is not None else None
         if violation is not None:
             return str(violation)
@@ -211,7 +213,7 @@ _WORST: tuple[Outcome, ...] = (
 
 
 def combined(checks: Sequence[Check]) -> Check:
-    """Combine the checks of several tensors: the weakest outcome of any.
+    """Return one check for several tensors; its outcome is the weakest of theirs.
 
     >>> print(combined([Check(Outcome.PROVED, ("isl",)), Check(Outcome.UNDECIDED, reason="big")]))
     undecided: big
@@ -228,7 +230,10 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """Combine the evidence for several tensors of one value; `None` for none."""
+    """Return the results of execution for several tensors of one value.
+
+    `None` if there are none.
+    """
     done = [part for part in parts if not part.reason]
     if not done:
         return parts[0] if parts else None
@@ -245,10 +250,11 @@ def _together(parts: Sequence[Executed]) -> Executed | None:
 
 
 def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple[Path, ...]:
-    """Write the files and return their paths: `NAME.hlo` or `NAME.mlir`, and two files of values.
+    """Write a program and its inputs that show a violation; return the paths.
 
+    The files are `NAME.hlo` or `NAME.mlir`, and one file of values before and one after the change.
     `hloscope run NAME.hlo --input NAME.before.npz`, and with `.after.npz`, show the element that
-    changes.  On several devices there is a file for each, `NAME.before.0.npz` and so on.  The
+    changes. For several devices there is a file for each, `NAME.before.0.npz` and so on. The
     command takes all of them, and `--replicas` and `--partitions` as in the program's first line.
 
     Raises:
@@ -285,7 +291,7 @@ def _grid(violation: Violation) -> str:
 
 
 def _text(violation: Violation) -> tuple[str, str]:
-    """Return the program's text and file ending, in the language that has all its ops."""
+    """Return the text of the program, in the language that has all its ops, and the file ending."""
     running = violation.instance.running
     ops = {inner.op.name for ins in running for inner in within(ins)}
     if "return" not in ops:
@@ -294,7 +300,7 @@ def _text(violation: Violation) -> tuple[str, str]:
 
 
 def _function(computation: Computation) -> Computation:
-    """Return the computation with a `return` at its end."""
+    """Return a computation with the same instructions, and a `return` at its end."""
     root = computation.root
     results: tuple[Instruction, ...] = (root,)
     if isinstance(root.type, TupleType):

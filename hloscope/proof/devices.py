@@ -1,4 +1,4 @@
-"""Devices of a test program: the smallest grid that its collectives fit, and routes."""
+"""The devices of a test program: the smallest grid that fits its collectives, and its routes."""
 
 from __future__ import annotations
 
@@ -42,15 +42,18 @@ from hloscope.support.arrays import Ints, np
 
 
 MOST_DEVICES: Final = 1 << 12
-"""Maximum number of devices of a grid."""
+"""Largest number of devices of a grid; larger ones raise `GridError`."""
 
 
 class GridError(Exception):
-    """No small grid of devices fits the collectives; the message is the reason."""
+    """No small grid of devices fits the collectives; the message says why."""
 
 
 def collective_of(ins: Instruction) -> Collective | CrossReplicaSum | None:
-    """Return the collective op of an instruction, also of an asynchronous start; else `None`."""
+    """Return the collective op of an instruction, or that of its asynchronous start.
+
+    `None` for other instructions.
+    """
     op = ins.op.wrapped if isinstance(ins.op, AsyncStart) else ins.op
     return op if isinstance(op, Collective | CrossReplicaSum) else None
 
@@ -65,7 +68,7 @@ class Devices:
     """
 
     def __init__(self, replicas: int = 1, partitions: int = 1, world: World | None = None) -> None:
-        """Take the counts, and the context that defines the meshes named by groups."""
+        """Create a grid; `world` defines the meshes to which groups refer by name."""
         self._world: Final = World() if world is None else world
         self.replicas: Final = replicas
         self.partitions: Final = partitions
@@ -79,8 +82,8 @@ class Devices:
         """Return the groups of a collective as two arrays; -1 stands for no device.
 
         Returns:
-            `[device, position]`: the member at a position of the device's group; `[device]`: the
-            position of the device itself.
+            An array `[device, position]` with the member at each position of the device's group,
+            and an array `[device]` with the position of the device itself.
 
         Raises:
             UndecidedError: The groups are not known.
@@ -114,12 +117,15 @@ class Devices:
             raise UndecidedError(error.message) from None
 
     def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
-        """Return the devices at the end of a route; -1 where a group has no such member.
+        """Return the devices at the end of routes through the groups of collectives.
+
+        -1 stands for no device: a group has no member at a position.
 
         Args:
-            device: Where the route starts.
-            via: The collectives.
-            positions: For each collective the position in the group of the device reached so far.
+            device: The device where the routes start.
+            via: The collectives on the route, in order.
+            positions: For each collective an array of positions, in the group of the device reached
+                so far.
         """
         at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
         for ins, position in zip(via, positions, strict=True):
@@ -134,7 +140,7 @@ ONE: Final = Devices()
 
 
 class Counts(NamedTuple):
-    """Numbers of replicas, and of partitions of each replica."""
+    """The number of replicas, and the number of partitions of each replica."""
 
     replicas: int
     partitions: int
@@ -146,11 +152,11 @@ class Counts(NamedTuple):
 
     @property
     def devices(self) -> Devices:
-        """The grid of all devices."""
+        """The grid of all replicas and partitions."""
         return Devices(*self) if self.total > 1 else ONE
 
     def along(self, axis: Axis) -> int:
-        """Return the number of replicas, partitions or devices that groups of this kind number."""
+        """Return the number of replicas, partitions or devices, as `axis` selects."""
         match axis:
             case Axis.PARTITION:
                 return self.partitions
@@ -164,8 +170,8 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
     """Return the smallest grid that fits the groups of all collectives.
 
     Args:
-        involved: Instructions.
-        said: Counts of the program's header, for an all-to-all without groups.
+        involved: Instructions, the collectives among them.
+        said: Counts in the program's header, for an all-to-all without groups.
 
     Raises:
         GridError: No grid fits, or it is too large.
@@ -202,12 +208,12 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
 
 
 class _Number:
-    """Constraints on the number of replicas, partitions or devices.
+    """What is known of the number of replicas, partitions or devices.
 
     Attributes:
-        known: The exact number, if groups name all of them; 0 if not known.
+        known: The number, if groups list all replicas, partitions or devices; 0 if unknown.
         least: Lower bound.
-        is_asked: Does an instruction depend on it?
+        is_asked: Does the value of an instruction depend on the number?
     """
 
     def __init__(self) -> None:
@@ -216,15 +222,15 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Add an exact number; 0 adds nothing."""
+        """Set the number, if `count` is not 0."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
-        """Add a lower bound."""
+        """Raise the lower bound to `count`."""
         self.least = max(self.least, count)
 
     def may_be(self, count: int, where_it_matters: int) -> bool:
-        """Is the number possible?
+        """May the number be `count`?
 
         Args:
             count: The number.
@@ -235,7 +241,10 @@ class _Number:
         return count >= max(self.least, where_it_matters if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Return possible numbers; divisors of `whole`, the number of devices, if it is known."""
+        """Return numbers to try.
+
+        The divisors of `whole`, the number of devices, are among them if it is not 0.
+        """
         if self.known:
             return {self.known}
         divisors = {n for n in range(1, whole + 1) if whole % n == 0}
@@ -243,10 +252,10 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
-    """Return the smallest grid within the constraints.
+    """Return the smallest grid that satisfies what is known.
 
     Raises:
-        GridError: There is none.
+        GridError: No grid satisfies it.
     """
     rows, columns = (max(n.known, n.least) for n in (replicas, partitions))
     needed = max(devices.known, devices.least, rows * columns)
@@ -272,7 +281,7 @@ def known_groups(ins: Instruction) -> Groups:
     """Return the groups of a collective.
 
     Raises:
-        GridError: The instruction does not state them.
+        GridError: The instruction does not state its groups.
     """
     try:
         groups = read_groups(ins)
@@ -284,12 +293,12 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """Return the least number of devices that has all these numbers."""
+    """Return 1 more than the largest number in the rows: that many devices are needed."""
     return 1 + max([n for row in rows for n in row], default=-1)
 
 
 def written_size(collective: Instruction) -> int:
-    """Return the group size that follows from the types; 0 if they do not determine it."""
+    """Return the group size that the operand and result types determine; 0 if they do not."""
     ins, op = as_begun(collective), collective_of(collective)
     if isinstance(op, AllToAll) and op.split_dimension is None:
         return len(ins.operands)
@@ -307,7 +316,7 @@ def written_size(collective: Instruction) -> int:
 
 
 def _shape(type: Type) -> tuple[int, ...]:
-    """Return the shape of the first tensor of a type."""
+    """Return the shape of the first tensor of a type; `()` if there is none."""
     first = next((t for t in leaf_types(type) if isinstance(t, TensorType)), None)
     return shape_of(first) if first is not None else ()
 
@@ -321,21 +330,21 @@ def _shape(type: Type) -> tuple[int, ...]:
 
 
 FEW: Final = 8
-"""Grids of at most this many devices are not reduced."""
+"""Largest number of devices of a grid that is used unchanged; larger ones are reduced."""
 MOST: Final = 32
-"""Maximum number of devices of a grid that is run."""
+"""Largest number of devices of a grid that is run."""
 MOST_CHOICES: Final = 1 << 14
 
 Joint: TypeAlias = Collective | CrossReplicaSum
 
 
 class Regrouping(Struct, frozen=True):
-    """The devices of an instance, and its collectives among them.
+    """A grid of devices for a test program, with its collectives on this grid.
 
     Attributes:
-        devices: The grid.
+        devices: The grid of the test program.
         before: Number of devices of the program.
-        ops: Collectives with changed groups, by instruction.
+        ops: Collective ops with groups on this grid, by instruction; only those that changed.
         sizes: Old and new group size of each collective.
     """
 
@@ -351,12 +360,15 @@ class Regrouping(Struct, frozen=True):
 
     @property
     def resizes(self) -> bool:
-        """Does a group size change, so that types change too?"""
+        """Does the group size of a collective change, so that types change, too?"""
         return any(old != new for old, new in self.sizes.values())
 
 
 def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Regrouping]:
-    """Yield grids with few devices, the best first."""
+    """Yield grids on which a test program can run, the smallest first.
+
+    `counts` is the grid of the program.
+    """
     found = [_Collective(ins, op, counts) for ins in involved if (op := collective_of(ins))]
     if counts.total > FEW:
         asked = [
@@ -372,7 +384,7 @@ def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Reg
 
 
 class _Kept:
-    """The kept replicas and partitions, with new numbers in order."""
+    """The replicas and partitions that a smaller grid keeps, numbered again in order."""
 
     def __init__(self, replicas: Iterable[int], partitions: Iterable[int], counts: Counts) -> None:
         self.replicas: Final = {n: k for k, n in enumerate(sorted(replicas))}
@@ -381,7 +393,7 @@ class _Kept:
         self._columns = counts.partitions
 
     def numbers(self, axis: Axis) -> Mapping[int, int]:
-        """Return new numbers by old numbers, for groups of this kind."""
+        """Return new by old numbers: of replicas, partitions or devices, as `axis` selects."""
         if axis is Axis.PARTITION:
             return self.partitions
         if axis is not Axis.DEVICE:
@@ -394,7 +406,7 @@ class _Kept:
 
 
 class _Collective:
-    """A collective and its groups."""
+    """A collective of the program, with its groups."""
 
     def __init__(self, ins: Instruction, op: Joint, counts: Counts) -> None:
         self.ins: Final = ins
@@ -416,7 +428,10 @@ class _Collective:
         self._is_even = len(sizes) == 1
 
     def size(self, kept: _Kept) -> int:
-        """Return the group size on the kept devices; 0 for pairs, or if sizes differ."""
+        """Return the group size on the kept devices.
+
+        It is 0 for source-target pairs, or if sizes differ.
+        """
         if isinstance(self.op, CollectivePermute):
             return 0
         sizes = set(map(len, self.groups(kept)))
@@ -424,7 +439,7 @@ class _Collective:
         return sizes.pop() * across if len(sizes) == 1 else 0
 
     def groups(self, kept: _Kept) -> tuple[Dims, ...]:
-        """Return the groups on the kept devices."""
+        """Return the groups on the kept devices, with new device numbers."""
         numbers = kept.numbers(self.axis)
         seats = sorted([(*self._seats[n], numbers[n]) for n in numbers if n in self._seats])
         rows: dict[int, list[int]] = {}
@@ -433,7 +448,10 @@ class _Collective:
         return tuple(map(tuple, rows.values()))
 
     def pairs(self, kept: _Kept) -> Pairs:
-        """Return the pairs on the kept devices: from each source to the next kept target."""
+        """Return the source-target pairs on the kept devices.
+
+        From each kept source the pairs are followed to the next kept target.
+        """
         assert isinstance(self.op, CollectivePermute)
         numbers = kept.numbers(self.axis)
         targets: dict[int, int] = {}
@@ -442,7 +460,7 @@ class _Collective:
         found = []
         for source, at in [pair for pair in self.op.pairs if pair[0] in numbers]:
             left = len(targets)
-            # `left` ends a cycle in which no device is kept.
+            # `left` ends the search in a cycle of pairs in which no device is kept.
             while at not in numbers and at in targets and left:
                 at, left = targets[at], left - 1
             if at in numbers:
@@ -450,11 +468,14 @@ class _Collective:
         return tuple(found)
 
     def joined(self) -> Iterator[Dims]:
-        """Yield sets of devices that exchange values."""
+        """Yield sets of devices that exchange values: groups, or source and target."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
     def worth(self, kept: _Kept) -> int | None:
-        """Return how much of the structure is preserved; `None` if the collective is not valid."""
+        """Return a score of how much of the groups the kept devices preserve.
+
+        `None` if the collective is not valid on them.
+        """
         if isinstance(self.op, CollectivePermute):
             pairs = self.pairs(kept)
             return min(4, len(pairs)) if pairs or not self.op.pairs else None
@@ -478,14 +499,14 @@ class _Collective:
 
     @property
     def _is_whole_needed(self) -> bool:
-        """Does the group size follow from the number of operands or their contents?"""
+        """Is the group size fixed, by the number of operands or by their contents?"""
         op = self.op
         return isinstance(op, RaggedAllToAll) or (
             isinstance(op, AllToAll) and op.split_dimension is None
         )
 
     def regrouped(self, kept: _Kept) -> Op:
-        """Return the op with the groups on the kept devices."""
+        """Return the op with its groups on the kept devices."""
         op = self._regrouped(kept)
         if isinstance(self.ins.op, AsyncStart):
             return with_fields(self.ins.op, wrapped=op)
@@ -508,7 +529,7 @@ class _Collective:
 
 
 def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Regrouping:
-    """Return the collective op with new groups, also inside an asynchronous start."""
+    """Return the grid of the kept devices, with all collectives on it."""
     everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
     return Regrouping(
         Devices(len(kept.replicas), len(kept.partitions)),
@@ -519,9 +540,10 @@ def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Reg
 
 
 def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, bool]) -> _Kept | None:
-    """Choose a small set of replicas and partitions that preserves the groups.
+    """Return a small set of replicas and partitions that preserves the groups best.
 
-    `None` if there is none.
+    `asked` says whether an instruction reads the replica or the partition number. `None` if no set
+    is valid.
     """
     best: tuple[int, int] | None = None
     chosen: _Kept | None = None
@@ -543,7 +565,7 @@ def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, boo
 
 
 def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: int) -> bool:
-    """Would all devices have one number although an instruction reads its device's number?"""
+    """Would only one replica or partition be left although an instruction reads its number?"""
     return (asked[0] and replicas < min(2, counts.replicas)) or (
         asked[1] and partitions < min(2, counts.partitions)
     )
@@ -552,7 +574,7 @@ def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: 
 def _choices(
     found: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Yield sets of replicas and partitions to keep, with at most `most` devices."""
+    """Yield sets of replicas and of partitions to keep, with at most `most` devices."""
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
     bases = [range(counts.replicas)], [range(counts.partitions)]
     along = int(counts.replicas == 1)
@@ -567,7 +589,9 @@ def _choices(
 
 
 def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
-    """Yield subsets of a list: prefixes, elements at equal distances, and combinations of these.
+    """Yield subsets of `base` with at most `most` elements.
+
+    They are prefixes, elements at equal distances, and combinations of both.
 
     >>> [list(part) for part in _parts(range(6), 4)]
     [[0], [0, 2, 4], [0, 1]]
@@ -597,7 +621,10 @@ def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
 
 
 def _components(found: Sequence[_Collective]) -> list[list[int]]:
-    """Return the first connected set of devices that exchange values, as a list of one set."""
+    """Return a list of one set: the first connected component of devices that exchange values.
+
+    The set is empty if no devices exchange values.
+    """
     leader: dict[int, int] = {}
 
     # Union-find with path halving: devices that exchange values are in one set.

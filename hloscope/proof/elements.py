@@ -1,4 +1,8 @@
-"""Elements of a test program's sources and outputs: numbers, claimed pairs, changes."""
+"""Elements of a test program's sources and outputs, pairs that maps claim, and changed values.
+
+A row is an output element, a column a source element. A source is an operand or captured value of
+the instruction, or a parameter.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +50,19 @@ from hloscope.support.arrays import Bools, Floats, Ints, np
 
 
 Place: TypeAlias = tuple[int, int, int]
-"""Numbers of an output, of a source and of a leaf of the source."""
+"""Key of a group of maps: numbers of an output, of a source, and of a leaf of the source."""
 
 PAIRS: Final = 1 << 21
-"""Maximum number of pairs of an output element and a source element in one table."""
+"""Largest number of pairs of an output and a source element in a table of one byte per pair."""
 
 
 class Leaf(Struct, frozen=True, eq=False):
-    """A tensor of a source on one device, and the numbers of its elements.
+    """One tensor of a source on one device, with the numbers of its elements among all columns.
 
     Attributes:
         device: Number of the device.
         source: Number of the source.
-        value: Number of the source's value among those of all devices.
+        value: Index of the source's value in a list of the values of all devices.
         number: Number of the tensor in the source.
         type: Type of the tensor.
         shape: Its shape, with bounds for dynamic sizes.
@@ -75,19 +79,23 @@ class Leaf(Struct, frozen=True, eq=False):
 
     @property
     def end(self) -> int:
-        """Number after that of the last element."""
+        """Number of the last element, plus 1."""
         return self.first + prod(self.shape)
 
 
 class Elements:
-    """Columns: elements of sources.  Rows: elements of outputs, or a sample of them.
+    """The rows and columns of tables of pairs.
+
+    A column is an element of a source, a row an element of an output. If there are many columns,
+    the rows are only a sample of the output elements.
 
     Attributes:
         leaves: Tensors of the sources, device by device.
         size: Number of columns.
         shapes: Shapes of the outputs, device by device.
-        chosen: Flat indices of the rows of each output: all if they are few.
-        starts: First row of each output, and the number of rows.
+        chosen: For each output, the flat indices of the elements that are rows: all if they are
+            few.
+        starts: First row of each output; at the end, the number of all rows.
     """
 
     def __init__(self, instance: Instance, seed: int) -> None:
@@ -114,42 +122,45 @@ class Elements:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of rows of all outputs on all devices."""
         return self.starts[-1]
 
     def has(self, source: int, leaf: int) -> bool:
-        """Does the leaf have elements?"""
+        """Does a table have columns for this leaf of a source?"""
         return (source, leaf) in self._by_tensor
 
     def rows_of(self, output: int) -> Ints:
-        """Return the rows of an output, on all devices."""
+        """Return the rows of an output, on all devices. Shape `[n]`."""
         numbers = range(output, len(self.shapes), self.outputs)
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
     def leaves_of(self, source: int, leaf: int) -> list[Leaf]:
-        """Return a tensor of a source on each device."""
+        """Return a leaf of a source, on each device."""
         return self._by_tensor[source, leaf]
 
     def columns_of(self, source: int, leaf: int) -> Ints:
-        """Return the columns of a tensor of a source, on all devices."""
+        """Return the columns of a leaf of a source, on all devices. Shape `[n]`."""
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
-        """Return the tensor of a column."""
+        """Return the leaf to which a column belongs."""
         return self.leaves[bisect_right(self.leaves, column, key=lambda x: x.end)]
 
     def element(self, row: int) -> tuple[int, tuple[int, ...]]:
-        """Return the output number, counted over all devices, and the index of a row."""
+        """Return the output of a row, numbered across devices, and the index of its element."""
         number = bisect_right(self.starts, row) - 1
         at = int(self.chosen[number][row - self.starts[number]])
         return number, unflat(at, self.shapes[number])
 
     def output_of(self, row: int) -> int:
-        """Return the output number of a row, the same on all devices."""
+        """Return the number of the output to which a row belongs; it is the same on all devices."""
         return (bisect_right(self.starts, row) - 1) % self.outputs
 
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
-        """Return which rows differ between two runs. Shape `[rows]`."""
+        """Return whether each row differs between two runs. Shape `[rows]`.
+
+        `before` and `after` are the output arrays of the runs.
+        """
         parts = [
             spread(_within(moved(a, b), shape), shape)[chosen]
             for a, b, shape, chosen in zip(before, after, self.shapes, self.chosen, strict=True)
@@ -159,7 +170,7 @@ class Elements:
 
 
 def _leaves(instance: Instance) -> list[Leaf]:
-    """Number the tensors of all sources on all devices."""
+    """Return all leaves of the sources, device by device, with columns numbered in that order."""
     found: list[Leaf] = []
     count = len(instance.sources)
     for device in range(instance.devices.count):
@@ -173,24 +184,24 @@ def _leaves(instance: Instance) -> list[Leaf]:
 
 
 def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return the flags inside the shape."""
+    """Return the part of an array of flags that is inside `shape`."""
     return flags[tuple([slice(0, n) for n in shape])]
 
 
 def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
-    """Return the indices of elements given by flat index. Shape `[n, rank]`."""
+    """Return the indices of elements, given their row-major positions. Shape `[n, rank]`."""
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element given by flat index."""
+    """Return the index of an element, given its row-major position in a tensor of shape `shape`."""
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:
-    """Return a relation without pairs. Shape `[rows, columns]`."""
+    """Return a table in which no row depends on any column. Shape `[rows, columns]`."""
     return np.zeros((rows, columns), np.bool_)
 
 
@@ -201,15 +212,18 @@ def nothing(rows: int, columns: int) -> Bools:
 
 
 Claims: TypeAlias = Mapping[Place, Accesses]
-"""Maps by output, source and leaf; a missing place has no pairs."""
+"""Maps by output, source and leaf.
+
+Without an entry the output depends on no element of the leaf.
+"""
 
 
 class Touched:
-    """Pairs that the maps of an instance claim, for the run-time values of a run.
+    """The pairs of rows and columns that maps claim, given the values of a run.
 
     Attributes:
         claims: The maps.
-        is_moving: Does a map depend on values of the run?
+        is_moving: Whether a map depends on values of the run.
     """
 
     def __init__(
@@ -225,11 +239,13 @@ class Touched:
         self._fixed: dict[Place, Bools | bool] = {}
 
     def relation(self, base: Base) -> Bools:
-        """Return which rows depend on which columns, by all maps. Shape `[rows, columns]`.
+        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+
+        `base` is the run whose values the maps may read.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
-            TimeOverError: The deadline is past, and the relation is not stored.
+            TimeOverError: The time limit is exceeded, and the table is not stored.
         """
         # Maps without runtime variables have the same pairs in every run.
         key = id(base) if self.is_moving else 0
@@ -245,7 +261,7 @@ class Touched:
         return self._whole[key]
 
     def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return the block of a place; one that is the same in all runs is computed once."""
+        """Return the part of the table for one place; it is computed once if it never changes."""
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
         if place not in self._fixed:
@@ -253,9 +269,10 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return the block of a place by other maps, which may lead from the source to the output.
+        """Return the part of the table for one place, by the maps `accesses`.
 
-        `True` stands for all pairs, if a map is unknown.
+        With `inverse`, the maps lead from the source to the output. `True` stands for all pairs, if
+        a map is unknown.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -287,7 +304,11 @@ class Touched:
         leaves: list[Leaf],
         inverse: bool,
     ) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield rows of the output on a device, devices of the source, and columns there."""
+        """Yield the pairs that one map claims: rows, devices of the source, and columns there.
+
+        Rows are counted within the output on `device`, and columns within the leaf on the other
+        device.
+        """
         m = access.map
         assert m is not None
         if m.is_known_empty:
@@ -325,12 +346,12 @@ class Touched:
 
 
 def is_moving(accesses: Accesses) -> bool:
-    """Do the maps depend on values of the run?"""
+    """Does a map depend on values of the run?"""
     return any(a.map is not None and a.map.runtime for a in accesses)
 
 
 def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
-    """Return the map with "every position of a group" as a range variable of `count` values.
+    """Return the map with a range variable of `count` values for "every position of a group".
 
     A position that a group does not have leads to no device.
     """
@@ -355,18 +376,18 @@ def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
 
 
 CANDIDATES: Final = 512
-"""Maximum number of columns that are tried for one packing."""
+"""Largest number of columns that are tried for one packing."""
 _STYLES: Final = "wide", "ordinary", "special", "ties"
 
 
 def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
-    """Return all columns that some rows do not depend on.
+    """Return a flag for each column: true if some randomly chosen rows do not depend on it.
 
-    The number of rows, one to half of all, follows from `kind`.
+    The number of these rows, from one to half of all, follows from `kind`.
 
     Args:
-        relation: Pairs of a row and a column that it depends on.
-        kind: Number of the selection.
+        relation: Whether each row depends on each column. Shape `[rows, columns]`.
+        kind: Selects the number of rows.
         rng: Chooses the rows.
     """
     rows = len(relation)
@@ -379,13 +400,20 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Sets of columns of which each row depends on one at most; least tried columns first."""
+    """Chooses sets of columns so that each row depends on at most one column of a set.
+
+    Columns that were chosen least often come first.
+    """
 
     def __init__(self, columns: int) -> None:
         self._tries = np.zeros(columns, np.int64)
 
     def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
-        """Return another set, columns with `missing` pairs preferred."""
+        """Return flags of the columns of another set.
+
+        Columns with many pairs in `missing` are preferred. Both tables have shape `[rows,
+        columns]`.
+        """
         columns = len(self._tries)
         wanted = missing.sum(axis=0) + rng.random(columns)
         # The last key is the primary one: least tried first, columns without missing pairs counted
@@ -406,7 +434,11 @@ class Packings:
 def changed_values(
     elements: Elements, base: Base, changed: Bools, kind: int, rng: np.random.Generator
 ) -> tuple[tuple[Value, ...], Bools]:
-    """Return the sources' values with new values in `changed` columns, and which really differ."""
+    """Return the sources' values with new values in some columns, and the columns that differ.
+
+    `changed` flags the columns to change; the second result flags those whose value really differs.
+    `kind` selects the style of the new values.
+    """
     values = list(base.values)
     really = np.zeros(elements.size, np.bool_)
     draw = Draw(rng, _STYLES[kind % 4])
@@ -431,7 +463,7 @@ def changed_values(
 def partly_changed(
     elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
 ) -> tuple[Value, ...]:
-    """Return the base values, with the `changed` values in the given columns only."""
+    """Return the values of `base`, with those of `changed` in the given columns only."""
     flags = np.zeros(elements.size, np.bool_)
     flags[columns] = True
     values = list(base.values)
@@ -449,9 +481,10 @@ def partly_changed(
 
 
 def copied_columns(elements: Elements, base: Base) -> Ints:
-    """Return for each row the column with the same number, or -1. Shape `[rows]`.
+    """Return for each row the column whose number it has, or -1. Shape `[rows]`.
 
-    Values are numbered floats.  A row has -1 if no column, or more than one, has its number.
+    The sources hold distinct floats in this run. A row has -1 if no column, or more than one, has
+    its value.
     """
     numbers: list[Floats] = []
     places: list[Ints] = []

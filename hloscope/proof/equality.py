@@ -1,4 +1,4 @@
-"""Comparison of the relations of two programs, reduced to the instructions that differ."""
+"""Comparison of what the outputs of two programs read, reduced to the instructions that differ."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from hloscope.support.walks import reached
 Pair: TypeAlias = tuple[Leaf, Leaf]
 
 FEW_STEPS: Final = BUDGET // 100
-"""Steps of isl taken in this process: a tenth of a second at most."""
+"""Number of isl's steps that are taken in this process: a tenth of a second at most."""
 
 
 class Compared(Struct, frozen=True):
-    """One comparison: its subject and its proof."""
+    """One comparison: a text that says what was compared, and its proof."""
 
     what: str
     proof: Proof
 
 
 class Unlike(Struct, frozen=True):
-    """Two values that may read differently, with the text of an index that shows it, if known."""
+    """Two values that may read different elements; `example` describes an index that shows it."""
 
     pair: Pair
     example: str = ""
@@ -70,13 +70,13 @@ def compare(
     seconds: float = SECONDS_EQUAL,
     headers: Sequence[Header] = ((), ()),
 ) -> Iterator[Compared]:
-    """Compare the parameters' elements that the outputs of two computations read.
+    """Compare the elements of the parameters that the outputs of two computations read.
 
     Args:
         a: The first computation.
         b: The second one, with as many parameters.
-        seconds: Processor time for all comparisons; the rest is undecided.
-        headers: Attributes of the module of each: device counts and meshes.
+        seconds: Limit of the processor time; comparisons beyond it are undecided.
+        headers: Attributes of the two modules: device counts and meshes.
 
     Yields:
         One comparison for each output, or for each parameter of an output that may differ.
@@ -96,7 +96,10 @@ def compare(
 
 
 class _Comparison:
-    """Two computations, and results about pairs of their values."""
+    """The comparison of two computations, with stored results for pairs of their values.
+
+    `_sides` are the two computations; a pair has one leaf of a value of each.
+    """
 
     def __init__(
         self,
@@ -122,11 +125,17 @@ class _Comparison:
     def _reading(
         self, side: Computation, ends: frozenset[Instruction], until: float
     ) -> ParameterReads:
-        """Return the accesses of one computation to its parameters and to `ends`."""
+        """Return what the values of a computation read of its parameters and of the values `ends`.
+
+        `until` is the processor time at which the analysis stops.
+        """
         return ParameterReads(self.analysis, side, ends, until)
 
     def outputs(self, count: int) -> Iterator[Compared]:
-        """Yield the comparison of each output, or one for each of its parameters."""
+        """Yield one comparison for each output, or one for each parameter if an output may differ.
+
+        `count` is the number of outputs.
+        """
         pairs = [self._output(number) for number in range(count)]
         unlike = self._explore(pair for pair in pairs if pair is not None)
         for number, pair in enumerate(pairs):
@@ -139,13 +148,16 @@ class _Comparison:
                 yield from self._composed(here, number, unlike[pair])
 
     def _output(self, number: int) -> Pair | None:
-        """Return the root leaves of both programs for one output; `None` if one has none."""
+        """Return the leaf of each root that is output `number`; `None` if one of them has none."""
         a, b = (side.root for side in self._sides)
         one, other = self.analysis.leaf_of(a.type, number), self.analysis.leaf_of(b.type, number)
         return None if one is None or other is None else ((a, one), (b, other))
 
     def _composed(self, here: str, output: int, unlike: Unlike) -> Iterator[Compared]:
-        """Yield the comparisons of an output's accesses to each parameter."""
+        """Yield the comparisons of what an output reads of each parameter.
+
+        `here` is the text of the output, `unlike` the difference that was found below it.
+        """
         try:
             a, b = self._parameters_read(*[(side.root, output) for side in self._sides])
         except OutOfTimeError:
@@ -160,9 +172,9 @@ class _Comparison:
             yield Compared(what, self._same_reads(mine, theirs))
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
-        """Return the pairs that are not known to be equal, each with a cause below it.
+        """Return the pairs that are not known to be equal, each with a difference that is a cause.
 
-        The search goes from the outputs to the operands.  Pairs whose operands are pairwise equal
+        The search goes from the outputs to the operands. Pairs whose operands are pairwise equal
         need no own proof.
         """
         stack = list(pairs)
@@ -182,7 +194,7 @@ class _Comparison:
                     above[pair] = []
                     stack.append(pair)
                 above[pair].append(top)
-        # A pair is only as equal as its operands, so a difference spreads to all users.
+        # A pair with an unequal pair of operands may differ, so a difference spreads to all users.
         stack = list(unlike)
         while stack:
             pair = stack.pop()
@@ -193,7 +205,7 @@ class _Comparison:
         return unlike
 
     def _operands(self, pair: Pair) -> list[Pair] | None:
-        """Return the operand pairs of two values that read them in the same way.
+        """Return the pairs of operands of two values, if both read their operands in the same way.
 
         `None` if the two instructions may read different elements.
         """
@@ -211,9 +223,10 @@ class _Comparison:
         return found
 
     def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
-        """Do two dependences surely have the same elements?
+        """Do the maps of two dependences surely have the same elements?
 
-        Origins of runtime variables have to be equal values.
+        `one` is a dependence of instruction `a`, `two` of `b`. Values that the maps read at run
+        time have to be equal, too.
         """
         if one.accesses is None or two.accesses is None:
             return one.accesses is two.accesses
@@ -235,7 +248,10 @@ class _Comparison:
     def _is_same_value(
         self, a: Instruction, x: Instruction, b: Instruction, y: Instruction
     ) -> bool:
-        """Is `x` the same value as `y`?  They are next to or inside `a` and `b`, respectively."""
+        """Are `x` and `y` the same value?
+
+        They are operands of `a` and `b`, or inside their called computations.
+        """
         if x in self._number or y in self._number:
             return self._number.get(x) == self._number.get(y)
         if not isinstance(a.op, CALLING) or not isinstance(b.op, CALLING):
@@ -255,9 +271,9 @@ class _Comparison:
         )
 
     def _difference(self, pair: Pair) -> Unlike | None:
-        """Return the difference of two values; `None` if they surely read the same.
+        """Return how two values differ; `None` if they surely read the same parameter elements.
 
-        Parameter elements count; a difference without a known index is `Unlike(pair)`.
+        A difference for which no index is known is `Unlike(pair)`.
         """
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
@@ -277,7 +293,8 @@ class _Comparison:
     def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
         """Return `None` if two tensors surely read the same elements of values in both programs.
 
-        Otherwise the text of a difference: the value and an index, or empty if none is known.
+        Otherwise the result describes a difference: the value and an index. It is empty if none is
+        known.
         """
         if not all(
             _is_certain(flow.accesses or ())
@@ -291,7 +308,7 @@ class _Comparison:
         )
         if not all(_is_certain(found) for found in (*a.values(), *b.values())):
             return ""
-        # Values with equal structural numbers are one place, whatever they are called.
+        # Values with equal structural numbers count as one value, whatever their names are.
         names = {self._place(end): end[0].name for end in (*b, *a)}
         mine, theirs = (
             {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)
@@ -305,22 +322,26 @@ class _Comparison:
         return None
 
     def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
-        """Do two tensors surely read the same parameter elements, along different paths?
+        """Do two tensors surely read the same parameter elements, although along different paths?
 
-        Example: sums over an array and over its reverse.  Their users need not be composed.
+        Example: sums over an array and over its reverse.  Then the instructions that use them need
+        no comparison.
         """
         a, b = self._parameters_read(one, other)
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
 
     def _parameters_read(self, *tensors: Leaf) -> list[dict[tuple[int, int], Accesses]]:
-        """Return the accesses of a tensor of each side, by parameter and tensor number."""
+        """Return, for a tensor of each program, its accesses by parameter and leaf number."""
         return [
             _by_parameter(reads.of(*tensor))
             for reads, tensor in zip(self._whole, tensors, strict=True)
         ]
 
     def _same_reads(self, mine: Accesses, theirs: Accesses) -> Proof:
-        """Compare accesses of both sides, with equal values as the same origins."""
+        """Prove or refute that accesses of both programs have the same elements.
+
+        Equal values count as one value that the maps read at run time.
+        """
         key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # interned accesses
         if key not in self._same:
             if origins_of(mine) or origins_of(theirs):
@@ -336,7 +357,7 @@ class _Comparison:
     # both programs.
     @cached_property
     def _representatives(self) -> dict[Instruction, Instruction]:
-        """Map each value to the first value that is surely equal.
+        """The first value that surely equals a value, by value.
 
         Values inside equal calls are included; `renamed_value` distinguishes the calls.
         """
@@ -350,12 +371,12 @@ class _Comparison:
         return found
 
     def _place(self, end: Leaf) -> tuple[int, int]:
-        """Return a key that is equal for a tensor of equal values in both programs."""
+        """Return a key that is the same for leaves of equal values in both programs."""
         return self._number[end[0]], end[1]
 
 
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
-    """Return the accesses to parameters, by parameter and tensor number."""
+    """Return the accesses to parameters, by parameter number and leaf number."""
     return {
         (value.op.number, tensor): found
         for (value, tensor), found in ends.items()
@@ -364,7 +385,7 @@ def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Access
 
 
 def _holder(computation: Computation, value: Instruction) -> Instruction:
-    """Return the value, or the instruction of the computation whose callees contain it."""
+    """Return the instruction of a computation that is the value, or whose callees contain it."""
     for ins in computation:
         inside = reached(ins.calls, lambda computation: computation.callees)
         if ins is value or any(value in inner.instructions for inner in inside):
@@ -373,13 +394,13 @@ def _holder(computation: Computation, value: Instruction) -> Instruction:
 
 
 def _parameters_of(value: Instruction) -> set[int]:
-    """Return the numbers of the parameters that a value depends on."""
+    """Return the numbers of the parameters on which a value depends."""
     read = reached([value], lambda ins: (*ins.operands, *captured(ins)))
     return {ins.op.number for ins in read if isinstance(ins.op, Parameter)}
 
 
 def _is_certain(accesses: Accesses) -> bool:
-    """Are the accesses exact and independent of values?"""
+    """Are all maps exact, and independent of values that the program reads at run time?"""
     return not origins_of(accesses) and all(x.precision is Precision.EXACT for x in accesses)
 
 
@@ -388,7 +409,10 @@ def _undecided(reason: str) -> Proof:
 
 
 def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
-    """Compare two unions of accesses; undecided unless all are exact."""
+    """Prove or refute that two unions of accesses are equal; undecided unless all are exact.
+
+    `participants` compares accesses to other devices.
+    """
     inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
     if inexact is not None:
         return _undecided(f"{inexact.precision}: {inexact.reason}")
@@ -400,15 +424,16 @@ def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
 def same_maps(
     a: Sequence[IndexingMap], b: Sequence[IndexingMap], *, seconds: float = SECONDS_EQUAL
 ) -> Proof:
-    """Compare two unions of maps.
+    """Prove or refute that two unions of maps are equal.
 
-    A few steps of isl, enough for nearly all maps, run in this process.  More steps run in a child
-    process that can be killed: with nested divisions a single step of isl may take milliseconds.
+    A few steps of isl, enough for nearly all maps, are taken in this process. More steps are taken
+    in a child process that can be killed: with nested divisions a single step of isl may take
+    milliseconds.
 
     Args:
         a: Maps of the first union.
         b: Maps of the second union.
-        seconds: Processor time of the child; undecided beyond it.
+        seconds: Limit of the child's processor time; the result is undecided beyond it.
     """
     if any(m.runtime for m in (*a, *b)):
         # A counter-example with runtime variables has tables, which JSON from a child lacks.
@@ -430,16 +455,20 @@ def same_maps(
 
 
 def _as_json(proof: Proof) -> tuple[str, str, tuple[Sequence[int], Sequence[int], int] | None]:
-    """Return a proof about maps without runtime variables as JSON data."""
+    """Return a proof about maps without runtime variables as JSON data.
+
+    It has the verdict, the reason and the counter-example.
+    """
     example = proof.counter_example
     found = None if example is None else (example.dims, example.results, example.only_in)
     return str(proof.verdict), proof.reason, found
 
 
 def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Proof:
-    """Compare two unions of accesses whose origins may be equal values under other names.
+    """Prove or refute that two unions of accesses are equal; equal values may have two names.
 
-    A difference counts only if all distinguishing origins are parameters, which are independent.
+    A refutation counts only if all values that one union alone reads at run time are parameters,
+    which are independent.
     """
     found = same(a, b, participants)
     if found.verdict is not Verdict.REFUTED:
@@ -456,13 +485,13 @@ def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Pro
 
 
 CALLING: Final = (Call, Fusion)
-"""Ops whose value is the root of their called computation."""
+"""Ops whose value is that of the root of their called computation."""
 
 
 class Numbering:
-    """Structural numbers of the values of several computations.
+    """Numbers of the values of several computations: equal numbers mean equal structure.
 
-    An element of a tuple is numbered by its own inputs, independent of the other elements.  So a
+    An element of a tuple is numbered by its own inputs, independent of the other elements. So a
     change of one result of a function leaves the numbers of its other results unchanged.
     """
 
@@ -497,7 +526,10 @@ class Numbering:
         operands: tuple[Instruction, ...],
         known: dict[Instruction, int],
     ) -> tuple[object, ...]:
-        """Return the key of an instruction with the given operands."""
+        """Return a key that is equal for instructions of equal structure, with these operands.
+
+        `known` has the numbers of operands.
+        """
         number = self._structure_ids
         return (
             number.op_of(ins),
@@ -508,9 +540,9 @@ class Numbering:
         )
 
     def _made_of(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
-        """Return the operands that element `index` of a called tuple depends on.
+        """Return the operands on which element `index` of a called tuple depends.
 
-        `None` if they are not known.
+        `None` if the instruction is no such call, or the operands are not known.
         """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None
@@ -527,7 +559,7 @@ class Numbering:
 
 
 def _used_parameters(callee: Computation) -> tuple[int, ...]:
-    """Return, for each operand of the root, a bit mask of the parameters it depends on."""
+    """Return, for each operand of the root, a bit mask of the parameters on which it depends."""
     used: dict[Instruction, int] = {}
     for ins in callee:
         bits = 1 << ins.op.number if isinstance(ins.op, Parameter) else 0

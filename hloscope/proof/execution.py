@@ -1,4 +1,7 @@
-"""Comparison of maps with execution: elements of sources are changed, and outputs compared."""
+"""Comparison of maps with execution: source elements are changed, and outputs compared.
+
+A row is an output element, a column a source element.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +45,11 @@ from hloscope.support.arrays import Bools, Ints, is_among, np
 T = TypeVar("T")
 
 SECONDS: Final = 2.0
-"""Processor time to make a test program and run it; afterwards no further run begins."""
+"""Processor time in seconds to build a test program and run it; afterwards no run begins."""
 
 
 class Execution:
-    """Runs of the test program of one instruction, and checks of its maps against them.
+    """Runs of the test program of one instruction, and checks of maps against them.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[4,6] parameter(0) "
@@ -83,7 +86,7 @@ class Execution:
             self.reason = error.message
 
     def _claims(self) -> dict[Place, Accesses]:
-        """Return the maps of the test program."""
+        """Return the maps of the test program, by output, source and leaf."""
         instance = self.instance
         found: dict[Place, Accesses] = {}
         inside = instance.computation
@@ -100,7 +103,7 @@ class Execution:
         return found
 
     def inverse(self, place: Place) -> Accesses:
-        """Return the test program's maps from a source to an output."""
+        """Return the test program's maps from a source to an output; `place` names both."""
         if place not in self._inverse:
             _, source, leaf = place
             ins = self.instance.ins
@@ -120,15 +123,16 @@ class Execution:
         *,
         inverse: bool = False,
     ) -> Executed:
-        """Check the maps of an operand against the runs.
+        """Compare the maps of an operand with the runs.
 
         Args:
             output: Number of the output.
-            operand: Number of the operand; with a computation, of the parameter.
-            leaf: Number of the operand's tensor.
+            operand: Number of the operand; if the maps lead to a computation's parameters, that of
+                the parameter.
+            leaf: Number of the tensor in the operand.
             accesses: Maps of the program itself, by logical indices.  They are checked if the test
                 program has the program's sizes.  Otherwise its own maps are.
-            inverse: The maps lead from the operand to the output.
+            inverse: Whether the maps lead from the operand to the output.
         """
         evidence, place = self.evidence, (output, operand, leaf)
         if evidence is None or not evidence.runs:
@@ -155,7 +159,7 @@ class Execution:
         )
 
     def suspects(self, output: int) -> frozenset[tuple[int, int]]:
-        """Return the source tensors that the maps have for an output, or that may change it."""
+        """Return the (source, leaf) tensors that an output's maps have, or that may change it."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return frozenset()
@@ -165,14 +169,14 @@ class Execution:
         return frozenset([place[1:] for place in places if place[0] == output])
 
     def nothing_seen(self) -> Executed:
-        """Return the evidence about the tensors that are not `suspects`."""
+        """Return the result for the tensors that are not `suspects`: no dependence was observed."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return Executed(reason=self._why_not())
         return Executed(evidence.runner.count, shapes=self.instance.shapes)
 
     def _why_not(self) -> str:
-        """Return the reason why nothing was run."""
+        """Return the reason why nothing was run, as a text."""
         if self.evidence is None:
             return self.reason
         failures = [self.evidence.undecided or "there are no elements"]
@@ -180,7 +184,7 @@ class Execution:
 
 
 def _asked(question: Callable[[], T]) -> T:
-    """Call an analysis of a program that may be inconsistent.
+    """Return the result of an analysis of a program that may be inconsistent.
 
     Raises:
         UndecidedError: The program is inconsistent.
@@ -192,7 +196,7 @@ def _asked(question: Callable[[], T]) -> T:
 
 
 def _position(instance: Instance, operand: int | Instruction) -> int:
-    """Return the source number of an operand or captured value."""
+    """Return the number of the source that an operand (by number) or a captured value is."""
     if isinstance(operand, int):
         return operand
     return instance.sources.index(operand, len(instance.ins.operands))
@@ -208,27 +212,27 @@ def _position(instance: Instance, operand: int | Instruction) -> int:
 
 
 ROUNDS: Final = (*STYLES, "ordinary", "ties", "wide", "special", "ordinary")
-"""Styles of the values of consecutive base runs."""
+"""Styles of the values of the base runs, in order."""
 COMPLEMENTS: Final = 3
-"""Runs for each base that change all elements that some output elements do not read."""
+"""Runs for each base run that change all elements that some output elements do not read."""
 PACKINGS: Final = 4
-"""Maximum number of runs for a base whose changed elements have no output element in common."""
+"""Largest number of runs for a base run in which each output reads at most one changed element."""
 SECONDS_AFTER: Final = 0.5
-"""Seconds to find the one element that changed an output element wrongly."""
+"""Time limit in seconds to find the one changed element that changed an output wrongly."""
 MOST_PAIRS: Final = 1 << 25
-"""Maximum number of pairs of an output element and a source element; each takes a byte."""
+"""Limit of pairs of an output element and a source element in a table; each pair takes a byte."""
 MOST_NARROWED: Final = 8
-"""Maximum number of wrongly changed output elements that are bisected for one query."""
+"""Limit of wrongly changed output elements that are bisected for one query."""
 
 
 class Run(Struct, frozen=True, eq=False):
-    """A run with changed elements.
+    """A run of the test program in which some source elements are changed.
 
     Attributes:
-        base: The run it is compared with.
+        base: The base run, without the changes.
         values: Values of the sources.
         changed: Flags of the changed columns. Shape `[columns]`.
-        moved: Flags of the rows that differ from the base. Shape `[rows]`.
+        moved: Flags of the rows that differ from the base run. Shape `[rows]`.
     """
 
     base: Base
@@ -237,17 +241,26 @@ class Run(Struct, frozen=True, eq=False):
     moved: Bools
 
     def alone(self, touched: Bools) -> tuple[Ints, Ints]:
-        """Return the changed rows that depend on exactly one changed column, and that column."""
+        """Return the rows that differ and depend on exactly one changed column, and that column.
+
+        `touched` says whether each row depends on each changed column; shape `[rows, changed]`.
+        """
         rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
         return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
 
     def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
-        """Return the changed rows that depend on no changed column: the maps are wrong."""
+        """Return the rows that differ but depend on no changed column, each with this run.
+
+        Such a row shows that the maps are wrong. `touched` is as in `alone`.
+        """
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
 class _Asked(Struct, frozen=True, eq=False):
-    """A query: its place, and maps other than those that guide the changes, if any."""
+    """A query about one place, with the maps to check if they are not those of the test program.
+
+    With `inverse`, these lead from the source to the output.
+    """
 
     place: Place
     accesses: Accesses | None
@@ -255,17 +268,18 @@ class _Asked(Struct, frozen=True, eq=False):
 
 
 class Evidence:
-    """All runs of one test program.
+    """All runs of one test program, and what they show about maps.
 
     Attributes:
         instance: The test program.
-        claims: The maps that guide which elements are changed.
+        claims: The maps of the test program; they decide which elements are changed.
         seed: Seed of all random values.
         elements: Numbering of the elements of sources and outputs.
         runs: Runs with changed elements.
-        copies: Runs with distinct numbers, with the source column that each row is a copy of.
-        failures: Why some runs were not possible.
-        undecided: Why the maps cannot be evaluated; else empty.
+        copies: Base runs on distinct numbers, each with the column of which each row is a copy, or
+            -1.
+        failures: Texts that say why some runs were not possible.
+        undecided: Text that says why the maps cannot be evaluated; empty if they can.
     """
 
     def __init__(
@@ -294,7 +308,7 @@ class Evidence:
     # ------------------------------------------------------------------------------ the runs
 
     def _gather(self, deadline: Deadline) -> None:
-        """Make the runs, base by base, until the deadline."""
+        """Run the test program, one base run after the other, until the time limit."""
         if not self.elements.size or not self.elements.rows:
             return
         rng = np.random.default_rng(self.seed)
@@ -330,7 +344,10 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _guide(self, base: Base) -> Bools:
-        """Return the output/source pairs that the maps claim; all pairs where that is undecided."""
+        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+
+        All entries are true if the maps cannot be evaluated.
+        """
         try:
             return self._touched.relation(base)
         except UndecidedError as error:
@@ -338,9 +355,10 @@ class Evidence:
             return np.ones((self.elements.rows, self.elements.size), np.bool_)
 
     def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
-        """Run with changed columns and record the run.
+        """Run with changed columns, and record the run.
 
-        `None` if nothing changed or the run failed.
+        `changed` flags the columns, `kind` selects the style of the new values. `None` if nothing
+        changed or the run failed.
         """
         if not changed.any():
             return None
@@ -358,7 +376,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """Record one run: wrongly changed outputs, and dependences now observed."""
+        """Record the dependences that a run shows, and the rows that it changed wrongly."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):
@@ -370,7 +388,7 @@ class Evidence:
         self._found[run.alone(touched)] = True
 
     def _number(self, base: Base, rng: np.random.Generator) -> None:
-        """Record the column that each row copies, if two runs on distinct numbers agree."""
+        """Record the column that each row copies, by two runs on distinct numbers that agree."""
         try:
             other = self.runner.base("numbered", rng, base)
         except (HloscopeError, OverflowError):
@@ -386,9 +404,9 @@ class Evidence:
         """Return what the runs show about one place.
 
         Args:
-            place: Output, source and leaf.
-            accesses: Maps to check in place of those that guide.
-            inverse: These maps lead from the source to the output.
+            place: Numbers of the output, the source and its leaf.
+            accesses: Maps to check in place of the test program's.
+            inverse: Whether these maps lead from the source to the output.
 
         Returns:
             The number of observed pairs; the number of pairs in the maps, by the run-time values
@@ -422,7 +440,7 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """Is there a change or copy in this place that the guiding maps do not explain?"""
+        """May this place have a dependence that a run showed and the test program's maps lack?"""
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
@@ -447,7 +465,11 @@ class Evidence:
         columns: Ints,
         seen: Bools,
     ) -> Violation | None:
-        """Mark pairs of copies as `seen`; return a copy outside of the maps as a violation."""
+        """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
+
+        `relations` has tables by the `id` of a base run; `None` stands for the test program's maps.
+        `rows` and `columns` are those of the place, and the shape of `seen`.
+        """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
             for at in np.flatnonzero(is_among(copied[rows], columns)):
@@ -461,9 +483,10 @@ class Evidence:
         return None
 
     def _others(self, asked: _Asked, block: Any) -> dict[int, Bools] | None:
-        """Return the relations of each base with other maps for one place.
+        """Return the tables of all base runs, in which one place has the pairs of the queried maps.
 
-        `None` if they have the same pairs as the guiding maps.
+        The tables are given by the `id` of the base run. `block` are the rows and columns of the
+        place. `None` if all tables stay the same.
         """
         accesses = asked.accesses or ()
         if not asked.inverse and accesses == self.claims.get(asked.place, ()):
@@ -486,17 +509,20 @@ class Evidence:
         return None if same else found
 
     def _bases(self) -> list[Base]:
-        """Return the base runs, each once."""
+        """Return the base runs, each once, in order."""
         found = dict.fromkeys(run.base for run in self.runs)
         return [*found | dict.fromkeys(base for base, _ in self.copies)]
 
     def _again(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """Recompute the first relation, the observed pairs and the wrong changes.
+        """Evaluate all runs with other tables than those of the test program's maps.
+
+        Return the table of the first base run, the observed pairs, and the wrong changes: the rows
+        of runs that no changed column explains.
 
         Args:
-            relations: Relations by the `id` of a base, in place of the guiding ones.
+            relations: Tables by the `id` of a base run.
             block: Rows and columns of the place.
         """
         first = relations[id(self.runs[0].base)][block]
@@ -509,7 +535,7 @@ class Evidence:
         return first, found[block], wrong
 
     def _confirmed(self, base: Base, row: int, column: int, asked: _Asked) -> Violation | None:
-        """Change a copied element, and return a violation if the copy changes."""
+        """Change the element that a row copies; return a violation if the row changes with it."""
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
@@ -518,10 +544,12 @@ class Evidence:
         return self._narrowed(run, row, asked)
 
     def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
-        """Bisect a run to one changed element that changes a row; `None` if it is in the maps.
+        """Return the violation by one changed element of a run, which bisection finds.
+
+        `row` is an output element that the run changed. `None` if the maps have the pair of both.
 
         Raises:
-            UndecidedError: The time is over.
+            UndecidedError: The time limit is exceeded.
         """
         elements = self.elements
         columns = np.flatnonzero(run.changed)
@@ -569,7 +597,7 @@ class Evidence:
         )
 
     def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
-        """Is the pair in the queried maps, or outside of the place?"""
+        """Do the queried maps have the pair, or is it outside of the queried place?"""
         place, given = asked.place, asked.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         if column not in columns:
@@ -581,10 +609,10 @@ class Evidence:
         return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
 
     def _partly(self, run: Run, columns: Ints) -> tuple[Value, ...]:
-        """Return the base values with some of the run's changed elements."""
+        """Return the sources' values of the base run, with the run's new values in some columns."""
         return partly_changed(self.elements, run.base, run.values, columns)
 
 
 def _shown(array: Any, index: tuple[int, ...]) -> str:
-    """Return the text of an element; a dash if a dynamic size excludes it."""
+    """Return the text of an array element; a dash if a dynamic size excludes it."""
     return str(array[index]) if all(i < n for i, n in zip(index, array.shape, strict=True)) else "–"

@@ -1,4 +1,4 @@
-"""A second, plain traversal of a program: each step is a rule's own result."""
+"""A second traversal of programs, for proofs: each step uses the rule of one op only."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from hloscope.support.lazy import once_for_each
 T = TypeVar("T")
 K = TypeVar("K")
 End: TypeAlias = tuple[Instruction, int]
-"""A value where a traversal ends, and the number of one of its leaves."""
+"""A leaf where a traversal ends: the instruction, and the number of the leaf in its value."""
 
 
 MAX_STEPS: Final = 200_000
-"""Maximum number of steps of a traversal; nested calls multiply them."""
+"""Limit of the steps of a traversal; nested calls multiply them."""
 SECONDS: Final = 5.0
-"""Maximum processor time of a traversal."""
+"""Limit of the processor time of a traversal, in seconds."""
 
 
 class WalkTooLongError(UndecidedError):
@@ -63,31 +63,34 @@ class WalkTooLongError(UndecidedError):
 
 
 class Follower(Protocol[T]):
-    """Carries reached elements through one step."""
+    """Represents the elements that a traversal has reached, as states of type `T`."""
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
-        """Return the elements that an access reads from those reached; `None` if there are none."""
+        """Return the elements that an access reads from those reached; `None` if there are none.
+
+        `names` gives the names of values that the access reads at run time.
+        """
 
     def join(self, one: T, other: T) -> T:
-        """Return the union of two states."""
+        """Return the union of two states: the elements that either has."""
 
     def key(self, reached: T) -> Hashable:
-        """Return a key; equal keys mean equal elements."""
+        """Return a key of a state; equal keys mean equal elements."""
 
     def weight(self, reached: T) -> int | None:
-        """Return the number of integers that the state stores.
+        """Return the number of integers that a state stores.
 
         `None` if the state has no meaning in another traversal.
         """
 
 
 class Reached(Struct, Generic[T], frozen=True):
-    """Elements of one leaf of a value that are reached.
+    """The elements of one leaf that a traversal has reached.
 
     Attributes:
-        elements: State of the follower; `None` if no element is reached through a known map.
-        unknown: Why more elements may be reached; empty if not.
-        over: Why fewer elements may be reached; empty if not.
+        elements: State of the follower; `None` if no known map leads to an element.
+        unknown: Text that says why more elements may be reached; empty if that is impossible.
+        over: Text that says why fewer elements may be reached; empty if that is impossible.
     """
 
     elements: T | None
@@ -96,20 +99,23 @@ class Reached(Struct, Generic[T], frozen=True):
 
 
 Ends: TypeAlias = dict[End, Reached[T]]
-"""Elements reached at the ends of a traversal."""
+"""The elements reached at the ends of a traversal, by end."""
 Walk: TypeAlias = Generator["Walk[T]", Ends[T], Ends[T]]
-"""A traversal of a computation: yields inner traversals, and receives their ends."""
+"""A traversal of one computation, as a generator.
+
+It yields the traversals of called computations, is sent their ends, and returns its own.
+"""
 
 
 class Called(Flow):
-    """Represents all dependences of a root leaf of a called computation.
+    """A dependence on a leaf of the root of a called computation, which must be traversed.
 
-    `accesses` lead to the leaf.
+    `accesses` are the maps to that leaf.
 
     Attributes:
         callee: The computation.
-        first: The operand that is its first parameter.  `None` if the computation is applied to
-            elements, so that only captured values count.
+        first: Number of the operand that is its first parameter.  `None` if the computation is
+            applied to elements, so that only captured values count.
     """
 
     callee: Computation
@@ -117,7 +123,7 @@ class Called(Flow):
 
 
 class Steps:
-    """Dependences of single instructions, from the entries of `structure.READS` and the rules."""
+    """The dependences of single instructions, from `structure.READS` and the rules of ops."""
 
     def __init__(self, counts: DeviceCounts = UNKNOWN_COUNTS) -> None:
         self.counts: Final = counts
@@ -145,7 +151,8 @@ class Steps:
         """Return the dependences of a leaf of an instruction's value on its operands.
 
         Raises:
-            UndecidedError: The instruction is a loop, or its types disagree on run-time sizes.
+            UndecidedError: The instruction is a loop, or its types contradict each other about
+                run-time sizes.
         """
         if isinstance(ins.op, While):
             raise UndecidedError(f"`{ins.name}` is a loop, whose iterations are not walked through")
@@ -176,7 +183,7 @@ class Steps:
         return flows
 
     def reads_values(self, computation: Computation) -> bool:
-        """May a step in the computation or its callees depend on values, or on unbounded ranges?"""
+        """May a map in the computation or its callees read values at run time, or be unbounded?"""
         known = self._has_runtime
         stack = [computation] if computation not in known else []
         while stack:
@@ -195,7 +202,7 @@ class Steps:
         return known[computation]
 
     def _draws(self, ins: Instruction) -> bool:
-        """Does a map of the instruction have runtime variables or unbounded ranges?"""
+        """Does a map of the instruction have runtime variables or unbounded range variables?"""
         if not ins.operands:
             return False
         count = len(self.tensor_types(ins.type))
@@ -207,17 +214,21 @@ class Steps:
         return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """Return the dependences of the called computations."""
+        """Return the dependences of the computations that an instruction calls."""
         return by_convention(ins)
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
-        """Not used: traversals go to the producers."""
+        """Raise `NotImplementedError`: the traversal goes to producers only."""
         raise NotImplementedError
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Return a mark that the computation has to be traversed."""
+        """Return a mark that the computation `callee` must be traversed.
+
+        The traversal starts at leaf `leaf` of its root. `first` is the number of the operand that
+        is its first parameter.
+        """
         mark = Called(first, leaf, None)
         mark.callee, mark.first = callee, first
         return (mark,)
@@ -225,20 +236,20 @@ class Steps:
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Not used: traversals go to the producers."""
+        """Raise `NotImplementedError`: the traversal goes to producers only."""
         raise NotImplementedError
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Not used: only loops need it."""
+        """Raise `NotImplementedError`: only loops need summaries."""
         raise NotImplementedError
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Not used: traversals go to the producers."""
+        """Raise `NotImplementedError`: the traversal goes to producers only."""
         raise NotImplementedError
 
 
 class Walker(Generic[T]):
-    """Traversal to the producers with one follower.
+    """Traverses a program towards the producers, with one follower.
 
     Calls of one computation with equal elements share a result.
     """
@@ -257,12 +268,13 @@ class Walker(Generic[T]):
         self._captured = once_for_each(captured)  # asked for each of up to 2,048 branches
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
-        """Return the operand elements reached from elements of an instruction's value.
+        """Return the operand elements that elements `start` of an instruction's leaf depend on.
 
-        Keys are operand and leaf; captured values are numbered after the operands.
+        Keys are the numbers of operand and leaf; captured values are numbered after the operands.
 
         Raises:
-            UndecidedError: The follower cannot go on, or the traversal takes too long.
+            UndecidedError: The follower cannot represent the elements, or the traversal takes too
+                long.
         """
         first = Reached(start)
         found: dict[tuple[int, int], Reached[T]] = {}
@@ -290,7 +302,10 @@ class Walker(Generic[T]):
     def parameters(
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
-        """Return the elements reached of the parameters of a computation, by number and leaf."""
+        """Return the parameter elements that elements `start` of an instruction's leaf depend on.
+
+        Keys are the numbers of the parameter of `computation`, and of its leaf.
+        """
         ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), AS_THEY_ARE))
         return {
             (end.op.number, i): reached
@@ -299,7 +314,10 @@ class Walker(Generic[T]):
         }
 
     def _ended(self, walk: Walk[T]) -> Ends[T]:
-        """Run a traversal and all inner ones it yields, on an explicit stack; return its ends."""
+        """Run a traversal, and all traversals that it yields, on an explicit stack.
+
+        Return the ends of the traversal.
+        """
         stack = [walk]
         ends: Ends[T] = {}
         starts = True
@@ -313,7 +331,7 @@ class Walker(Generic[T]):
         return ends
 
     def _inside(self, flow: Called, reached: Reached[T], names: Names, inner: Names) -> Walk[T]:
-        """Traverse a called computation, in which values have the names `inner`; return the ends.
+        """Traverse a called computation, whose values have the names `inner`; return the ends.
 
         Raises:
             UndecidedError: The computation calls itself.
@@ -343,7 +361,10 @@ class Walker(Generic[T]):
         return known
 
     def _keep(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
-        """Store the ends of a computation without runtime variables for other traversals."""
+        """Store the ends of a computation without runtime variables, for other traversals.
+
+        `entered` are the elements of the root from which it was traversed.
+        """
         reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
         weights = [self._follower.weight(elements) for elements in reached]
         total = sum(w for w in weights if w is not None)
@@ -352,7 +373,7 @@ class Walker(Generic[T]):
             self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
 
     def _names_in(self, flow: Called, ins: Instruction, names: Names) -> Names:
-        """Return the names in a called computation; equal calls share one object."""
+        """Return the names of values in a called computation; equal calls share one object."""
         key = (ins, flow.callee, flow.first, names)
         known = self._names.get(key)
         if known is None:
@@ -360,10 +381,10 @@ class Walker(Generic[T]):
         return known
 
     def _take_step(self) -> None:
-        """Count a step.
+        """Count one step.
 
         Raises:
-            WalkTooLongError: The steps or the time are used up.
+            WalkTooLongError: The limit of steps or time is exceeded.
         """
         self._count += 1
         if self._count > MAX_STEPS:
@@ -376,12 +397,12 @@ class Walker(Generic[T]):
     ) -> Walk[T]:
         """Return the elements of parameters and captured values that elements of a value depend on.
 
-        A generator: it yields traversals of called computations, and is sent their results.
+        As a generator, it yields traversals of called computations, and is sent their ends.
 
         Args:
             computation: The computation.
-            start: The value, an instruction and a leaf.
-            reached: The elements of the value to start from.
+            start: The instruction and the number of the leaf.
+            reached: The elements of that leaf.
             names: Names of the computation's values where the traversal began.
         """
         position = self._steps.positions(computation)
@@ -422,7 +443,10 @@ class Walker(Generic[T]):
         return ends
 
     def _through(self, reached: Reached[T], accesses: Accesses | None, names: Names) -> Reached[T]:
-        """Return the elements that accesses read from those reached; `None` is the identity."""
+        """Return the elements that maps read from those reached.
+
+        `accesses` of `None` is the identity.
+        """
         if accesses is None:
             return reached
         elements: T | None = None
@@ -443,7 +467,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
-        """Add reached elements to those known for a key."""
+        """Add reached elements to those in `table[key]`."""
         known = table.get(key)
         if known is None:
             table[key] = more
@@ -456,7 +480,7 @@ class Walker(Generic[T]):
 
 
 def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
-    """Return the names in a called computation; `read` are the values that `ins` captures."""
+    """Return the names of values in a called computation; `read` are the values `ins` captures."""
     if flow.first is None:
         return Names(caller=names)
     given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)
@@ -466,9 +490,9 @@ def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], nam
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
-    """Return the caller's value for an end inside a call.
+    """Return the value in the caller for an end inside a called computation.
 
-    `None` for a parameter that is an element.
+    `None` for a parameter that is an element of an operand.
     """
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
@@ -480,7 +504,7 @@ def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | 
 
 
 class Names:
-    """Map the values of a called computation to values where the traversal began.
+    """Names that distinguish the values of a called computation by the call.
 
     A parameter becomes the operand, a captured value that of the caller, and any other value
     becomes the `called_value` of this call.
@@ -493,13 +517,13 @@ class Names:
         call: tuple[Instruction, int] | None = None,
         caller: Names | None = None,
     ) -> None:
-        """Names in a called computation; without arguments every value is its own name.
+        """Create the names in a called computation; without arguments every value is its own name.
 
         Args:
             handed: Operands by parameter, in the caller's names.
             outside: Values that the computation captures.
-            call: The calling instruction, and its operand that is the first parameter.  `None` if
-                the computation has no other caller.
+            call: The calling instruction, and the number of its operand that is the first
+                parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.
         """
         self._handed: Final = handed or {}
@@ -508,7 +532,7 @@ class Names:
         self._caller: Final = caller
 
     def of(self, value: Instruction) -> Instruction:
-        """Return the name of a value."""
+        """Return the name of a value: a value where the traversal began, or a `called_value`."""
         at: Names | None = self
         while at is not None:
             if value in at._handed:
@@ -520,7 +544,7 @@ class Names:
 
 
 AS_THEY_ARE: Final = Names()
-"""Names where a traversal begins: every value is its own."""
+"""Names where a traversal begins: every value is its own name."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -528,11 +552,11 @@ AS_THEY_ARE: Final = Names()
 
 
 MOST: Final = 1 << 22
-"""Maximum total weight, in numbers of 8 bytes."""
+"""Limit of the stored results' weight, in numbers of 8 bytes."""
 
 
 class Kept:
-    """Results by key; when their total weight exceeds the limit, all are discarded.
+    """Results by key; if their total weight exceeds the limit, all are discarded.
 
     >>> kept = Kept(most=3)
     >>> kept.add("a", 1, weight=2)
@@ -549,11 +573,11 @@ class Kept:
         self._answers: dict[Hashable, Any] = {}
 
     def get(self, question: Hashable) -> Any:
-        """Return the result; `None` if it is not stored."""
+        """Return the stored result of a query; `None` if there is none."""
         return self._answers.get(question)
 
     def add(self, question: Hashable, answer: Any, weight: int) -> None:
-        """Store a result, unless it exceeds the limit by itself."""
+        """Store the result of a query, unless its weight alone exceeds the limit."""
         if weight > self._most:
             return
         self._weight += weight

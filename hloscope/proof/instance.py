@@ -1,4 +1,4 @@
-"""Small test programs for queries about an instruction, with values in and values out."""
+"""Small test programs for queries about an instruction: copies of it that can be run."""
 
 from __future__ import annotations
 
@@ -54,26 +54,27 @@ from hloscope.support.walks import needed_first, reached
 
 
 SMALL: Final = 64
-"""Values of at most this many elements are not shrunk."""
+"""Largest number of elements of a value that is not shrunk."""
 MOST: Final = 80
-"""Maximum number of elements of a value in a small instance."""
+"""Largest number of elements of a value in a small test program."""
 MOST_UNSHRUNK: Final = 1 << 16
-"""Maximum number of elements of a value that is run unshrunk, without a small instance."""
+"""Largest number of elements of a value that is run at its own size, if it cannot be shrunk."""
 MAX_NESTING: Final = 200
 
 
 class Instance(Struct, frozen=True, eq=False):
-    """An instruction to analyse, and the same instruction to run.
+    """A test program of one instruction: a copy for the analysis, and a copy to run.
 
     Attributes:
-        ins: The instruction to analyse.  Integers that its operands are made of are unchanged.
+        ins: The instruction to analyse.  The integers from which its operands are computed are
+            those of the program.
         computation: The instruction's computation, if the maps lead to its parameters.
-        sources: The values that are changed: operands and captured values, or parameters.
+        sources: The values that runs change: operands and captured values, or parameters.
         feeding: Computes the sources from free values; free sources are passed through.
         running: Computes the instruction's value from the sources.
-        grouping: The devices on which it runs; each has its own values.
+        grouping: The devices on which the test program runs; each has its own values.
         shrunk: New sizes by old sizes; empty if nothing was shrunk.
-        reason: Why a large program was not shrunk.
+        reason: Text that says why a large program was not shrunk.
         copies: Instructions of the instance by instructions of the program.
     """
 
@@ -89,22 +90,22 @@ class Instance(Struct, frozen=True, eq=False):
 
     @property
     def module(self) -> Module:
-        """The instance as a program: its entry takes the sources and returns the value."""
+        """The test program as a module: its entry takes the sources and returns the value."""
         return module_of(self.running)
 
     @property
     def devices(self) -> Devices:
-        """The devices on which it runs."""
+        """The devices on which the test program runs."""
         return self.grouping.devices
 
     @property
     def is_smaller(self) -> bool:
-        """Does the instance have smaller sizes or fewer devices than the program?"""
+        """Does the test program have smaller sizes or fewer devices than the program?"""
         return bool(self.shrunk) or self.grouping.is_smaller
 
     @property
     def shapes(self) -> str:
-        """Text of the value's type and the devices, if the instance is smaller; else empty."""
+        """Text of the value's type and the number of devices; empty if neither is smaller."""
         if not self.is_smaller:
             return ""
         types = [print_type(t, layout=False) for t in leaf_types(self.ins.type)]
@@ -131,18 +132,18 @@ def instance_of(
     deadline: Deadline | None = None,
     said: DeviceCounts = UNKNOWN_COUNTS,
 ) -> Instance:
-    """Return a small instance of a query about an instruction.
+    """Return a small test program for queries about an instruction.
 
     Args:
         ins: The instruction.
         computation: The instruction's computation, if the maps lead to its parameters.
         deadline: Time limit.
-        said: Replicas and partitions that the program states.
+        said: Numbers of replicas and partitions that the program states.
 
     Raises:
-        NotExecutableError: There is nothing to run.
+        NotExecutableError: The instruction cannot be run.
         UnsupportedError: An array has too many dimensions.
-        TimeOverError: The time is over.
+        TimeOverError: The time limit is exceeded.
     """
     deadline = deadline or Deadline()
     involved = taking_part(ins, computation)
@@ -163,7 +164,7 @@ def instance_of(
 
 
 class _Question(NamedTuple):
-    """Instructions of an instance, and the number of elements of the largest value."""
+    """A query: an instruction, all instructions of its test program, and the largest size."""
 
     ins: Instruction
     computation: Computation | None
@@ -172,10 +173,10 @@ class _Question(NamedTuple):
 
 
 def _instance(question: _Question, grouping: Regrouping, deadline: Deadline) -> Instance:
-    """Return the instance on these devices, shrunk if it is large or group sizes change.
+    """Return the test program on given devices; it is shrunk if it is large or group sizes change.
 
     Raises:
-        NotExecutableError: There is none.
+        NotExecutableError: The program cannot be run on these devices.
     """
     ins, computation, involved, largest = question
     reason = ""
@@ -223,10 +224,10 @@ def _elements(type: Type) -> int:
 def _small_sizes(
     involved: Sequence[Instruction], grouping: Regrouping, deadline: Deadline
 ) -> dict[int, int]:
-    """Return new sizes, by old sizes, for all values of the instance.
+    """Return new sizes, by old sizes, for all values of a test program.
 
     Raises:
-        ShrinkError: There are none.
+        ShrinkError: No small sizes keep the program valid.
     """
     shapes: dict[tuple[int, ...], None] = {}
     equations: list[Equation] = []
@@ -243,7 +244,7 @@ def _small_sizes(
 
 
 class _Rebuilding:
-    """Copies instructions with other operands and, perhaps, other sizes."""
+    """Copies instructions with other operands, other devices and, perhaps, other sizes."""
 
     def __init__(self, sizes: Sizes, grouping: Regrouping, deadline: Deadline) -> None:
         self._sizes = sizes
@@ -257,7 +258,10 @@ class _Rebuilding:
     def instance(
         self, ins: Instruction, computation: Computation | None, reason: str = ""
     ) -> Instance:
-        """Return the instance of a query."""
+        """Return the test program of an instruction.
+
+        `reason` says why a large program is not shrunk.
+        """
         if computation is not None:
             return self._of_computation(ins, computation, reason)
         read = tuple(dict.fromkeys((*ins.operands, *captured(ins))))
@@ -296,7 +300,7 @@ class _Rebuilding:
         return Instance(made, None, sources, feeding, whole, grouping, sizes, reason, copies)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
-        """Return the instance whose sources are the parameters of a computation."""
+        """Return the test program whose sources are the parameters of a computation."""
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
         inside = [self._again(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
@@ -311,14 +315,17 @@ class _Rebuilding:
     def _parameter(
         self, value: Instruction, number: int, old: Instruction | None = None
     ) -> Instruction:
-        """Add a parameter in place of a value, with the type of `old` or else the resized type."""
+        """Return a new parameter that represents a value in the copy.
+
+        It has the type of `old`, or else the type of the value with new sizes.
+        """
         type = resized_type(value.type, self._sizes) if old is None else old.type
         made = Instruction(self._name(value.name), type, Parameter(number))
         self._new[value] = made
         return made
 
     def _name(self, name: str) -> str:
-        """Return a name that is not taken yet."""
+        """Return `name`, changed so that it differs from all other names of the copy."""
         found, count = name, 1
         while found in self._names:
             count += 1
@@ -327,11 +334,11 @@ class _Rebuilding:
         return found
 
     def _again(self, ins: Instruction, name: str = "") -> Instruction:
-        """Copy an instruction with new operands, sizes and computations.
+        """Return a copy of an instruction with new operands, sizes and computations.
 
         Raises:
-            ShrinkError: Op, operands and type do not match.
-            TimeOverError: The time is over.
+            ShrinkError: Op, operands and type of the copy contradict each other.
+            TimeOverError: The time limit is exceeded.
         """
         self._deadline.check()
         operands = tuple([self._new[o] for o in ins.operands])
@@ -357,7 +364,7 @@ class _Rebuilding:
         return made
 
     def _computation(self, computation: Computation) -> Computation:
-        """Copy a called computation; each one once.
+        """Return the copy of a called computation; each computation is copied once.
 
         Raises:
             ShrinkError: Calls nest too deeply.
@@ -388,9 +395,9 @@ class _Rebuilding:
 
 
 def _made_up(ins: Instruction) -> Op:
-    """Return a constant op of the instruction's type with invented elements.
+    """Return a constant op of the instruction's type whose elements are made up.
 
-    It replaces a constant whose elements the text leaves out (`{...}`).
+    It replaces a constant whose elements are missing in the text (`{...}`).
     """
     step = Step(ins, {0: 0}, (), ins.type)
     return resized_op(step)
@@ -399,10 +406,10 @@ def _made_up(ins: Instruction) -> Op:
 def _check(
     op: Op, operands: Sequence[Instruction], calls: Sequence[Computation], type: Type
 ) -> None:
-    """Check that the declared type matches the inferred one.
+    """Check that a declared type agrees with the inferred one.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The types contradict each other.
     """
     if isinstance(op, CustomCall | AsyncStart | AsyncDone | Parameter | Return):
         return
@@ -415,7 +422,10 @@ def _check(
 
 
 def _fits(inferred: Type, declared: Type) -> bool:
-    """Are the sizes compatible?  Element types are ignored: for some ops they are a free choice."""
+    """Are the sizes of two types compatible?
+
+    Element types are ignored: for some ops they are a free choice.
+    """
     match inferred, declared:
         case TensorType(), TensorType():
             return compatible(replace(inferred, element=declared.element), declared)
@@ -439,7 +449,7 @@ def _computation(
     instructions: Sequence[Instruction],
     results: Sequence[Instruction],
 ) -> Computation:
-    """Return a computation that returns several values."""
+    """Return a computation that returns one value, or a tuple of several."""
     types = tuple([r.type for r in results])
     root = Instruction("return", TupleType(types), Return(), tuple(results))
     return Computation(name, Body((*instructions, root), tuple(parameters), root))
@@ -451,7 +461,7 @@ def _computation(
 
 MOST_INSTRUCTIONS: Final = 5_000
 MAX_DEPTH: Final = 64
-"""Maximum number of instructions on a path from an operand back to its producers."""
+"""Largest number of instructions on a path from an integer operand back to its producers."""
 
 
 class NotExecutableError(Exception):
@@ -459,15 +469,15 @@ class NotExecutableError(Exception):
 
 
 def within(ins: Instruction) -> tuple[Instruction, ...]:
-    """Return an instruction and those of the computations it calls, each once, callers first."""
+    """Return an instruction, and all instructions of computations it calls, callers first."""
     called = reached(ins.calls, lambda c: [callee for inner in c for callee in inner.calls])
     return tuple(dict.fromkeys([ins, *chain.from_iterable(called)]))
 
 
 def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """Return all instructions of a query, those of called computations included.
+    """Return all instructions of the test program for a query, with those of called computations.
 
-    Producers of free values are left out: a parameter represents each free value.
+    Producers of operands are left out if a parameter represents the operand.
 
     Raises:
         NotExecutableError: There are more than `MOST_INSTRUCTIONS`.
@@ -498,7 +508,7 @@ def taking_part(ins: Instruction, computation: Computation | None) -> list[Instr
 
 
 def needed(root: Instruction) -> Iterator[Instruction]:
-    """Return an instruction and everything it is computed from, producers first."""
+    """Yield an instruction and all its producers, producers first."""
     return needed_first([root], lambda ins: (*_captured(ins)[::-1], *ins.operands[::-1]))
 
 
@@ -510,7 +520,7 @@ def _captured(ins: Instruction) -> tuple[Instruction, ...]:
 def integers_before(operand: Instruction) -> list[Instruction]:
     """Return the producers of an integer operand by simple arithmetic, producers first.
 
-    The analysis may know such integers before the program runs.
+    The analysis may know the value of such an operand before the program runs.
     """
     order: dict[Instruction, None] = {}
 

@@ -1,4 +1,4 @@
-"""Integers known before the program runs: constants, iotas and values computed from them."""
+"""Integer elements that are known without arguments: of constants, iotas and simple arithmetic."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from hloscope.support.arrays import Array, Bools, Ints, np
 
 
 MAX_ELEMENTS: Final = 1 << 16
-"""Tensors with at most this many elements are computed as a whole, once."""
+"""Tensors with at most this many elements are computed completely, once."""
 MOST_WORK: Final = 1 << 24
-"""Maximum number of elements computed for one query."""
+"""Limit of the elements that are computed for one query."""
 A_STEP: Final = 1 << 11
-"""Minimum cost of an instruction, in elements."""
+"""Least number of elements that an instruction is counted as."""
 _MOVES: Final = (
     BroadcastInDim,
     Reshape,
@@ -56,10 +56,10 @@ _DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "
 
 
 class Known(NamedTuple):
-    """A row of integers, with flags of those that are known.
+    """An array of integers, with flags of those that are known.
 
     Attributes:
-        values: The integers; arbitrary where not known.
+        values: The integers; they are arbitrary where they are not known.
         is_known: Flags of the known ones.
     """
 
@@ -67,12 +67,12 @@ class Known(NamedTuple):
     is_known: Bools
 
     def at(self, place: Any) -> Known:
-        """Return the integers at these positions of the row."""
+        """Return the integers at some positions of the array."""
         return Known(self.values[place], self.is_known[place])
 
 
 class Index:
-    """Indices of a tensor, one array for each dimension: given ones, or all indices in order."""
+    """Indices into a tensor: either given, with an array for each dimension, or all in order."""
 
     __slots__ = ("_columns", "_shape", "count")
 
@@ -86,16 +86,19 @@ class Index:
 
     @property
     def columns(self) -> Sequence[Ints]:
-        """The arrays, one for each dimension."""
+        """The components of the indices: one array for each dimension."""
         if self._columns is None:
             self._columns = unravel(np.arange(self.count), self._shape)
         return self._columns
 
 
 Asked: TypeAlias = tuple[Instruction, Index | None]
-"""Elements of an instruction's value: at indices, or all in row-major order."""
+"""A request for elements of an instruction's value: at indices, or all in row-major order."""
 Asking: TypeAlias = Generator[Asked, Known | None, Known | None]
-"""Yields requests for operand elements, receives them, and returns its own; `None` if unknown."""
+"""A coroutine that yields requests for elements, is sent them, and returns elements.
+
+Both may be `None`, if no element is known.
+"""
 
 
 class Integers:
@@ -106,10 +109,12 @@ class Integers:
         self._whole: dict[Instruction, Known | None] = {}
 
     def at(self, ins: Instruction, columns: Sequence[Ints], count: int) -> Known:
-        """Return the elements at `count` indices; elements outside of the tensor are not known.
+        """Return the elements at `count` indices; those outside of the tensor are not known.
+
+        `columns` has an array for each dimension.
 
         Raises:
-            UndecidedError: They depend on too many elements.
+            UndecidedError: The elements depend on too many others.
         """
         found = None
         if isinstance(ins.type, TensorType) and len(columns) == len(ins.type.sizes):
@@ -119,10 +124,12 @@ class Integers:
         return found
 
     def _answered(self, ins: Instruction, index: Index) -> Known | None:
-        """Compute elements; requests for operand elements wait on an explicit stack.
+        """Return the elements at indices; `None` if none is known.
+
+        Requests for operand elements wait on an explicit stack.
 
         Raises:
-            UndecidedError: They depend on too many elements.
+            UndecidedError: The elements depend on too many others.
         """
         stack: list[tuple[Asked, Asking]] = [((ins, index), self._elements(ins, index))]
         done: dict[Asked, Known | None] = {}
@@ -150,7 +157,7 @@ class Integers:
         return answer
 
     def _elements(self, ins: Instruction, index: Index) -> Asking:
-        """Compute the elements at indices; those of small tensors are looked up."""
+        """Return the elements at indices; those of small tensors are stored."""
         type = ins.type
         if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
             return None
@@ -172,7 +179,7 @@ class Integers:
         return Known(found.values, found.is_known & inside)
 
     def _all(self, ins: Instruction) -> Asking:
-        """Compute all elements in row-major order, once for each instruction."""
+        """Return all elements in row-major order; they are computed once for each instruction."""
         if ins not in self._whole:
             shape = _shape(ins)
             found = yield from self._computed(ins, Index(prod(shape), shape=shape))
@@ -181,7 +188,7 @@ class Integers:
         return self._whole[ins]
 
     def _computed(self, ins: Instruction, index: Index) -> Asking:
-        """Compute the elements from the op; elements that overflow the type are not known."""
+        """Return the elements, computed from the op; those that overflow the type are not known."""
         found: Known | None = None
         match ins.op:
             case Constant(literal):
@@ -195,7 +202,7 @@ class Integers:
         return None if found is None else _fitting(found, ins.type)
 
     def _moved(self, ins: Instruction, index: Index) -> Asking:
-        """Return the operand element that each element is a copy of."""
+        """Return the elements of an op that only moves elements: those of the operands."""
         values: Array = np.zeros(index.count, np.int64)
         known, open_ = np.zeros(index.count, np.bool_), np.ones(index.count, np.bool_)
         for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
@@ -218,7 +225,7 @@ class Integers:
         return Known(values, known)
 
     def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> Asking:
-        """Compute an element-wise op."""
+        """Return the elements of an elementwise op, computed from those of the operands."""
         compute = _arithmetic_of(op)
         if compute is None:
             return None
@@ -249,12 +256,12 @@ def _shape(ins: Instruction) -> tuple[int, ...]:
 
 
 def _places(columns: Sequence[Any], shape: tuple[int, ...], count: int) -> Any:
-    """Return the row-major positions of indices."""
+    """Return the row-major positions of `count` indices, given an array for each dimension."""
     return ravel(columns, shape) if columns else np.zeros(count, np.int64)
 
 
 def _written(literal: Literal, type: Type, index: Index) -> Known | None:
-    """Return elements of a constant; `None` if the text leaves them out."""
+    """Return the elements of a constant at indices; `None` if the text omits them."""
     assert isinstance(type, TensorType)
     numbers = literal.integers(type)
     if not numbers:
@@ -266,7 +273,7 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
 
 
 def _fitting(found: Known, type: Type) -> Known:
-    """Mark integers that the type cannot represent as not known, with value 0."""
+    """Mark integers that a type cannot represent as not known, and set them to 0."""
     limits = _limits(type)
     assert limits is not None
     values, ends = found.values, limits
@@ -277,30 +284,22 @@ def _fitting(found: Known, type: Type) -> Known:
 
 
 def _limits(type: Type) -> tuple[int, int] | None:
-    """Return the least and the greatest integer of an element type; `None` if not integral."""
-    if not isinstance(type, TensorType):
-        return None
-    match type.element.kind:
-        case "pred":
-            return 0, 1
-        case "signed":
-            half = 1 << (type.element.bits - 1)
-            return -half, half - 1
-        case "unsigned":
-            return 0, (1 << type.element.bits) - 1
-        case _:
-            return None
+    """Return the least and the greatest integer of a type; `None` if it is no integer type."""
+    return type.element.integer_limits if isinstance(type, TensorType) else None
 
 
 def _as_small(values: Array) -> Array:
-    """Convert integers to int64 if all fit."""
+    """Return the integers as int64 if all fit, else unchanged."""
     if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
         return values
     return values.astype(np.int64)
 
 
 def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> Array:
-    """Compute with int64 if the operands are too small to overflow, else with Python integers."""
+    """Return the result of an integer function without overflow.
+
+    It uses int64 if the operands are small enough, else Python integers. `name` is the op.
+    """
     # Products of numbers below 2^31, and sums of numbers below 2^61, fit int64.
     end = 1 << (31 if name == "multiply" else 61)
     if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
@@ -344,11 +343,11 @@ def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
 
 
 A_FEW: Final = 8
-"""Number of positions to draw from if the number of devices is not known."""
+"""Number of devices from which positions are drawn if their number is not known."""
 
 
 class Values:
-    """Values of runtime variables in one trial, as functions of origin and index."""
+    """The values of runtime variables in one trial; they depend on origin and index only."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -357,12 +356,12 @@ class Values:
         self.drawn = False  # was a value drawn because it is not known?
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """Return the values of a variable at many indices, clamped to its range.
+        """Return the values of a runtime variable at many indices, clamped to its interval.
 
         Args:
             variable: The runtime variable.
-            index: An array for each of its arguments.
-            name: Distinguishes variables without origin.
+            index: For each argument of the variable, an array with one entry for each index.
+            name: Number of the variable in its map; it distinguishes variables without origin.
         """
         origin, values = variable.origin, variable.values
 
@@ -390,6 +389,9 @@ class Values:
         return np.where(found.is_known.reshape(shape), clamped.reshape(shape), drawn)
 
     def known(self, ins: Instruction, index: Sequence[int]) -> int | None:
-        """Return the element of an integer tensor; `None` if it depends on the arguments."""
+        """Return an element of an integer tensor.
+
+        `None` if it depends on the program's arguments.
+        """
         found = self._integers.at(ins, [np.asarray([i], np.int64) for i in index], 1)
         return int(found.values[0]) if found.is_known[0] else None

@@ -1,9 +1,9 @@
-"""Values of a program numbered by what they compute, to compare HLO with StableHLO.
+"""Numbers of a program's values by what they compute, to compare HLO with StableHLO.
 
-Equal numbers mean that two programs compute the same value of the same arguments.  Properties of
-one language only are ignored: layouts, tuples and how loops carry them, values that regions
-capture, the order of commutative operands, dimensions of size 1 between a small array and its
-broadcast, channels and configurations.
+Equal numbers mean that two programs compute the same value of the same arguments. Properties of one
+language only are ignored: layouts, tuples and how loops carry them, values that regions capture,
+the order of commutative operands, dimensions of size 1 between a small array and its broadcast,
+channels and configurations.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _NOT_SAID: Final = frozenset(
     "settings compare_type channel_id channel_type by_window sparsity sparsity_config algorithm"
     " padding_type use_global_device_ids".split()
 )
-"""Fields that one of the languages lacks, or expresses differently."""
+"""Fields of ops that are not compared: one language lacks them, or has another form."""
 _ONE_VALUE: Final = ("concatenate", "transpose", "convert", "copy")
 """Ops that return their only operand unchanged if the types are equal."""
 _NOT_FOLDED: Final = frozenset(["custom_call", "infeed", "rng", "rng_bit_generator"])
 _MOST_FOLDED: Final = 1 << 12
-"""Maximum number of elements of a constant that is computed."""
+"""Largest number of elements of a constant that is computed."""
 _MOST_VISITS: Final = 64
-"""Evaluations of a computation; further calls or loops are numbered without their arguments."""
+"""Limit of evaluations of one computation; later calls or loops do not depend on arguments."""
 
 
 def flat(meaning: Meaning) -> list[int]:
-    """Return the numbers of all arrays, those in tuples in order."""
+    """Return the numbers of all arrays, with tuples flattened."""
     found: list[int] = []
     stack: list[Meaning] = [meaning]
     while stack:
@@ -69,7 +69,7 @@ def flat(meaning: Meaning) -> list[int]:
 
 
 def _leaves(type_: Type) -> list[Type]:
-    """Return the types of all arrays, those in tuples in order."""
+    """Return the types of all arrays, with tuples flattened."""
     found: list[Type] = []
     stack: list[Type] = [type_]
     while stack:
@@ -82,7 +82,10 @@ def _leaves(type_: Type) -> list[Type]:
 
 
 def _like(type_: Type, numbers: Sequence[int]) -> Meaning:
-    """Return the numbers in the tuple structure of a type; parsers bound its depth."""
+    """Return the numbers of arrays in the tuple structure of a type.
+
+    The function may recurse, since parsers limit the nesting of types.
+    """
     rest = iter(numbers)
 
     def made(part: Type) -> Meaning:
@@ -123,7 +126,7 @@ class Meanings:
         """Called with each instruction and its number; returns the number to use."""
 
     def number(self, key: object) -> int:
-        """Return the number of a key; equal keys have equal numbers."""
+        """Return the number for a key; equal keys have equal numbers."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def program(self, entry: Computation) -> list[int]:
@@ -133,7 +136,10 @@ class Meanings:
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Return numbers of parameters that are identified by position and type only."""
+        """Return numbers for a computation's parameters that depend on position and type only.
+
+        `what` distinguishes them from other values.
+        """
         found: list[Meaning] = []
         place = 0
         for parameter in computation.body.parameters:
@@ -147,7 +153,10 @@ class Meanings:
     def _computation(
         self, computation: Computation, parameters: Sequence[Meaning], depth: int
     ) -> _Steps:
-        """Number all values of a computation; return the number of its root."""
+        """Number all values of a computation, given the numbers of its parameters.
+
+        Return the number of its root. `depth` is the number of regions around the computation.
+        """
         key = (computation, tuple(parameters), depth)
         known = self._regions.get(key)
         # Captured values may differ between calls, so such computations are numbered again.
@@ -164,7 +173,10 @@ class Meanings:
         return found
 
     def _callee(self, computation: Computation) -> _Steps:
-        """Return the numbers of a function's results for symbolic arguments."""
+        """Return the numbers of a function's results for symbolic parameters.
+
+        The parameters are numbered by position and type only.
+        """
         known = self._callees.get(computation)
         if known is None:
             symbols = self._symbols(computation, ("argument", 0))
@@ -175,7 +187,7 @@ class Meanings:
     # ------------------------------------------------------------------------------- values
 
     def _value(self, ins: Instruction, depth: int) -> _Steps:
-        """Return the number of an instruction's value."""
+        """Return the number of an instruction's value, given those of its operands in `of`."""
         op = ins.op
         # All values without elements are equal, whatever computes them.
         if is_empty(ins.type):
@@ -211,7 +223,11 @@ class Meanings:
         return (yield self._other(ins, read, depth))
 
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the numbers of a call's results; for symbolic arguments after many calls."""
+        """Return the numbers of a call's results, by evaluating the function for these operands.
+
+        After `_MOST_VISITS` evaluations, they are made of the operands and the function's numbers.
+        `read` are the numbers of the operands.
+        """
         (callee,) = ins.calls
         if self._visits.get(callee, 0) <= _MOST_VISITS:
             return _like(ins.type, flat((yield self._computation(callee, read, depth))))
@@ -220,7 +236,11 @@ class Meanings:
         return _like(ins.type, [self.number(("call", number, *operands)) for number in returned])
 
     def _other(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Number an op without special rule: by identities, as a constant, or by its key."""
+        """Return the number of an op without a special rule.
+
+        It is that of an operand, for an identity, that of a constant, or one for the op and its
+        operands.
+        """
         op = ins.op
         operands = [number for part in read for number in flat(part)]
         if op.name == "optimization_barrier":
@@ -258,13 +278,13 @@ class Meanings:
         return _like(ins.type, [self.number(("part", key, k)) for k in range(len(leaves))])
 
     def _reduced_nothing(self, ins: Instruction, operands: list[int]) -> Meaning:
-        """Return the initial values, which are the result of a reduction without elements."""
+        """Return the numbers of a reduction without elements: those of its initial values."""
         initial = operands[len(operands) // 2 :]
         leaves = _leaves(ins.type)
         return _like(ins.type, [self._filled(n, t) for n, t in zip(initial, leaves, strict=True)])
 
     def _filled(self, number: int, type_: Type) -> int:
-        """Return the number of an array whose elements all equal a scalar."""
+        """Return the number of an array of a type whose elements all equal the scalar `number`."""
         if not isinstance(type_, TensorType) or not type_.rank or not type_.is_static:
             return number
         base, _ = self._spread.get(number, (number, ()))
@@ -274,9 +294,9 @@ class Meanings:
         return found
 
     def _folded(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the number of an op on constants by computing it; `None` if that is not possible.
+        """Return the number of an op on constants, by computing its value.
 
-        XLA folds such ops when it translates programs.
+        `None` if that is not possible. XLA folds such ops when it translates programs.
         """
         type_ = ins.type
         known = [self._values.get(number) for number in operands]
@@ -299,19 +319,19 @@ class Meanings:
         return None if isinstance(found, tuple) else self._of_array(np.asarray(found), type_)
 
     def _array(self, number: int, type_: Type) -> Any:
-        """Return the elements of a known value as an array of the type."""
+        """Return the elements of a value that is a constant, as an array of a type."""
         value = self._values[number]
         assert isinstance(type_, TensorType)
         return np.broadcast_to(value, type_.shape) if not value.shape else value
 
     def _is_same(self, ins: Instruction) -> bool:
-        """Does an op with one operand return it unchanged?"""
+        """Does an op with one operand return that operand unchanged?"""
         permutation = getattr(ins.op, "permutation", ())
         in_order = list(permutation) == list(range(len(permutation)))
         return in_order and plain(ins.type) == plain(ins.operands[0].type)
 
     def _as_wide(self, ins: Instruction, operands: list[int]) -> list[int]:
-        """Return the operands with scalars broadcast to the result's shape.
+        """Return the numbers of the operands, with scalars broadcast to the result's shape.
 
         StableHLO allows scalars where HLO needs arrays.
         """
@@ -328,7 +348,10 @@ class Meanings:
         return found
 
     def _constant(self, ins: Instruction) -> Meaning:
-        """Return the value number of a constant; a splat has that of a broadcast scalar."""
+        """Return the number of a constant.
+
+        If all elements are equal, it is the number of a broadcast scalar.
+        """
         type_ = ins.type
         if plain(type_) in self._unknown:
             return self.number(("a constant", plain(type_)))
@@ -342,7 +365,7 @@ class Meanings:
         return self._of_array(np.asarray(value), type_)
 
     def _of_array(self, array: Any, type_: TensorType) -> int:
-        """Return the number of an array of known elements."""
+        """Return the number of an array with these elements."""
         data = array.tobytes()
         first = array.reshape(-1)[:1]
         if array.size and data == first.tobytes() * array.size:
@@ -356,7 +379,7 @@ class Meanings:
         return number
 
     def _moved(self, ins: Instruction, operand: int) -> int:
-        """Return the number of a broadcast, reshape or transpose.
+        """Return the number of a broadcast, reshape or transpose of the value `operand`.
 
         Consecutive ones that only place dimensions or add dimensions of size 1 equal a single
         broadcast.
@@ -387,7 +410,8 @@ class Meanings:
     def _regrouped(self, operand: int, before: TensorType, after: TensorType) -> int:
         """Return the number of a reshape that merges or splits dimensions.
 
-        Consecutive reshapes have the number of one reshape of the first value.
+        Consecutive reshapes have the number of one reshape of the first value. `before` is the type
+        of the operand, `after` that of the result.
         """
         base, dims = self._spread.get(operand, (operand, _wide(before)))
         if not dims:
@@ -414,7 +438,7 @@ class Meanings:
     ) -> Mapping[int, int] | None:
         """Return the result dimension of each operand dimension of a size other than 1.
 
-        `None` if they are not kept.
+        `None` if such a dimension is merged or split.
         """
         wide = _wide(before)
         if isinstance(ins.op, Transpose):
@@ -427,7 +451,7 @@ class Meanings:
         return dict(zip(wide, new, strict=True))
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: TensorType) -> int:
-        """Return the number of `base` broadcast to a type along `dims`."""
+        """Return the number of the value `base` broadcast to a type along `dims`."""
         own = self._types.get(base)
         if own is not None and own.sizes == type_.sizes and dims == _wide(type_):
             return base
@@ -438,7 +462,10 @@ class Meanings:
     # ------------------------------------------------------------------------------ control
 
     def _branches(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Number a conditional by the numbers of its branches; a known condition selects one."""
+        """Return the numbers of a conditional, from those of its branches.
+
+        A constant condition selects one branch.
+        """
         found: list[list[int]] = []
         for place, branch in enumerate(ins.calls):
             given = read[place + 1 : place + 2] if branch.body.parameters else []
@@ -457,7 +484,10 @@ class Meanings:
         return _like(ins.type, numbers)
 
     def _loop(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Number a loop.  A value that the body returns unchanged is the value from outside."""
+        """Return the numbers of a loop's results.
+
+        A value that the body returns unchanged has the number of its initial value.
+        """
         first = [number for part in read for number in flat(part)]
         condition, body = ins.calls
         passed = _passed(body, len(first))
@@ -492,9 +522,9 @@ class Meanings:
         return _like(ins.type, found)
 
     def _region(self, region: Computation, numbers: list[int], depth: int) -> _Steps:
-        """Number a region whose parameters are the values that a loop carries.
+        """Return the numbers of a region whose parameters are the values that a loop carries.
 
-        They are one tuple or separate values.
+        The parameters may be one tuple or separate values.
         """
         rest, parameters = list(numbers), []
         for parameter in region.body.parameters:
@@ -505,7 +535,7 @@ class Meanings:
 
 
 def _done(steps: _Steps) -> Any:
-    """Run a coroutine and all that it waits for, on an explicit stack."""
+    """Run a coroutine and all that it waits for, on an explicit stack; return its result."""
     stack: list[_Steps] = [steps]
     result: Any = None
     while stack:
@@ -519,12 +549,12 @@ def _done(steps: _Steps) -> Any:
 
 
 def _wide(type_: TensorType) -> tuple[int, ...]:
-    """Return the dimensions of a size other than 1."""
+    """Return the dimensions of a type that have a size other than 1."""
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
 def essence_of(op: Op) -> dict[str, object]:
-    """Return the fields of an op that both languages have."""
+    """Return the fields of an op that both languages have, by name."""
     found: dict[str, object] = {}
     for name in op.__struct_fields__:
         if name in _NOT_SAID:
@@ -537,12 +567,12 @@ def essence_of(op: Op) -> dict[str, object]:
 
 
 def essence(op: Op) -> tuple[object, ...]:
-    """Return the values of `essence_of`, as a key."""
+    """Return the fields of an op that both languages have, as a hashable key."""
     return tuple(essence_of(op).values())
 
 
 def _passed(body: Computation, count: int) -> list[bool]:
-    """Return which of the values that a loop carries its body returns unchanged."""
+    """Return which of the `count` values that a loop carries its body returns unchanged."""
     root = body.root
     places: dict[Instruction, int] = {}
     at = 0
@@ -552,7 +582,7 @@ def _passed(body: Computation, count: int) -> list[bool]:
 
     # A carried value is a parameter, or an element of a tuple parameter.
     def place_of(value: Instruction) -> int | None:
-        """Return the position of a carried value; `None` for other values."""
+        """Return which of the carried values this is; `None` for other values."""
         if value in places and not isinstance(value.type, TupleType):
             return places[value]
         if isinstance(value.op, GetTupleElement) and not isinstance(value.type, TupleType):

@@ -1,4 +1,4 @@
-"""Pairs of instructions of two programs that compute the same."""
+"""Pairs of instructions of two programs that compute the same value, for comparing runs."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from hloscope.support.walks import needed_first, reached
 
 
 CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
-"""Ops whose computations take whole values, not elements."""
+"""Ops that call computations on whole values, not on single elements."""
 STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
-"""Ops that compute nothing."""
+"""Ops that compute nothing: parameters, tuples, and returns."""
 
 _BY_THE_WAY: Final = frozenset(
     "settings compare_type precision_config algorithm sparsity sparsity_config channel_id"
     " channel_type".split()
 )
-"""Fields that the two languages express differently, or that change values by rounding only."""
+"""Fields of ops that are not compared: the languages differ, or only rounding changes."""
 _MOST_UNLIKE: Final = 2
-"""Maximum number of ops that two corresponding computations may not have in common."""
+"""Largest number of ops that only one of two corresponding computations has."""
 
 Pairs = dict[Instruction, Instruction]
 
 
 def reachable(entry: Computation) -> list[Computation]:
-    """Return the computation and those it calls with whole values, each once."""
+    """Return a computation and those it calls on whole values, at any depth, each once."""
 
     def called(computation: Computation) -> Iterator[Computation]:
         return (c for ins in computation if isinstance(ins.op, CALLERS) for c in ins.calls)
@@ -64,7 +64,10 @@ def reachable(entry: Computation) -> list[Computation]:
 
 
 class _Numbers:
-    """Numbers of instructions: equal ones compute the same from their computations' parameters."""
+    """Numbers of instructions: equal numbers mean equal values, given equal parameters.
+
+    The parameters are those of the instruction's computation.
+    """
 
     def __init__(self) -> None:
         self._known: Final[dict[object, int]] = {}
@@ -73,7 +76,10 @@ class _Numbers:
         self._of: Final[dict[Computation, dict[Instruction, int]]] = {}
 
     def of(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions, with captured values by order."""
+        """Return the numbers of a computation's instructions.
+
+        Captured values are numbered by order.
+        """
 
         def called(at: Computation) -> list[Computation]:
             return [callee for ins in at for callee in ins.calls]
@@ -83,7 +89,7 @@ class _Numbers:
         return self._of[computation]
 
     def _number(self, key: object) -> int:
-        """Return the number of a key; equal keys have equal numbers."""
+        """Return the number for a key; equal keys have equal numbers."""
         return self._known.setdefault(key, len(self._known))
 
     def within(
@@ -92,11 +98,11 @@ class _Numbers:
         outer: Callable[[Instruction], object],
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions.
+        """Return the numbers of a computation's instructions, with given names for captured values.
 
         Args:
             computation: The computation.
-            outer: Returns the name of a captured value.
+            outer: Returns the key of a captured value.
             settle: Called with each instruction and its number; returns the number to use.
         """
         self.of(computation)  # and all it calls
@@ -108,7 +114,10 @@ class _Numbers:
         outer: Callable[[Instruction], object] | None = None,
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """Number the instructions of a computation whose callees are numbered."""
+        """Return the numbers of a computation's instructions; its callees must be numbered before.
+
+        The arguments are as in `within`.
+        """
         found: dict[Instruction, int] = {}
         for i, parameter in enumerate(computation.body.parameters):
             found[parameter] = self._number(("parameter", i, without_layouts(parameter.type)))
@@ -131,7 +140,10 @@ class _Numbers:
     def _of_instruction(
         self, ins: Instruction, read: list[int], known: Mapping[Instruction, int]
     ) -> int:
-        """Return the number of an instruction, given those of its operands."""
+        """Return the number of an instruction, given those of its operands in `read`.
+
+        `known` has the numbers of earlier instructions.
+        """
         op = ins.op
         if isinstance(op, Constant):
             return self._of_constant(ins)
@@ -151,7 +163,10 @@ class _Numbers:
         return self._number((op.name, essence(op), without_layouts(ins.type), *read, *called))
 
     def _of_constant(self, ins: Instruction) -> int:
-        """Return the number of a constant; one with equal elements is a broadcast scalar."""
+        """Return the number of a constant.
+
+        If all elements are equal, it is the number of a broadcast scalar.
+        """
         try:
             value: Any = kernel(ins, World())()
         except HloscopeError:
@@ -167,7 +182,7 @@ class _Numbers:
         return self._number(("constant", content))
 
     def _of_spread(self, ins: Instruction, operand: int) -> int:
-        """Return the number of a broadcast or reshape.
+        """Return the number of a broadcast or reshape of the value `operand`.
 
         Consecutive ones that only add dimensions of size 1 equal a single broadcast.
         """
@@ -181,27 +196,27 @@ class _Numbers:
         return self._spread_as(base, tuple(places[d] for d in dims), ins.type)
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: Type) -> int:
-        """Return the number of `base` broadcast to a type along `dims`."""
+        """Return the number of the value `base` broadcast to a type along `dims`."""
         number = self._number(("spread", base, dims, without_layouts(type_)))
         self._spread[number] = base, dims
         return number
 
 
 def _returned(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the values that a computation returns."""
+    """Return the values that a computation returns, with the root tuple flattened."""
     root = computation.root
     return root.operands if isinstance(root.op, Return | Tuple) else (root,)
 
 
 def _wide(type_: TensorType) -> tuple[int, ...]:
-    """Return the dimensions of a size other than 1."""
+    """Return the dimensions of a type that have a size other than 1."""
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
 def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
     """Return the result dimension of each operand dimension of a size other than 1.
 
-    `None` if they are not kept.
+    `None` if such a dimension is merged or split.
     """
     assert isinstance(after, TensorType)
     wide = _wide(before)
@@ -214,12 +229,12 @@ def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
 
 
 def essence(op: Op) -> tuple[object, ...]:
-    """Return the fields of an op that decide its value."""
+    """Return the fields of an op that decide its value, as a hashable key."""
     return tuple(getattr(op, name) for name in op.__struct_fields__ if name not in _BY_THE_WAY)
 
 
 def without_layouts(type_: Type) -> object:
-    """Return the type without layouts."""
+    """Return the type without layouts, as a hashable key."""
     if isinstance(type_, TupleType):
         return tuple(map(without_layouts, type_.elements))
     if isinstance(type_, TensorType):
@@ -228,10 +243,10 @@ def without_layouts(type_: Type) -> object:
 
 
 def paired(mine: Computation, theirs: Computation) -> Pairs:
-    """Return the partners in `theirs` of instructions of `mine`.
+    """Return pairs: the partner in `theirs` of each instruction of `mine` that has one.
 
-    Partners compute the same or correspond by position.  Instructions of a called function are
-    paired only if its calls are paired with the calls of the other function, in the same order:
+    Partners compute the same value, or correspond by position. Instructions of a called function
+    are paired only if its calls are paired with the calls of the other function, in the same order:
     otherwise evaluations do not correspond.
     """
     numbers, pairs, partners = _Numbers(), Pairs(), Pairs()
@@ -258,7 +273,7 @@ _Sites = Mapping[Computation, list[tuple[Computation, Instruction]]]
 
 
 def _sites(entry: Computation) -> _Sites:
-    """Return the calls of each computation, in order, with the computation of each call."""
+    """Return the calls of each computation, in order: the calling computation and instruction."""
     found: defaultdict[Computation, list[tuple[Computation, Instruction]]] = defaultdict(list)
     for computation in reachable(entry):
         for ins in computation:
@@ -273,7 +288,10 @@ def _drop_unlike_calls(
     mine: _Sites,
     theirs: _Sites,
 ) -> None:
-    """Remove the pairs inside functions whose calls are not paired in the same order."""
+    """Remove pairs inside functions whose calls are not paired in the same order.
+
+    `inside` has the pairs of two functions, `mine` and `theirs` the calls of each function.
+    """
 
     def corresponds(a: Computation, b: Computation) -> bool:
         in_one_place = len({where for where, _ in mine[a]}) == 1
@@ -291,7 +309,10 @@ def _drop_unlike_calls(
 
 
 class _Pairing:
-    """Pairs of two computations; `pairs` and `partners` contain those around them already."""
+    """The pairs of two computations.
+
+    `pairs` and `partners` already contain the pairs of the computations that call them.
+    """
 
     def __init__(
         self,
@@ -317,16 +338,16 @@ class _Pairing:
                 self._pair(x, y)
 
     def _pair(self, x: Instruction, y: Instruction) -> None:
-        """Record a pair unless the instruction has a partner."""
+        """Record a pair, unless `x` has a partner."""
         if x not in self.pairs:
             self.pairs[x] = self.found[x] = y
             self.partners.setdefault(y, x)
 
     def settle(self, x: Instruction, number: int) -> int:
-        """Pair an instruction if possible; return the number of its partner, or its own.
+        """Pair an instruction if possible; return the number of its partner, or its own number.
 
-        Equal numbers come first; one instruction may represent several equal ones.  Otherwise the
-        only most similar instruction with the same operands is taken.
+        Instructions with equal numbers are paired first; one may be the partner of several.
+        Otherwise the partner is the only most similar instruction with the same operands.
         """
         if x in self.pairs:
             return self.numbers.get(self.pairs[x], number)
@@ -344,17 +365,20 @@ class _Pairing:
         return number
 
     def _candidates(self, x: Instruction) -> Iterator[Instruction]:
-        """Yield instructions without partner that use a paired operand and have the same type."""
+        """Yield the possible partners of an instruction.
+
+        They have no partner, have the same type, and use the partner of one of its operands.
+        """
         read = [self.pairs[operand] for operand in x.operands if operand in self.pairs]
         for y in dict.fromkeys(user for value in read for user in self.users.get(value, ())):
             if y not in self.partners and without_layouts(y.type) == without_layouts(x.type):
                 yield y
 
     def _alike(self, x: Instruction, y: Instruction) -> int:
-        """Return how similar `y` is to `x`; 0 if it does not correspond.
+        """Return a score for how similar `y` is to `x`; 0 if it cannot be its partner.
 
-        An instruction with another op or other attributes needs the same name and exactly paired
-        operands: then one program is a modified copy of the other.
+        An instruction with another op or other attributes needs the same name and paired operands:
+        then one program is a modified copy of the other.
         """
         if len(x.operands) != len(y.operands):
             return 0
@@ -370,7 +394,7 @@ class _Pairing:
         return 1 + named if same and telling and all(fits) else 0
 
     def _unpaired(self, p: Instruction, q: Instruction) -> bool:
-        """Are both operands without partner, and of one op and type?"""
+        """Do two operands have no partner, but the same op and type?"""
         known = p in self.pairs or q in self.partners
         return (
             not known
@@ -380,14 +404,14 @@ class _Pairing:
 
 
 def _is_constant(ins: Instruction) -> bool:
-    """Is it a constant or a broadcast of one?  Many ops read the same ones."""
+    """Is the instruction a constant or a broadcast of one, which many ops may read?"""
     while isinstance(ins.op, BroadcastInDim | Reshape):
         (ins,) = ins.operands
     return isinstance(ins.op, Constant)
 
 
 def _calls_alike(x: Instruction, y: Instruction) -> bool:
-    """Do the called computations have the same ops, except for a few?"""
+    """Do the called computations of two instructions have the same ops, except for a few?"""
     return len(x.calls) == len(y.calls) and all(
         sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_UNLIKE
         for c, d in zip(x.calls, y.calls, strict=True)
@@ -395,7 +419,7 @@ def _calls_alike(x: Instruction, y: Instruction) -> bool:
 
 
 def _ops(computation: Computation) -> Counter[str]:
-    """Count the ops of a computation by name."""
+    """Return the number of ops of a computation, by op name."""
     return Counter(ins.op.name for ins in computation if not isinstance(ins.op, STRUCTURE))
 
 
@@ -413,28 +437,34 @@ _NEUTRAL: Final = {
     "subtract": (0, "iuf"),
     "xor": (0, "biu"),
 }
-"""Neutral elements, and the numpy kinds for which they are: `x + 0.0` is not `x` for -0.0."""
+"""Neutral right operand of each op, with the numpy kinds for which it is neutral.
+
+Floats have none in a sum: `x + 0.0` is not `x` for -0.0.
+"""
 _PARTS: Final = {"slice": 0, "dynamic_slice": 0, "dynamic_update_slice": 1}
-"""Number of the operand that such an op returns if it has the result's type."""
+"""Number of the operand that such an op returns unchanged if it has the result's type."""
 
 
 def plain(type_: Type) -> object:
-    """Return the type without layouts."""
+    """Return the type without layouts, as a hashable key."""
     if isinstance(type_, TupleType):
         return tuple(map(plain, type_.elements))
     return (type_.element, type_.sizes) if isinstance(type_, TensorType) else type_
 
 
 def is_empty(type_: Type) -> bool:
-    """Is it an array without elements?  All such values of a type are equal."""
+    """Is the type an array without elements?
+
+    All values of such a type are equal.
+    """
     return isinstance(type_, TensorType) and 0 in type_.sizes
 
 
 class Identities:
-    """Known values by number, and the ops that are identities because of them.
+    """Ops that return an operand unchanged because of constants; constants by number.
 
     Attributes:
-        values: Elements of constants by number: all of them, or a scalar if all are equal.
+        values: Elements of each constant, by number: an array, or a scalar if all are equal.
     """
 
     def __init__(self) -> None:
@@ -443,7 +473,10 @@ class Identities:
         """Operands of concatenations, by dimension and bounds."""
 
     def unchanged(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the operand that an op returns unchanged; `None` if it returns none."""
+        """Return the number of the operand that an op returns unchanged; `None` if there is none.
+
+        `operands` are the numbers of the operands.
+        """
         op = ins.op
         neutral = _NEUTRAL.get(op.name)
         if neutral is not None:
@@ -475,7 +508,7 @@ class Identities:
         return None
 
     def joined(self, number: int, ins: Instruction, operands: list[int]) -> None:
-        """Record the operands of a concatenation by their bounds in its value."""
+        """Record the operands of a concatenation `number` by their bounds in its value."""
         dimension: int = ins.op.dimension  # type: ignore[attr-defined]
         found = self._joined.setdefault(number, {})
         start = 0
@@ -487,7 +520,7 @@ class Identities:
             start += size
 
     def _part(self, ins: Instruction, joined: int) -> int | None:
-        """Return the operand of a concatenation that a slice of it equals, if there is one."""
+        """Return the operand of the concatenation `joined` that equals a slice of it, or `None`."""
         op, (whole,) = ins.op, ins.operands
         assert isinstance(op, Slice)
         assert isinstance(whole.type, TensorType)
@@ -498,7 +531,10 @@ class Identities:
         return self._joined[joined].get(cut[0])
 
     def _truth(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the operand `x` of `x != false` and of `x == true`."""
+        """Return the number of `x` for `x != false` and `x == true`.
+
+        `None` for other comparisons.
+        """
         wanted = {"NE": False, "EQ": True}.get(ins.op.comparison_direction)  # type: ignore[attr-defined]
         if wanted is None or len(operands) != 2:
             return None
@@ -509,7 +545,10 @@ class Identities:
         return None
 
     def _is_all(self, number: int, element: int, kinds: str) -> bool:
-        """Is it a constant whose elements all equal `element`, of one of these numpy kinds?"""
+        """Is a value a constant whose elements all equal `element`?
+
+        `kinds` has the numpy kinds of element types for which the answer may be yes.
+        """
         value = self.values.get(number)
         is_one = value is not None and not value.shape and value.dtype.kind in kinds
         if not is_one or value != element:
@@ -518,7 +557,7 @@ class Identities:
 
     @staticmethod
     def _reverses_nothing(ins: Instruction) -> bool:
-        """Do all reversed dimensions have at most one element?"""
+        """Do all dimensions that a `reverse` reverses have at most one element?"""
         type_ = ins.type
         assert isinstance(type_, TensorType)
         sizes = [type_.sizes[d] for d in ins.op.dimensions]  # type: ignore[attr-defined]

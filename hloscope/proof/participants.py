@@ -1,7 +1,7 @@
-"""Comparison of accesses through collectives: is the same read on every device?
+"""Comparison of accesses through collectives: whether the same is read on every device.
 
 A map to other devices names members of groups by position, so equal maps mean equal reads only with
-equal groups.  Collectives whose groups are equal on every grid represent each other. Otherwise the
+equal groups. Collectives whose groups are equal on every grid represent each other. Otherwise the
 maps are compared device by device, on each grid that fits all collectives of both programs.
 """
 
@@ -43,21 +43,21 @@ from hloscope.support.arrays import np
 from hloscope.support.walks import reached
 
 Header = tuple[tuple[str, str], ...]
-"""Attributes of a module as written: its device counts and meshes among them."""
+"""Attributes of a module as (name, text), with its device counts and meshes."""
 
 MOST_DEVICES: Final = 64
-"""Maximum number of devices that are compared one by one."""
+"""Largest number of devices that are compared one by one."""
 MOST_ROUTES: Final = 4096
-"""Maximum number of routes through groups from one device."""
+"""Largest number of routes through groups from one device."""
 _TRIED: Final = 3
-"""Replicas, and partitions, of the largest grid that is tried if any number fits."""
+"""Largest number of replicas, and of partitions, that is tried if any number fits."""
 _COUNTS: Final = (("replica_count", "mhlo.num_replicas"), ("num_partitions", "mhlo.num_partitions"))
 
 
 def header_counts(header: Header) -> Counts | None:
-    """Return the device counts that a module states; `None` if it states neither.
+    """Return the device counts that a module states; `None` if it states none.
 
-    XLA leaves out a count of 1.
+    XLA omits a count of 1.
     """
     known = dict(header)
     texts = [next((known[name] for name in names if name in known), None) for names in _COUNTS]
@@ -77,13 +77,13 @@ def fitting_counts(computations: Iterable[Computation]) -> Counts | None:
 
 
 class Table(NamedTuple):
-    """Groups of one collective, in a form that is equal for equal groups.
+    """The groups of one collective, so that equal groups are equal objects.
 
     Attributes:
-        axis: The devices that the numbers count.
+        axis: What the numbers in groups count: replicas, partitions or devices.
         rows: The groups, in order of their first members; empty for one group of all.
-        is_hlo: In groups of replicas of all partitions: are the partitions of a replica adjacent,
-            as in HLO?  In StableHLO the replicas of a partition are adjacent.
+        is_hlo: For groups of replicas of all partitions: whether the partitions of a replica are
+            adjacent, as in HLO. In StableHLO the replicas of a partition are.
     """
 
     axis: Axis
@@ -92,7 +92,7 @@ class Table(NamedTuple):
 
 
 class Participants:
-    """Collectives of two programs, and comparisons of accesses through them."""
+    """The collectives of two programs, and comparisons of accesses through them."""
 
     def __init__(
         self,
@@ -100,12 +100,12 @@ class Participants:
         headers: Sequence[Header] = ((), ()),
         alone: Sequence[Iterable[Instruction]] = ((), ()),
     ) -> None:
-        """Take the collectives of two programs, or of parts of them.
+        """Collect the collectives of two programs, or of parts of them.
 
         Args:
             sides: The computations of each program; their callees are included.
-            headers: Attributes of the module of each.
-            alone: Further instructions of each.
+            headers: Attributes of the two modules.
+            alone: Further instructions of each program.
         """
         self._sides: Final = [
             [
@@ -127,7 +127,7 @@ class Participants:
     # Cached: asked for every pair of accesses; it is one pass over both programs.
     @cached_property
     def reason(self) -> str:
-        """Why reads of other devices cannot be compared; empty if they can."""
+        """Text that says why reads of other devices cannot be compared; empty if they can."""
         asked = [
             [
                 ins
@@ -159,11 +159,11 @@ class Participants:
         return ""
 
     def table(self, ins: Instruction, side: int) -> Table:
-        """Return the groups of a collective.
+        """Return the groups of a collective, in comparable form.
 
         Args:
             ins: The collective.
-            side: Number of its program, 0 or 1.
+            side: Number of the collective's program, 0 or 1.
 
         Raises:
             HloscopeError: The groups are not stated, or their mesh is not defined.
@@ -185,7 +185,10 @@ class Participants:
         return known[ins]
 
     def canonical(self, accesses: Accesses, side: int) -> Accesses:
-        """Return the accesses with each collective replaced by the first one with equal groups."""
+        """Return the accesses with each collective replaced by the first one with equal groups.
+
+        `side` is the number of their program, 0 or 1.
+        """
         used = dict.fromkeys(ins for access in accesses for ins in _collectives(access))
         if not used:
             return accesses
@@ -200,7 +203,8 @@ class Participants:
     def same(self, a: Accesses, b: Accesses) -> Proof:
         """Prove or refute that two programs access the same elements on the same devices.
 
-        Each program's accesses are exact, and their union counts. They may lead to other devices.
+        The accesses of each program are exact, and their union is compared. They may lead to other
+        devices.
 
         Args:
             a: Accesses of the first program.
@@ -224,11 +228,13 @@ class Participants:
             return Proof(Verdict.UNDECIDED, reason=f"on several devices: {error.message}")
 
     def _on_grids(self, a: Accesses, b: Accesses) -> Proof:
-        """Compare the accesses of each device on each grid that fits both programs.
+        """Compare the accesses of each device, on each grid that fits both programs.
+
+        Return the first proof that fails, or a proof of equality.
 
         Raises:
             GridError: No grid fits, or not all fitting grids can be tried.
-            UndecidedError: Accesses depend on values.
+            UndecidedError: Accesses depend on values that the program reads at run time.
         """
         used = [
             self.table(ins, side)
@@ -251,7 +257,7 @@ class Participants:
         return PROVED
 
     def _on_grid(self, grid: Counts, a: Accesses, b: Accesses) -> Proof:
-        """Compare the accesses of each device on one grid."""
+        """Compare the accesses of each device on one grid, and return the proof."""
         if grid.total > MOST_DEVICES:
             raise GridError(f"{grid.total} devices, more than {MOST_DEVICES} are not compared")
         if grid not in self._devices:
@@ -279,11 +285,11 @@ class Participants:
         return undecided or PROVED
 
     def _grids(self, axes: set[Axis]) -> tuple[list[Counts], bool]:
-        """Return grids that fit all collectives of both programs, and whether these are all.
+        """Return grids that fit all collectives of both programs, and whether there are no others.
 
         Args:
-            axes: What the relevant groups number.  Counts that no relevant group numbers are
-                ignored.
+            axes: What the relevant groups count. Replicas or partitions that no such group counts
+                are ignored.
         """
         stated = next((c for c in map(header_counts, self._headers) if c is not None), None)
         fit = _Fit()
@@ -312,7 +318,7 @@ class Participants:
     # Cached: `_grids` is asked for every pair of accesses.
     @cached_property
     def _collectives(self) -> list[tuple[int, Instruction]]:
-        """All collectives of both programs, each with the number of its program."""
+        """All collectives of both programs, each with the number of its program, 0 or 1."""
         return [
             (side, ins)
             for side, instructions in enumerate(self._sides)
@@ -322,10 +328,10 @@ class Participants:
 
 
 class _Fit:
-    """Constraints of collectives on the grid: their groups name each device exactly once.
+    """The conditions of collectives on the grid: their groups must list each device exactly once.
 
     Attributes:
-        replicas: Required numbers of replicas; more than one contradict each other.
+        replicas: Required numbers of replicas; if there are several, no grid fits.
         partitions: Required numbers of partitions.
         devices: Required numbers of devices.
         least: Lower bounds of replicas and partitions.
@@ -338,7 +344,7 @@ class _Fit:
         self.least: Final = [1, 1]
 
     def require(self, ins: Instruction, table: Table) -> None:
-        """Add the constraints of a collective.
+        """Add the conditions of a collective.
 
         Raises:
             GridError: No grid fits its groups.
@@ -369,7 +375,7 @@ class _Fit:
             found.add(count)
 
     def has(self, grid: Counts) -> bool:
-        """Does a grid satisfy all constraints?"""
+        """Does a grid satisfy all conditions?"""
         return (
             self.replicas <= {grid.replicas}
             and self.partitions <= {grid.partitions}
@@ -380,12 +386,12 @@ class _Fit:
 
 
 def is_among_devices(accesses: Iterable[Access]) -> bool:
-    """Does any access lead to another device, or depend on the device's position?"""
+    """Does an access lead to another device, or depend on the device's position in a group?"""
     return any(next(_collectives(access), None) is not None for access in accesses)
 
 
 def _collectives(access: Access) -> Iterator[Instruction]:
-    """Yield the collectives whose groups an access depends on."""
+    """Yield the collectives on whose groups an access depends."""
     yield from access.via
     for m in (access.map, access.replica):
         for variable in m.runtime if m is not None else ():
@@ -395,7 +401,7 @@ def _collectives(access: Access) -> Iterator[Instruction]:
 
 
 def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[IndexingMap]]:
-    """Return the maps to elements and positions, by the collectives on the route."""
+    """Return the maps by their route: the collectives whose group positions follow the indices."""
     found: dict[tuple[Instruction, ...], list[IndexingMap]] = {}
     for access in accesses:
         found.setdefault(access.via, []).append(joined(access))
@@ -405,10 +411,10 @@ def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[Indexing
 def _reads_of(
     devices: Devices, device: int, accesses: Accesses
 ) -> dict[int, tuple[IndexingMap, ...]]:
-    """Return the maps from one device to each device, without positions.
+    """Return the maps from one device to elements of each device, by that device's number.
 
     Raises:
-        UndecidedError: Accesses depend on values, or on positions of several devices.
+        UndecidedError: Accesses depend on run-time values, or on positions of several devices.
         GridError: There are too many routes through groups.
     """
     found: dict[int, tuple[IndexingMap, ...]] = {}
@@ -472,7 +478,10 @@ def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | N
 
 
 def _refuted(proof: Proof, grid: Counts, device: int, there: int) -> Proof:
-    """Return a refutation that names the device that shows it."""
+    """Return a refutation with a text that names the two devices that show it.
+
+    `there` is the device whose element is read.
+    """
 
     def named(number: int) -> str:
         return f"(replica {number // grid.partitions}, partition {number % grid.partitions})"

@@ -1,4 +1,4 @@
-"""Checks of maps against the program, by isl and at single elements."""
+"""Checks of maps against a program, by isl for all elements and by traversal from single ones."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from hloscope.simplifier import CounterExample, UndecidedError, isl_context
 
 
 BUDGET: Final = 200_000
-"""Steps of isl for the traversal from an output, and for each operand; 1 to 2 seconds."""
+"""Limit of isl's steps for the traversal from an output, and for each operand; 1 to 2 seconds."""
 
 _OUT_OF_REACH: Final = Check(Outcome.PROVED, ("out of reach",))
 
 
 class Prover:
-    """Check the maps of one program; results are memoized.
+    """Checks the maps of one program; results are stored.
 
     Attributes:
         seed: Seed of the sampled elements and run-time values.
-        budget: Steps of isl for each output.
+        budget: Limit of isl's steps for each output.
         allowance: Time limits.
-        by_execution: Is the program run too?
-        convention: Convention of the maps about the inputs that reductions read.
-        said: Replicas and partitions that the program states.
+        by_execution: Whether test programs are run, too.
+        convention: How maps describe the inputs that reductions read.
+        said: Numbers of replicas and partitions that the program states.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class Prover:
         Args:
             ins: The instruction.
             output: Number of the output.
-            operand: Number of the operand, captured values after the operands; with
-                `computation`, of the parameter.
-            leaf: Number of the operand's tensor.
+            operand: Number of the operand; captured values are numbered after the operands. With
+                `computation`, number of the parameter.
+            leaf: Number of the tensor in the operand.
             accesses: The maps.
-            order: Kind of their indices.
-            inverse: Do they lead from the operand to the output?
+            order: Kind of the maps' indices: logical, physical or linear.
+            inverse: Whether the maps lead from the operand to the output.
             computation: The instruction's computation, if the maps lead to its parameters.
         """
         asked = [(operand, leaf, accesses)]
@@ -124,7 +124,10 @@ class Prover:
         inverse: bool = False,
         computation: Computation | None = None,
     ) -> list[Check]:
-        """`check` for several operands, leaves and maps of one output, with one traversal."""
+        """Check the maps of several operands of one output, with one traversal of the program.
+
+        `asked` has operand, leaf and accesses of each query. All other arguments are as in `check`.
+        """
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
         return self.check_outputs(ins, [(output, asked)], **options)[0]
 
@@ -137,7 +140,11 @@ class Prover:
         inverse: bool = False,
         computation: Computation | None = None,
     ) -> list[list[Check]]:
-        """`check_all` for several outputs, by number, with one child process for isl."""
+        """Check the maps of several outputs, with one child process for isl.
+
+        `asked` has, for each output, its number and its queries, as in `check_all`. All other
+        arguments are as in `check`.
+        """
         options = (order, inverse, computation)
         keys = [[self._key(ins, output, *one, *options) for one in some] for output, some in asked]
         left: dict[object, Question] = {}
@@ -164,7 +171,10 @@ class Prover:
         inverse: bool,
         computation: Computation | None,
     ) -> dict[object, Question]:
-        """Return the queries about an output by key; trivial ones are recorded at once."""
+        """Return the queries about one output that are still to be decided, by key.
+
+        Results of trivial ones are stored immediately.
+        """
         found: dict[object, Question] = {}
         for key, (operand, leaf, accesses) in asked.items():
             if any(a.map is None for a in accesses):
@@ -189,8 +199,8 @@ class Prover:
     ) -> tuple[frozenset[tuple[int, int]], Check]:
         """Return the tensors that an output may read, and one check for all other tensors.
 
-        A tensor is the number of its operand or parameter, and its number there.  Tensors with
-        evidence from execution are included.
+        A tensor is given by the number of the operand or parameter, and its number in that. Tensors
+        for which execution showed a dependence are included.
         """
         found: frozenset[tuple[int, int]] = frozenset()
         try:
@@ -216,7 +226,7 @@ class Prover:
         return found, replace(rest, executed=execution.nothing_seen())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
-        """Add the evidence from execution to a check."""
+        """Return a check with the result of execution added."""
         if self.allowance.is_spent:
             return replace(check, executed=Executed(reason=self.allowance.reason))
         truth, inverse = question.truth, question.inverse
@@ -226,7 +236,10 @@ class Prover:
         return _with_executed(check, executed, inverse)
 
     def _executed(self, ins: Instruction, computation: Computation | None) -> Execution:
-        """Return the runs of an instruction; those of the last one are kept."""
+        """Return the runs of an instruction's test program.
+
+        Those of the last instruction are stored.
+        """
         key = (ins, computation)
         if self._execution is None or self._execution[0] != key:
             seconds = self.allowance.left() / 2  # something is left for other questions
@@ -234,7 +247,7 @@ class Prover:
         return self._execution[1]
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
-        """Return the reference relations of an output; those of the last one are kept."""
+        """Return the reference relations of an output; those of the last output are stored."""
         key = (ins, output, computation)
         if self._last is None or self._last[0] != key:
             values = computation.parameters if computation else self._values(ins)
@@ -244,13 +257,13 @@ class Prover:
         return self._last[1]
 
     def _values(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """Return the values that an instruction reads, operands first."""
+        """Return the operands of an instruction, then the values that its regions capture."""
         if self._read[0] is not ins:  # a tuple of many elements asks once for each
             self._read = (ins, (*ins.operands, *captured(ins)))
         return self._read[1]
 
     def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
-        """Return the operand and tensor that an output of a `tuple` op is; `None` for other ops."""
+        """Return the (operand, leaf) that an output of a `tuple` op is; `None` for other ops."""
         if not isinstance(ins.op, Tuple):
             return None
         steps = self._steps
@@ -261,10 +274,11 @@ class Prover:
         return None if part.dimension is not None else (flow.operand, part.tensor)
 
     def _key(self, ins: Instruction, *rest: Any) -> object:
-        """Return the key of a query; equal keys mean equal results.
+        """Return a key of a query; equal keys mean equal results.
 
-        A key has the op, types, callees and maps, and the producers of integer operands, which may
-        be known before the program runs.  An element of a tuple is keyed by its own operand alone.
+        A key has the op, types, callees and maps, and the producers of integer operands, whose
+        values may be known before the program runs. An element of a tuple is keyed by its own
+        operand alone.
         """
         output, operand, leaf, *others, computation = rest
         if computation is not None:
@@ -282,7 +296,7 @@ class Prover:
         return self._asked[1], *rest
 
     def _structure(self, ins: Instruction) -> object:
-        """Return a key of an instruction's structure, as far as results depend on it."""
+        """Return a key of the parts of an instruction on which results depend."""
         number = self._structure_ids
         read = (*ins.operands, *captured(ins))
         at: dict[Instruction, int] = {}
@@ -296,7 +310,7 @@ class Prover:
         return (number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before))
 
     def _integers(self, value: Instruction) -> object:
-        """Return the structure of an integer value's producers; `None` if it has none."""
+        """Return a key of the producers of an integer operand; `None` if it has none."""
         found = integers_before(value)
         if not found:
             return None
@@ -311,12 +325,15 @@ class Prover:
 
 
 def _of_any_leaf(access: Access) -> tuple[Any, ...]:
-    """Return the key of an access without its leaf."""
+    """Return a key of an access, without the number of its leaf."""
     return access.map, access.precision, access.reason, access.replica, access.via
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
-    """Add evidence to a check; a violation refutes it."""
+    """Return a check with a result of execution; a violation refutes the check.
+
+    With `inverse`, the maps of the check lead from the operand to the output.
+    """
     violation = executed.violation
     if violation is None:
         return replace(check, executed=executed)
@@ -339,11 +356,11 @@ _Found: TypeAlias = Looked | UndecidedError
 
 
 class Comparison:
-    """Queries about several outputs, decided in order of cost.
+    """Decides the queries about several outputs, the cheapest methods first.
 
-    Single elements come first: a refuted query needs no proof.  Then isl decides the others, in one
-    child process for all outputs, within a time for each.  If an output has few elements, isl gets
-    a short time, then all its elements are enumerated.
+    Single elements come first: a refuted query needs no proof. Then isl decides the others, in one
+    child process for all outputs, within a time limit for each. If an output has few elements, isl
+    gets a short time, then all elements are enumerated.
     """
 
     def __init__(self, outputs: Sequence[Sequence[Question]], allowance: Allowance) -> None:
@@ -354,7 +371,7 @@ class Comparison:
         self._by_isl: list[_Found] = [UndecidedError("not asked") for _ in self.questions]
 
     def checks(self) -> list[Check]:
-        """Return the result of each query."""
+        """Return the result of each query, in order."""
         begin = perf_counter()
         allowance = self._allowance
         for question in self.questions:
@@ -380,7 +397,10 @@ class Comparison:
         return [_judged(*one, each) for one in both]
 
     def _ask_everywhere(self, open_: Sequence[int]) -> None:
-        """Enumerate all elements of outputs with few of them, then give isl more time."""
+        """Enumerate all elements of some outputs with few elements, then run isl on them again.
+
+        `open_` are the numbers of the queries.
+        """
         every = [*self._points]
         self._ask(open_, Question.everywhere_json, self._allowance.everywhere, every)
         self._points = [
@@ -397,15 +417,15 @@ class Comparison:
         purse: Purse,
         found: list[_Found],
     ) -> None:
-        """Send queries to a child process that can be killed, within `purse` for each output.
+        """Send queries to a child process that can be killed, with time limits from `purse`.
 
-        One query may take half of its output's time.
+        One query may take half of the time of its output.
 
         Args:
             open_: Numbers of the queries.
-            ask: What is asked of each.
-            purse: Time budget; the time used is subtracted.
-            found: Results by number, which are replaced.
+            ask: The method of a query that is called.
+            purse: Time limits; the time used is subtracted from `left`.
+            found: Results of all queries; those of `open_` are replaced.
         """
         if not open_:
             return
@@ -430,22 +450,22 @@ class Comparison:
 
 
 def _is_open(found: _Found) -> bool:
-    """Is the query undecided?"""
+    """Is the result of a query undecided?"""
     return isinstance(found, UndecidedError)
 
 
 def _is_refuting(found: _Found) -> bool:
-    """Did the comparison find a counter-example?"""
+    """Does the result of a query have a counter-example?"""
     return isinstance(found, Looked) and found.example is not None
 
 
 def _is_whole(found: _Found) -> bool:
-    """Was every element compared?"""
+    """Were all elements compared?"""
     return isinstance(found, Looked) and found.is_whole
 
 
 def _tried(ask: Callable[[], Looked]) -> _Found:
-    """Return the result, or the reason why there is none."""
+    """Return the result of a function, or the error that says why there is none."""
     try:
         return ask()
     except UndecidedError as error:
@@ -457,7 +477,7 @@ def _tried(ask: Callable[[], Looked]) -> _Found:
 
 
 def _asked(apart: Isolated, number: int, seconds: float) -> Looked:
-    """Return the child's result as the parent's types."""
+    """Return the result of query `number` in the child process, limited to `seconds`."""
     means, is_whole, example = apart.ask(number, seconds)
     if example is None:
         return Looked(means, is_whole, None)
@@ -471,7 +491,7 @@ def _judged(
     by_isl: _Found,
     seconds: float,
 ) -> Check:
-    """Combine the results at single elements and by isl."""
+    """Return the check of a query, from its results at single elements and by isl."""
     superset = question.is_over
 
     def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:
@@ -493,5 +513,5 @@ def _judged(
 
 
 def _both(by_isl: str, at_points: str) -> str:
-    """Join the reason why isl did not decide with that of the single elements, if they differ."""
+    """Return the reason why isl did not decide, with that of the single elements if it differs."""
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

@@ -1,4 +1,4 @@
-"""Reference relations of one output of a program, and comparison of maps with them."""
+"""Reference relations of one output of a program, and the comparison of maps with them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from hloscope.support.arrays import Ints, np, sorted_unique
 
 
 ENUMERATED: Final = 256
-"""Outputs of at most this many elements are enumerated."""
+"""Largest number of elements of an output for which all elements are compared."""
 MORE_ENUMERATED: Final = 1 << 16
-"""Outputs of at most this many elements are enumerated if isl does not decide."""
+"""Largest number of elements of an output that are all compared if isl does not decide."""
 SAMPLES: Final = (32, 4, 1)
-"""Numbers of sampled elements of larger outputs; fewer if they reach too many elements."""
+"""Numbers of elements of larger outputs to compare; the next is used if one reaches too many."""
 ROWS: Final = 1 << 17
-"""Maximum number of elements of one state."""
+"""Largest number of elements that one state of a traversal has."""
 MORE_ROWS: Final = 1 << 19
-"""Maximum number of elements of one state if isl does not decide."""
+"""Largest number of elements that one state of a traversal has if isl does not decide."""
 
 
 class Truth:
-    """Reference relations of one output; each kind is computed once, at first use."""
+    """The reference relations of one output; each is computed when it is first requested."""
 
     def __init__(
         self,
@@ -72,11 +72,14 @@ class Truth:
         self._all: Way | UndecidedError | None = None
 
     def there(self, operand: int, tensor: int) -> Type:
-        """Return the type of a tensor that is read."""
+        """Return the type of tensor `tensor` of operand or parameter `operand`."""
         return self.steps.tensor_types(self._values[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
-        """Traverse the program with a follower; return what is reached, by value and tensor."""
+        """Traverse the program with a follower from `start`; return what is reached.
+
+        Keys are the numbers of operand or parameter, and of its tensor.
+        """
         walker: Walker[Any] = Walker(self.steps, follower, self.left())
         if self.computation is not None:
             found = walker.parameters(self.ins, self.output, start, self.computation)
@@ -90,7 +93,9 @@ class Truth:
         }
 
     def reached(self) -> frozenset[tuple[int, int]]:
-        """Return the tensors that may be read: those with a path on which no map is empty.
+        """Return the tensors that may be read, by (operand, tensor).
+
+        They are those with a path on which no map is empty.
 
         Raises:
             UndecidedError: The program cannot be traversed.
@@ -98,7 +103,7 @@ class Truth:
         return frozenset(self.walk(Reaching(), True))
 
     def relations(self) -> Way:
-        """Return the reference as isl relations.
+        """Return the reference relations as isl relations.
 
         Raises:
             UndecidedError: isl takes too many steps, or the traversal cannot go on.
@@ -117,7 +122,7 @@ class Truth:
         return self._relations
 
     def points(self) -> Way:
-        """Return the reference from all or some elements.
+        """Return the reference relations at all elements of the output, or at some.
 
         Raises:
             UndecidedError: The traversal cannot go on.
@@ -129,10 +134,11 @@ class Truth:
         return self._points
 
     def all_points(self) -> Way:
-        """Return the reference from all elements, up to `MORE_ENUMERATED`.
+        """Return the reference relations at all elements of the output.
 
         Raises:
-            UndecidedError: There are more elements, or the traversal cannot go on.
+            UndecidedError: The output has more than `MORE_ENUMERATED` elements, or the traversal
+                cannot go on.
         """
         if self._all is None:
             shape = sizes_of(self.here)
@@ -154,7 +160,10 @@ class Truth:
             return False
 
     def _some_points(self) -> Way | UndecidedError:
-        """Return the reference from all elements, or from as many samples as the limits allow."""
+        """Return the reference relations at all elements, or at as many as the limits allow.
+
+        If that fails, return the error.
+        """
         shape = sizes_of(self.here)
         total = prod(shape)
         found: Way | UndecidedError = UndecidedError("the output has no elements")
@@ -169,7 +178,10 @@ class Truth:
         return found
 
     def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> Way | UndecidedError:
-        """Return the reference from `count` elements, or the reason why there is none."""
+        """Return the reference relations at `count` elements of an output, or the error.
+
+        `rows` is the limit of the elements in one state.
+        """
         values = Values(self.seed)
         follower = Touching(values, rows)
         try:
@@ -183,18 +195,18 @@ class Truth:
 
 
 class Reaching:
-    """A follower that records only whether anything is reached."""
+    """A follower of traversals whose state is only that something is reached."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
-        """Does the access read anything?"""
+        """Return true if the access may read something; `None` if its map is empty or unknown."""
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:
-        """Return true, the only state of this follower: something is reached."""
+        """Return true, the only state."""
         return True
 
     def key(self, reached: bool) -> bool:
-        """Return true, because all states are equal."""
+        """Return true, the key of the only state."""
         return True
 
     def weight(self, reached: bool) -> int:
@@ -203,7 +215,11 @@ class Reaching:
 
 
 class Way:
-    """One reference relation, with the follower that computed it."""
+    """Reference relations of one kind, with the follower that computed them.
+
+    `found` has what is reached by (operand, tensor), `chosen` the indices of the output from which
+    it is.
+    """
 
     def __init__(
         self,
@@ -220,7 +236,7 @@ class Way:
 def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
     """Return different indices of a tensor: all, or its ends, its middle and random ones.
 
-    Shape `[n, rank]`.
+    There are at most `count`. Shape `[n, rank]`.
 
     >>> some_points((2, 2), 9, 0).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -239,7 +255,9 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
 
 
 def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:
-    """Return `some_points` of a tensor with more than 2^63 elements, coordinate by coordinate.
+    """Return `some_points` of a tensor with more than 2^63 elements.
+
+    The coordinates of an index are chosen one by one.
 
     Raises:
         UndecidedError: A single index exceeds 64 bits.
@@ -260,7 +278,11 @@ Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
 class Looked(Struct, frozen=True):
-    """Result of a comparison: method, whether it covers all elements, and a wrong pair if found."""
+    """Result of a comparison.
+
+    It has a text of the method, whether all elements were compared, and a pair in one relation only
+    as an example; `None` if there is none.
+    """
 
     means: str
     is_whole: bool
@@ -274,7 +296,7 @@ class Looked(Struct, frozen=True):
 
 
 class Question:
-    """The maps of one operand, and the reference relation of its output."""
+    """A query: the maps of one operand, and the reference relations of the output."""
 
     def __init__(
         self,
@@ -293,7 +315,7 @@ class Question:
         self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
 
     def _reached(self, way: Way) -> Reached[Any]:
-        """Return the elements reached of the operand.
+        """Return the elements of the operand that a reference relation reaches.
 
         Raises:
             UndecidedError: A map on the path is unknown.
@@ -310,7 +332,7 @@ class Question:
         return Looked("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
-        """Return a pair in exactly one of the two relations; `None` if they are equal.
+        """Return a pair that only one of both relations has; `None` if they are equal.
 
         Raises:
             UndecidedError: isl takes too many steps, or the traversal cannot go on.
@@ -332,7 +354,7 @@ class Question:
         return None
 
     def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
-        """Return the reference relations, in the order and direction of the maps."""
+        """Return the reference relations with the index order and direction of the maps."""
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, AS_THEY_ARE).reverse()
@@ -346,9 +368,10 @@ class Question:
     def _bounded(
         self, isl: Any, follower: Relating, real: Relations, said: Relations
     ) -> tuple[Relations, Relations]:
-        """Restrict both relations to existing elements.
+        """Return both relations restricted to indices inside the tensors.
 
-        Intervals do not bound sizes beyond 64 bits.
+        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference, `said` the
+        maps'.
         """
         types = self.truth.here, self.there
         ends = []
@@ -363,7 +386,10 @@ class Question:
         start, end = reversed(ends) if self.inverse else ends
 
         def bounded(relation: Any) -> Any:
-            """Restrict a relation; device positions, after the indices, have no bounds here."""
+            """Return a relation restricted to indices in the tensors.
+
+            Device positions, after the indices, have no bounds here.
+            """
             more = relation.dim(isl.dim_type.out) - end.dim(isl.dim_type.set)
             devices = isl.Set.universe(isl.Space.set_alloc(isl_context(), 0, more))
             return relation.intersect_domain(start).intersect_range(end.flat_product(devices))
@@ -375,10 +401,13 @@ class Question:
     def _differs(
         self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
     ) -> CounterExample | None:
-        """Return a pair in one relation only; `None` if there is none.
+        """Return a pair that only one of both relations has; `None` if there is none.
+
+        `real` is the reference, `said` the maps'.
 
         Raises:
-            UndecidedError: The reference may have too many pairs, and one of them differs.
+            UndecidedError: The reference may have pairs that the program does not have, and one of
+                them differs.
         """
         # An absent side is the empty relation of the same space.
         real = said.subtract(said) if real is None else real
@@ -404,11 +433,11 @@ class Question:
     # ------------------------------------------------------------------------------------ points
 
     def everywhere_json(self) -> Any:
-        """Return the result of `at_points` at all elements as JSON data."""
+        """Return the result of `at_points` with `everywhere`, as JSON data."""
         return self.at_points(everywhere=True).to_json()
 
     def at_points(self, *, everywhere: bool = False) -> Looked:
-        """Compare at all or some elements.
+        """Compare the relations at some elements; with `everywhere`, at all elements.
 
         Raises:
             UndecidedError: The traversal cannot go on, or sizes exceed 64 bits.
@@ -438,7 +467,10 @@ class Question:
     def _first(
         self, chosen: Ints, real: Rows, said: Rows, reached: Reached[Any]
     ) -> CounterExample | None:
-        """Return the first pair that differs; `None` if there is none."""
+        """Return the first pair, from chosen output indices, that only one relation has, or `None`.
+
+        `real` is the reference, `said` the maps'.
+        """
         row = first_difference(real, said)
         only_in = 1
         if row is not None and reached.over:
@@ -451,10 +483,13 @@ class Question:
         return CounterExample(dims, row[1:], only_in=only_in)
 
     def _back(self, way: Way, chosen: Ints, real: Rows) -> CounterExample | None:
-        """Compare maps from the operand, in both directions, at sampled elements.
+        """Compare maps that lead from the operand to the output, at sampled elements.
+
+        `chosen` are output indices and `real` the operand elements that they reach in the
+        reference.
 
         Returns:
-            A pair in one relation only; `None` if none is found.
+            A pair that only one of both relations has; `None` if none is found.
         """
         reached = way.found.get(self.place, Reached(None))
         place = self.placed[1]
@@ -490,13 +525,13 @@ class Question:
 
 
 def _is_far(type: Type, order: Order) -> bool:
-    """Do indices, or linear positions, exceed 64 bits?"""
+    """Do the indices of a tensor, or its linear positions, exceed 64 bits?"""
     shape = sizes_of(type)
     return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
 
 
 def placing(type: Type, order: Order) -> IndexingMap | None:
-    """Return the map from logical indices to the order of the maps; `None` for logical order.
+    """Return the map from logical indices to indices in an order; `None` for logical order.
 
     Raises:
         UnsupportedError: The type is not a tensor.
@@ -515,7 +550,10 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 
 
 def _moved(place: IndexingMap | None, points: Ints) -> Ints:
-    """Return the points in the order of the maps. Shape `[n, rank]`."""
+    """Return logical indices mapped to another order.
+
+    Without a map they are unchanged. Shape `[n, rank]`.
+    """
     if place is None or not place.results:
         return points  # a scalar has no other places
     columns = place.evaluate_array(list(points.T))
@@ -523,7 +561,10 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Return rows with indices in the order of the maps; group positions are unchanged."""
+    """Return rows whose logical indices are mapped to another order.
+
+    The columns after the index, positions in groups, are unchanged.
+    """
     if place is None:
         return rows
     end = 1 + len(place.dims)

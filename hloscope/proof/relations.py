@@ -1,4 +1,7 @@
-"""Relations of isl and single elements, carried through a program and called bodies."""
+"""Two followers of traversals: by relations of isl, and by single elements; called bodies.
+
+A route is a list of collectives: a position in the group of each follows the index of an element.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,14 @@ from hloscope.support.arrays import Ints, is_among, np
 
 
 Relations: TypeAlias = dict[Route, Any]
-"""Relations from output elements, by the collectives whose positions follow the index."""
+"""Relations of isl from output elements to indices and group positions, by route."""
 
 
 class Relating:
-    """A follower: `through` is isl's `apply_range`, `join` is `union`."""
+    """A follower of traversals whose states are isl relations.
+
+    `through` is isl's `apply_range`, `join` is its `union`.
+    """
 
     def __init__(self, isl: Any, values: Values) -> None:
         self._isl = isl
@@ -66,7 +72,7 @@ class Relating:
         self._known: dict[IndexingMap, Any] = {}
 
     def identity(self, sizes: Sequence[int]) -> Relations:
-        """Return the identity relation of a tensor."""
+        """Return the identity relation of a tensor with these sizes."""
         box = self.relation(IndexingMap.of_sizes(sizes), AS_THEY_ARE).domain()
         return {(): self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
 
@@ -74,7 +80,7 @@ class Relating:
         """Return the elements that an access reads from those reached; `None` if there are none.
 
         Raises:
-            UndecidedError: Ranks differ.
+            UndecidedError: The ranks of map and relation differ.
         """
         assert access.map is not None
         out, rank = self._isl.dim_type.out, len(access.map.results)
@@ -90,7 +96,10 @@ class Relating:
         return found or None
 
     def reversed(self, relation: Any, count: int) -> Any:
-        """Return the inverse relation; the last `count` results, device positions, stay results."""
+        """Return the inverse relation.
+
+        The last `count` results, which are positions in groups, stay results.
+        """
         back = relation.reverse()
         if not count:
             return back
@@ -98,12 +107,15 @@ class Relating:
         return back.move_dims(out, back.dim(out), into, back.dim(into) - count, count)
 
     def _bounds(self, relation: Any, place: int) -> Interval:
-        """Return the value of a result as a point, if isl states it, else an unbounded interval."""
+        """Return the interval of a result: a point if isl states its value, else all integers."""
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
 
     def _shortest(self, relation: Any, via: Route, rank: int) -> Relations:
-        """Return the relation without positions that do not affect the last device of the route."""
+        """Return the relation by route, without positions that the last device does not depend on.
+
+        `via` is the route; `rank` is the number of results before the positions.
+        """
         if relation.is_empty():
             return {}
         kept = needed(via)
@@ -121,15 +133,15 @@ class Relating:
         return found
 
     def key(self, reached: Relations) -> Hashable:
-        """Return isl's text of the relations."""
+        """Return a key of a state: isl's text of its relations."""
         return tuple([(steps, str(relation)) for steps, relation in reached.items()])
 
     def weight(self, reached: Relations) -> None:
-        """Return `None`: relations have the parameters of one query."""
+        """Return `None`: relations contain the parameters of one query."""
         return
 
     def relation(self, m: IndexingMap, names: Names) -> Any:
-        """Return a map as an isl relation."""
+        """Return a map as an isl relation; its runtime variables become parameters."""
         if not m.runtime and m in self._known:
             return self._known[m]
         keys = [self._key(m, v, names) for v in m.runtime]
@@ -145,7 +157,7 @@ class Relating:
         return relation
 
     def union(self, accesses: Sequence[Access]) -> Relations:
-        """Return the union of the relations of maps."""
+        """Return the union of the relations of accesses, by route."""
         found: Relations = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -156,10 +168,13 @@ class Relating:
     def _key(
         self, m: IndexingMap, variable: RuntimeVariable, names: Names
     ) -> tuple[Hashable, Interval, tuple[int, ...], Interval]:
-        """Return the key of a variable's value.
+        """Return the key of the isl parameter for a runtime variable, with intervals and index.
+
+        The intervals are that of the variable, before the index, and that of its known values,
+        after it.
 
         Raises:
-            UndecidedError: The value differs between indices, or has no origin.
+            UndecidedError: The value depends on the index, or has no origin.
         """
         index = tuple([self._fixed(m, e) for e in variable.arguments])
         can_be = variable.values
@@ -175,7 +190,7 @@ class Relating:
         return source, variable.values, index, can_be
 
     def _fixed(self, m: IndexingMap, e: Expr) -> int:
-        """Return the value of a constant expression.
+        """Return the value of an expression that must be constant.
 
         Raises:
             UndecidedError: It is not constant.
@@ -193,19 +208,23 @@ class Relating:
 
 
 Rows: TypeAlias = "dict[Route, Ints]"
-"""Rows by route: the collectives in whose groups the trailing positions are."""
+"""Elements by route: arrays with a row for each element.
+
+A row has the number of the start point, the index of the element, and a position in the group of
+each collective.
+"""
 
 MAX_ROWS: Final = 1 << 20
-"""Maximum number of elements of one state."""
+"""Largest number of elements in one state."""
 A_FEW: Final = 3
-"""Members of a group that are followed if the group's size is not known."""
+"""Number of members of a group that are followed if the group's size is not known."""
 
 
 class Reading(Protocol):
-    """Provides the values of runtime variables.
+    """Interface that provides the values of runtime variables.
 
     Attributes:
-        drawn: Was a value that is not known replaced by a random one?
+        drawn: Whether a value that is not known was replaced by a random one.
     """
 
     drawn: bool
@@ -216,19 +235,19 @@ class Reading(Protocol):
         Args:
             variable: The runtime variable.
             index: For each argument of the variable, an array with one entry for each index.
-            name: Number of the variable in its map; distinguishes variables without origin.
+            name: Number of the variable in its map; it distinguishes variables without origin.
         """
 
 
 class Touching:
-    """A follower of single elements."""
+    """A follower of traversals whose states are single elements, traced from start points."""
 
     def __init__(self, values: Reading, limit: int = MAX_ROWS) -> None:
         self._values = values
         self._limit = limit
 
     def start(self, points: Ints) -> Rows:
-        """Return the state of the given start points."""
+        """Return the state of start points, an array of indices of shape `[n, rank]`."""
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
         return {(): np.concatenate([numbers, points], axis=1)}
 
@@ -236,7 +255,7 @@ class Touching:
         """Return the elements that an access reads from those reached; `None` if there are none.
 
         Raises:
-            UndecidedError: Ranks differ, or there are too many elements.
+            UndecidedError: The ranks of map and elements differ, or there are too many elements.
         """
         assert access.map is not None
         rank, width = len(access.map.results), len(access.map.dims)
@@ -267,15 +286,15 @@ class Touching:
         return found
 
     def key(self, reached: Rows) -> Hashable:
-        """Return the rows as a hashable value."""
+        """Return a key of a state: its rows as a hashable value."""
         return tuple([(steps, rows.shape, rows.tobytes()) for steps, rows in reached.items()])
 
     def weight(self, reached: Rows) -> int:
-        """Count the stored integers, for memory limits."""
+        """Return the number of integers in a state."""
         return sum(rows.size for rows in reached.values())
 
     def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
-        """Return the elements that a union of maps reads from the start points."""
+        """Return the elements that the maps of accesses read from the start points."""
         found: Rows = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -284,9 +303,10 @@ class Touching:
         return found
 
     def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
-        """Return, for each result of the map, the row it comes from and the result.
+        """Return the results of a map at many indices, and the number of the row of each.
 
-        Range variables take all their values.  Shapes `[n]` and `[n, results]`.
+        `index` has shape `[m, rank]`. Range variables take all their values. Shapes `[n]` (rows)
+        and `[n, results]`.
 
         Raises:
             UndecidedError: There are too many results.
@@ -324,17 +344,19 @@ class Touching:
         return source[ok], table.astype(np.int64)
 
     def _size(self, interval: Interval) -> int:
-        """Return the number of values of a range variable; a few if it has no end."""
+        """Return the number of values of an interval; a small number if it has no upper bound."""
         if interval.hi < POS_INF:
             return interval.size
         self._values.drawn = True
         return A_FEW
 
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
-        """Add the values of the runtime variables to `at`, in order of dependence.
+        """Add the values of a map's runtime variables to `at`, in order of dependence.
+
+        `at` has arrays of `count` values, by variable.
 
         Raises:
-            UndecidedError: They depend on each other.
+            UndecidedError: The variables depend on each other.
         """
         left = [*range(len(m.runtime))]
         while left:
@@ -359,7 +381,7 @@ class Touching:
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
-    """Return a row of `one` that `other` does not have; `None` if there is none."""
+    """Return a row of `one` that `other` does not have, as integers; `None` if there is none."""
     for steps, rows in one.items():
         others = other.get(steps)
         if others is None:
@@ -380,13 +402,16 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
 
 
 TRIALS: Final = 3
-"""Number of draws of the values read at run time."""
+"""Number of draws of the values that a body reads at run time."""
 ELEMENTS: Final = 16
-"""Maximum number of elements of a result that are followed."""
+"""Largest number of elements of a result that are followed through a body."""
 
 
 class StepsThroughBodies(Steps):
-    """Dependences of single instructions; a body need not use all its parameters."""
+    """The dependences of single instructions; called bodies are traversed, too.
+
+    So parameters that a body does not use are left out.
+    """
 
     def __init__(
         self, convention: Convention = "structural", counts: DeviceCounts = UNKNOWN_COUNTS
@@ -405,7 +430,7 @@ class StepsThroughBodies(Steps):
         return by_convention(ins, found) if is_conventional else found
 
     def _dependence(self, callee: Computation) -> Dependence:
-        """Return the dependences of a body's results, those of inner bodies computed first.
+        """Return the dependences of a body's results on its parameters; inner bodies come first.
 
         Raises:
             UndecidedError: The body calls itself.
@@ -425,9 +450,10 @@ class StepsThroughBodies(Steps):
         return self._known[number]
 
     def _followed(self, callee: Computation) -> Dependence:
-        """Compute the dependences of each root leaf on the parameters' leaves by samples.
+        """Return the dependences of each root leaf on the parameters' leaves, found by samples.
 
-        Up to `ELEMENTS` elements of each leaf are followed `TRIALS` times.
+        Up to `ELEMENTS` elements of each leaf are followed `TRIALS` times, with different values
+        read at run time.
         """
         first = [0]
         for parameter in callee.parameters:
@@ -454,14 +480,17 @@ class StepsThroughBodies(Steps):
     def _reached(
         self, callee: Computation, leaf: int, points: Ints, seed: int
     ) -> dict[tuple[int, int], Reached[Any]]:
-        """Return the parameters' elements that some elements of a root leaf depend on."""
+        """Return the elements of parameters on which elements `points` of a root leaf depend.
+
+        Keys are the numbers of the parameter and its leaf. Shape of `points`: `[n, rank]`.
+        """
         follower = Touching(Values(seed))
         walker = Walker(self, follower)
         return walker.parameters(callee.root, leaf, follower.start(points), callee)
 
 
 def _bodies(computation: Computation) -> list[Computation]:
-    """Return the bodies of ops in a computation and in its callees, inner ones first."""
+    """Return the computations that ops of a computation or its callees apply, inner ones first."""
     inner = list(inside_out(computation, ()))
     called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
     return [c for c in inner if c in called and c is not computation]
@@ -479,7 +508,7 @@ def _elements(shape: tuple[int, ...]) -> Ints:
 
 
 def _is_sure(trials: list[Reached[Any]]) -> bool:
-    """Did all trials reach elements, with exact and known maps?"""
+    """Did all trials reach some element, with exact and known maps only?"""
     return len(trials) == TRIALS and all(
         reached.elements is not None and not reached.unknown and not reached.over
         for reached in trials
@@ -487,7 +516,7 @@ def _is_sure(trials: list[Reached[Any]]) -> bool:
 
 
 def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
-    """Did all trials reach exactly the element at the same index?"""
+    """Did every trial reach exactly the element at the index where it started?"""
     start = Touching(Values()).start(points)
     rows = next(iter(start.values()))
     return all(

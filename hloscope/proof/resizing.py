@@ -1,4 +1,4 @@
-"""Attributes and constants of ops, adapted to new sizes."""
+"""Ops of a test program with smaller sizes: their attributes and constants."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from hloscope.support.arrays import np
 
 
 class Step(Struct, frozen=True):
-    """An instruction and its types with new sizes.
+    """One instruction, with new types of its value and operands.
 
     Attributes:
         ins: The instruction with its old sizes.
-        sizes: New sizes by old sizes.
+        sizes: The new size of each old size.
         operands: New types of the operands.
         type: New type of the value.
     """
@@ -61,15 +61,15 @@ class Step(Struct, frozen=True):
     type: Type
 
     def old(self, operand: int) -> tuple[int, ...]:
-        """Return the old shape of an operand."""
+        """Return the old shape of operand number `operand`."""
         return shape_of(self.ins.operands[operand].type)
 
     def new(self, operand: int) -> tuple[int, ...]:
-        """Return the new shape of an operand."""
+        """Return the new shape of operand number `operand`."""
         return shape_of(self.operands[operand])
 
     def size(self, old: int) -> int:
-        """Return the new size for an old size."""
+        """Return the new size that replaces an old size."""
         return self.sizes.get(old, old)
 
 
@@ -79,7 +79,10 @@ _RESIZERS: Final[dict[type[Op], Resizer]] = {}
 
 
 def resizes(*ops: type[Op]) -> Callable[[_R], _R]:
-    """Register a function that adapts these ops to new sizes; other ops are unchanged."""
+    """Return a decorator that registers a function for these ops, which adapts them to new sizes.
+
+    Ops without a function are unchanged.
+    """
 
     def register(resizer: _R) -> _R:
         _RESIZERS.update(dict.fromkeys(ops, resizer))
@@ -89,16 +92,16 @@ def resizes(*ops: type[Op]) -> Callable[[_R], _R]:
 
 
 def resized_op(step: Step) -> Op:
-    """Return the op for the new sizes."""
+    """Return the op of a step, with attributes for the new sizes."""
     resizer = _RESIZERS.get(type(step.ins.op))
     return step.ins.op if resizer is None else resizer(step.ins.op, step)
 
 
 def resized_type(type: Type, sizes: Sizes) -> Type:
-    """Return the type with new sizes and bounds.
+    """Return the type with each size and bound replaced by the new one.
 
     Raises:
-        ShrinkError: Its quantization is not per tensor.
+        ShrinkError: The type is quantized along an axis.
     """
     match type:
         case TensorType():
@@ -126,7 +129,7 @@ def resized_type(type: Type, sizes: Sizes) -> Type:
 
 
 def with_fields(op: Op, **new: Any) -> Op:
-    """Return the op with some fields replaced."""
+    """Return the op with the fields in `new` replaced."""
     cls = type(op)
     return cls(**{name: new.get(name, getattr(op, name)) for name in cls.__struct_fields__})
 
@@ -136,7 +139,10 @@ def with_fields(op: Op, **new: Any) -> Op:
 
 @resizes(Constant)
 def resized_constant(op: Constant, step: Step) -> Op:
-    """Return the first elements along each dimension; integers that may be sizes are resized."""
+    """Return a constant with the first elements along each dimension.
+
+    Integers that may be sizes are replaced by the new sizes.
+    """
     type_ = step.type
     if not isinstance(type_, TensorType):
         raise ShrinkError("a constant that is not a tensor")
@@ -150,11 +156,11 @@ def resized_constant(op: Constant, step: Step) -> Op:
 
 
 _MOST_MADE_UP: Final = 1 << 24
-"""Maximum number of elements that are invented for an elided constant."""
+"""Largest number of elements that are made up for a constant without elements in the text."""
 
 
 def constant_value(ins: Instruction) -> Any:
-    """Return the elements of a constant; invented ones if the text leaves them out.
+    """Return the elements of a constant; made-up ones if the text omits them.
 
     Raises:
         ShrinkError: The constant cannot be read.
@@ -173,7 +179,7 @@ def constant_value(ins: Instruction) -> Any:
 
 
 def _scaled(array: Any, sizes: Sizes) -> Any:
-    """Map integers up to the largest size to the new sizes.
+    """Return the integers with those up to the largest old size mapped to new sizes.
 
     Sizes and last indices are mapped exactly, other integers by interpolation.
     """
@@ -231,7 +237,7 @@ def resized_scan(op: Scan, step: Step) -> Op:
 
 @resizes(AsyncStart)
 def resized_async_start(op: AsyncStart, step: Step) -> Op:
-    """Resize the operation that the start begins."""
+    """Return the start of an asynchronous operation, with that operation for new sizes."""
     if op.wrapped is None:
         return op
     begun = as_begun(step.ins)
@@ -244,7 +250,7 @@ def resized_async_start(op: AsyncStart, step: Step) -> Op:
 
 @resizes(Slice)
 def resized_slice(op: Slice, step: Step) -> Op:
-    """Keep the kind of slice: one that starts at 0, or ends at the limit, still does."""
+    """Return a slice that still starts at 0, or ends at the last element, if the old one does."""
     starts, limits, strides = [], [], []
     for lo, hi, by, n, new, count in zip(
         op.start_indices,
@@ -269,7 +275,7 @@ def resized_slice(op: Slice, step: Step) -> Op:
 
 @resizes(Pad)
 def resized_pad(op: Pad, step: Step) -> Op:
-    """Keep the kind of padding: low, high or interior, as far as the new sizes allow."""
+    """Return a pad of the same kind, low, high or interior, as far as the new sizes allow."""
     low, high, interior = [], [], []
     for lo, hi, inner, n, count in zip(
         op.edge_padding_low,
@@ -289,7 +295,7 @@ def resized_pad(op: Pad, step: Step) -> Op:
 
 
 def _edges(low: int, high: int, both: int) -> tuple[int, int]:
-    """Split the total padding `both` into low and high, in the manner of `low` and `high`."""
+    """Return low and high padding with the sum `both`, distributed as `low` and `high`."""
     if low == 0:
         return 0, both
     if high == 0:
@@ -306,7 +312,10 @@ def _windowed(
     base: list[int],
     count: list[int],
 ) -> Window:
-    """Return the window of new sizes over `base` elements with `count` positions."""
+    """Return a window of sizes `sizes` over `base` elements that has `count` positions.
+
+    All lists have one entry for each dimension.
+    """
     padding = []
     for d, (low, high) in enumerate(window.padding):
         spread = (sizes[d] - 1) * window.window_dilations[d] + 1
@@ -326,7 +335,10 @@ def _windowed(
 
 
 def _taps(old: int, step: Step, base: int, new_base: int) -> int:
-    """Return the new number of taps of a window."""
+    """Return the new size of a window dimension of size `old`.
+
+    `base` and `new_base` are the old and new numbers of elements that it moves over.
+    """
     if old in step.sizes:
         return step.sizes[old]
     return old if old <= 3 else max(2, min(old, new_base))
@@ -334,7 +346,7 @@ def _taps(old: int, step: Step, base: int, new_base: int) -> int:
 
 @resizes(ReduceWindow, SelectAndScatter)
 def resized_reduce_window(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
-    """Return the op with its window for the new shapes."""
+    """Return the op with a window for the new shapes."""
     is_scatter = isinstance(op, SelectAndScatter)
     first = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
     base, count = step.new(0), step.new(1) if is_scatter else shape_of(first)
@@ -348,7 +360,7 @@ def resized_reduce_window(op: ReduceWindow | SelectAndScatter, step: Step) -> Op
 
 @resizes(Convolution)
 def resized_convolution(op: Convolution, step: Step) -> Op:
-    """Return the op with its window and feature groups for the new shapes."""
+    """Return the convolution with its window and feature group count for the new shapes."""
     shapes = step.new(0), step.new(1), shape_of(step.type)
     window, groups = _convolution(op.window, op.dimensions, op.feature_group_count, shapes)
     return with_fields(
@@ -365,7 +377,10 @@ def _convolution(
     groups: int,
     shapes: tuple[Sequence[int], Sequence[int], Sequence[int]],
 ) -> tuple[Window, int]:
-    """Return the window and the number of feature groups for new shapes."""
+    """Return the window and the feature group count of a convolution for new shapes.
+
+    `shapes` are those of the operand, the kernel and the result.
+    """
     lhs, rhs, out = shapes
     resized = _windowed(
         window,
@@ -380,7 +395,10 @@ def _convolution(
 
 @resizes(CustomCall)
 def resized_custom_call(op: CustomCall, step: Step) -> Op:
-    """Resize a cuDNN convolution, whose settings are those of the forward convolution."""
+    """Return a cuDNN convolution with the settings for new sizes.
+
+    Its settings are those of the forward convolution.
+    """
     roles = CUDNN_ROLES.get(op.call_target_name)
     if roles is None or op.dimensions is None or len(step.operands) < 2:
         return op

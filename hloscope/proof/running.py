@@ -1,4 +1,4 @@
-"""Runs of a test program: with random values, with changed elements, with recorded values."""
+"""Runs of a test program, with random or changed values, in which all values are recorded."""
 
 from __future__ import annotations
 
@@ -45,23 +45,27 @@ from hloscope.support.arrays import Bools, Ints, np
 
 
 _CALLING: Final = AsyncStart, Call, Case, Composite
-"""Ops that give the values of their computations a record for each call.
+"""Ops whose called computations have a separate record of values for each call.
 
-Values in other computations, such as bodies of reductions, have one record for all calls."""
+Values in other computations, such as bodies of reductions, have one record for all calls.
+"""
 _HANDING: Final = Call, Composite, Fusion
 Path: TypeAlias = int
-"""Number of a chain of calls, each with the operand that is its first parameter; 0 for none."""
+"""Number of a chain of calls; 0 is the empty chain.
+
+Each call is given with the number of the operand that is its first parameter.
+"""
 SEVERAL: Final = object()
-"""Represents a value that differed between evaluations."""
+"""Stands for a value that differed between evaluations."""
 NEVER: Final = object()
-"""Represents a value in a branch that was not taken."""
+"""Stands for a value in a branch that was not taken."""
 
 
 class Seen:
-    """Values of one run on one device; a callback of the interpreter.
+    """The values of all instructions in one run on one device; a callback of the interpreter.
 
     Attributes:
-        path: The chain of calls that the run is in.
+        path: The chain of calls in which the run currently is.
     """
 
     def __init__(
@@ -70,11 +74,11 @@ class Seen:
         copies: Mapping[Instruction, Instruction],
         asked: Instruction | None = None,
     ) -> None:
-        """Start without values.
+        """Create a record without values.
 
         Args:
-            names: Analysed instruction of each instruction that runs as a copy.
-            copies: Instructions of the instance by instructions of the program.
+            names: The instruction that is analysed, by each instruction that runs as its copy.
+            copies: Instructions of the test program, by instructions of the program.
             asked: The instruction whose operands are queried.  If it is a call, values inside may
                 have their names from there.
         """
@@ -87,14 +91,14 @@ class Seen:
         self._paths: Final[dict[tuple[Path, Instruction, int], Path]] = {}
 
     def __call__(self, ins: Instruction, value: Value) -> None:
-        """Record the value of an instruction."""
+        """Record the value of an instruction; the interpreter calls this."""
         self.put(ins, value)
 
     def enter(self, ins: Instruction, number: int) -> None:
-        """Record that a computation of an instruction begins.
+        """Record that the evaluation of a called computation begins.
 
         Args:
-            ins: The instruction.
+            ins: The instruction that calls it.
             number: Number of the computation among those that it calls.
         """
         self._outer.append(self.path)
@@ -111,21 +115,24 @@ class Seen:
                 self.put(parameter, given.get(caller, SEVERAL))
 
     def leave(self) -> None:
-        """Record that the computation that began last has ended."""
+        """Record that the evaluation of the called computation that began last has ended."""
         self.path = self._outer.pop()
 
     def put(self, ins: Instruction, value: Any) -> None:
-        """Record a value; if it differs from that of the same calls before, record `SEVERAL`."""
+        """Record a value.
+
+        It becomes `SEVERAL` if another one was recorded in the same chain of calls.
+        """
         known = self._values.setdefault(self._names.get(ins, ins), {})
         if self.path in known and not _is_same(known[self.path], value):
             value = SEVERAL
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """Return the recorded value of a runtime variable's origin.
+        """Return the recorded value of the origin of a runtime variable.
 
-        An origin without its call gets the value of the first call.  So maps that take the values
-        of several calls for one are refuted.
+        It may be `SEVERAL` or `NEVER`. An origin without its call gets the value of the first call.
+        So maps that take the values of several calls for one are refuted.
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
@@ -148,17 +155,17 @@ class Seen:
         return known.get(path, SEVERAL)
 
     def _own(self, ins: Instruction) -> Instruction:
-        """Return the analysed instruction for an instruction of the program or of the instance."""
+        """Return the analysed instruction for one of the program or of the test program."""
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
 
     def _is_entered(self, case: Instruction) -> bool:
-        """Did any branch of the instruction run?"""
+        """Was any branch of a conditional evaluated in this run?"""
         return any(ins is case for _, ins, _ in self._paths)
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Are both the same array, bit by bit?"""
+    """Are both values the same array, bit by bit?"""
     if one is other:
         return True
     if not all(isinstance(x, np.ndarray | np.generic) for x in (one, other)):
@@ -172,21 +179,21 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 MAX_STEPS: Final = 20_000
-"""Maximum number of instructions of one run, which ends endless loops."""
+"""Limit of the instructions of one run, which ends endless loops."""
 MAX_BYTES: Final = 1 << 26
 MAX_FLOPS: Final = 1 << 27
-"""Maximum number of operations of one run's products."""
+"""Limit of the multiplications and additions of one run's products."""
 
 
 class Base(Struct, frozen=True, eq=False):
-    """A run of an instance.
+    """A run of a test program, with which runs on changed values are compared.
 
     Attributes:
-        style: Style of the values.
+        style: Style of the random values, one of `STYLES`.
         free: Values from which the sources are computed, for each device.
         values: Values of the sources, device by device.
         outputs: Arrays of the outputs, device by device and leaf by leaf.
-        seen: Values of all instructions, for each device.
+        seen: Recorded values of all instructions, for each device.
     """
 
     style: str
@@ -197,11 +204,11 @@ class Base(Struct, frozen=True, eq=False):
 
 
 class Runner:
-    """Run an instance repeatedly.
+    """Runs a test program on different values.
 
     Attributes:
         count: Number of runs so far.
-        deadline: Time limit of a run.
+        deadline: Time limit of the runs; it may be replaced.
     """
 
     def __init__(self, instance: Instance, deadline: Deadline) -> None:
@@ -227,11 +234,11 @@ class Runner:
         self._names: Final = _names(instance)
 
     def base(self, style: str, rng: np.random.Generator, like: Base | None = None) -> Base:
-        """Run with new values.
+        """Run on new random values, and record the values of all instructions.
 
         Args:
-            style: Style of the values.
-            rng: Draws them.
+            style: Style of the values, one of `STYLES`.
+            rng: Generator of the random values.
             like: A run whose integers and booleans are used again.
 
         Raises:
@@ -256,11 +263,16 @@ class Runner:
         return self._watched(style, free, tuple(values))
 
     def given(self, values: tuple[Value, ...], like: Base) -> Base:
-        """Run with the given values of the sources, and record the values of all instructions."""
+        """Run on given values of the sources, and record the values of all instructions.
+
+        `like` is the run whose style and free values are stored in the result.
+        """
         return self._watched(like.style, like.free, values)
 
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
-        """Run and record the values of all instructions.
+        """Run, and record the values of all instructions.
+
+        `free` are the values from which the sources `values` are computed, for each device.
 
         Raises:
             NotExecutableError: The program is not deterministic.
@@ -281,12 +293,14 @@ class Runner:
         return Base(style, free, values, outputs, seen)
 
     def _by_device(self, values: Sequence[Value]) -> list[Sequence[Value]]:
-        """Split the values of the sources by device."""
+        """Return the values of the sources as one list for each device."""
         count = len(self.instance.sources)
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
     def outputs(self, values: Sequence[Value], seen: Sequence[Seen] = ()) -> list[Any]:
-        """Run and return the arrays of the outputs, device by device and leaf by leaf.
+        """Run, and return the arrays of the outputs, device by device and leaf by leaf.
+
+        `seen` records the values of each device, if given.
 
         Raises:
             NotExecutableError: An output does not have its declared type.
@@ -299,7 +313,7 @@ class Runner:
     def _results(
         self, values: Sequence[Value], seen: Sequence[Seen]
     ) -> Sequence[tuple[Value, ...]]:
-        """Return the results of each device."""
+        """Run, and return the results of each device."""
         if self._devices.count > 1:
             row = [self.instance.running] * self._devices.partitions
             programs = [row] * self._devices.replicas
@@ -313,7 +327,7 @@ class Runner:
             self._world.watch = self._world.trail = None
 
     def _arrays(self, results: tuple[Value, ...]) -> list[Any]:
-        """Return the arrays of a device's results; an empty one for a token.
+        """Return the arrays of a device's results, leaf by leaf; a token becomes an empty array.
 
         Raises:
             NotExecutableError: An output does not have its declared type.
@@ -333,7 +347,7 @@ class Runner:
 
 
 def _names(instance: Instance) -> dict[Instruction, Instruction]:
-    """Map each instruction that runs as a copy to the one that is analysed."""
+    """Return the instruction that is analysed, by each instruction that runs as its copy."""
     root, ins = instance.running.root, instance.ins
     if root is ins:
         return {}
@@ -345,26 +359,26 @@ def _names(instance: Instance) -> dict[Instruction, Instruction]:
 
 
 def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
-    """Can a value of the type have this shape?"""
+    """May a value of the type have this shape, given its static sizes and bounds?"""
     most = shape_of(type)
     return len(shape) == len(most) and all(n <= m for n, m in zip(shape, most, strict=True))
 
 
 def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Run a plan without numpy's warnings."""
+    """Return the results of a plan, evaluated without numpy's warnings."""
     with np.errstate(all="ignore"):
         return run(plan, values)
 
 
 def _mixed(mine: Any, given: Any) -> Any:
-    """Return a value with the floats of `mine` and the integers and booleans of `given`."""
+    """Return a value with the floats of `mine`, and the integers and booleans of `given`."""
     if isinstance(mine, tuple):
         return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
-    """Yield the arrays and tokens of a value."""
+    """Yield the arrays and tokens of a value, with tuples flattened."""
     if isinstance(value, tuple):
         for part in value:
             yield from leaves_of(part)
@@ -373,7 +387,7 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def with_leaf(value: Any, leaf: int, array: Any) -> Any:
-    """Return the value with one leaf replaced."""
+    """Return the value with leaf number `leaf` replaced by `array`."""
     count = 0
 
     def again(part: Any) -> Any:
@@ -387,10 +401,10 @@ def with_leaf(value: Any, leaf: int, array: Any) -> Any:
 
 
 def moved(one: Any, other: Any) -> Bools:
-    """Compare two arrays bit by bit; all NaNs count as equal.
+    """Return whether each element differs between two arrays, bit by bit; all NaNs are equal.
 
-    Arrays of different shapes are compared in the smallest common shape; an element that only one
-    of them has differs.
+    Arrays of different shapes are extended to the smallest shape that contains both; an element
+    that only one of them has differs.
 
     >>> import numpy
     >>> moved(numpy.array([1.0, 0.0, numpy.nan]), numpy.array([1.0, -0.0, numpy.nan])).tolist()
@@ -411,14 +425,14 @@ def moved(one: Any, other: Any) -> Bools:
 
 
 def _outside(shape: tuple[int, ...], large: tuple[int, ...]) -> Bools:
-    """Return flags of the elements of `large` that are outside of `shape`."""
+    """Return flags of shape `large`: true for elements outside of `shape`."""
     found = np.ones(large, np.bool_)
     found[tuple([slice(0, n) for n in shape])] = False
     return found
 
 
 def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
-    """Return, in the shape `large`, which elements common to both arrays differ."""
+    """Return flags of shape `large`: true for elements of both arrays that differ."""
     found = np.zeros(large, np.bool_)
     common = tuple([slice(0, n) for n in map(min, one.shape, other.shape)])
     found[common] = moved(one[common], other[common])
@@ -426,7 +440,7 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return the flags of a smaller array inside `shape`, flattened in row-major order."""
+    """Return flags as part of an array of a larger shape, flattened in row-major order."""
     if flags.shape == shape:
         return flags.reshape(-1)
     found = np.zeros(shape, np.bool_)
@@ -435,7 +449,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 
 class Observed:
-    """Values of runtime variables in one run, as seen from one device."""
+    """The values of runtime variables in one run, for maps of one device."""
 
     def __init__(self, base: Base, device: int, devices: Devices) -> None:
         self._seen = base.seen
@@ -444,7 +458,9 @@ class Observed:
         self.drawn = False
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """Return the values of a variable at many indices, clamped to its range.
+        """Return the values of a runtime variable at many indices, clamped to its interval.
+
+        `index` has an array for each argument of the variable.
 
         Raises:
             UndecidedError: A value was not recorded, or differed between evaluations.
@@ -464,7 +480,7 @@ class Observed:
         return found
 
     def _element(self, variable: RuntimeVariable, index: list[Ints], seen: Seen) -> Ints:
-        """Return the values of a variable that is read on one device."""
+        """Return the values of a runtime variable, which is read on the device of `seen`."""
         origin, values = variable.origin, variable.values
         value = seen.of(origin) if origin is not None else SEVERAL
         if value is NEVER:
@@ -488,7 +504,7 @@ class Observed:
 
 
 def _nowhere(variable: RuntimeVariable) -> int:
-    """Return a value outside of the variable's interval, so that nothing is read."""
+    """Return a value outside of the variable's interval, with which a map reads nothing."""
     return int(variable.interval.lo) - 1
 
 
@@ -507,11 +523,11 @@ def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
 
 
 STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
-"""Kinds of values; those of `numbered` are distinct, as far as the element type allows."""
+"""Styles of random values; those of `numbered` are distinct, as far as the type allows."""
 
 
 class Draw:
-    """Draw random values of types in one style.
+    """Draws random values of types in one style.
 
     Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
     """
@@ -523,7 +539,7 @@ class Draw:
         self._number = int(rng.integers(1000, 100_000))
 
     def value(self, type: Type) -> Any:
-        """Return a value of the type.
+        """Return a random value of the type.
 
         Raises:
             UnsupportedError: The type has no values.
@@ -539,7 +555,7 @@ class Draw:
                 raise UnsupportedError(f"no values of {type}")
 
     def _shape(self, type: TensorType) -> tuple[int, ...]:
-        """Return the shape of a value; dynamic dimensions get sizes up to their bounds."""
+        """Return the shape of a value; dynamic dimensions get random sizes up to their bounds."""
         if type.is_static:
             return type.shape
         if not type.bounds:
@@ -556,7 +572,7 @@ class Draw:
         return tuple(found)
 
     def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
-        """Return a random array of the element type."""
+        """Return a random array of the element type and shape, in the style of the draw."""
         rng = self.rng
         if isinstance(element, QuantizedType):
             element = element.storage

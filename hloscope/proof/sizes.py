@@ -1,4 +1,4 @@
-"""Small sizes for the dimensions of a program, so that the program stays valid."""
+"""Small sizes for the dimensions of a test program with which it stays valid."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ from hloscope.proof.allowance import Deadline
 
 
 Sizes: TypeAlias = Mapping[int, int]
-"""New sizes by old sizes."""
+"""The new size of each old size."""
 
 MAX_NODES: Final = 4_000
-"""Maximum number of choices of one search."""
+"""Limit of the choices of one search."""
 MAX_SIZE: Final = 4096
 MAX_SIZES: Final = 200
-"""Maximum number of different sizes of a program; the search recurses once for each."""
+"""Limit of the different sizes of a program; the search recurses once for each."""
 
 
 class ShrinkError(Exception):
-    """The program has no small instance; the message is the reason."""
+    """The program has no valid copy with small sizes; the message says why."""
 
 
 class Equation(Struct, frozen=True):
     """A condition on several new sizes.
 
     Attributes:
-        sizes: The old sizes that take part.
-        holds: Do these new sizes, in the same order, satisfy it?
-        solve: Returns the new size at a position that satisfies it, given the others; `None` if
-            there is none.  Without this function, candidates are tried.
+        sizes: The old sizes whose new sizes the condition is about.
+        holds: Returns whether new sizes, in the same order, satisfy the condition.
+        solve: Returns the new size at a position that satisfies the condition, given the others;
+            `None` if there is none.  Without this function, candidates are tried.
     """
 
     sizes: tuple[int, ...]
@@ -132,8 +132,8 @@ def choose(
     Different sizes become different sizes in the same order if possible.
 
     Raises:
-        ShrinkError: None are found.
-        TimeOverError: The search takes too long.
+        ShrinkError: No such sizes are found.
+        TimeOverError: The time limit is exceeded.
 
     >>> choose([(128, 64), (8192,)], [products((128, 64), (8192,))], 100)
     {64: 2, 128: 3, 8192: 6}
@@ -155,9 +155,9 @@ def choose(
 
 
 class _Search:
-    """Backtracking over the sizes, smallest first.
+    """A backtracking search for new sizes, from the smallest old size to the largest.
 
-    A size that an equation determines is not tried.
+    A size that an equation determines is not searched for.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class _Search:
         self._nodes = 0
 
     def from_size(self, at: int) -> Iterator[dict[int, int]]:
-        """Yield every solution that extends the sizes chosen before number `at`."""
+        """Yield every solution that extends the new sizes chosen for the first `at` old sizes."""
         if at == len(self._sizes):
             yield {n: self._new[n] for n in self._sizes}
             return
@@ -204,7 +204,7 @@ class _Search:
         self._new.pop(size, None)
 
     def _candidates(self, at: int, size: int) -> Sequence[int]:
-        """Return the new sizes to try for size number `at`."""
+        """Return the new sizes to try for old size number `at`, whose value is `size`."""
         before = self._new[self._sizes[at - 1]] if at else 1
         low = 2 if not self._keeps_order else before + (self._keeps_order == 2)
         for e in self._ready[at]:
@@ -219,7 +219,7 @@ class _Search:
         return range(low, min(size, max(self._cap, low)) + 1)
 
     def _fits(self, at: int) -> bool:
-        """Do the equations and shapes hold whose largest size is number `at`?"""
+        """Do the equations and shapes hold whose largest old size is number `at`?"""
         new = self._new
         return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
             prod([new[n] for n in shape]) <= self._most for shape in self._shapes[at]
@@ -239,7 +239,7 @@ RULES: Final[dict[type[Op], Rule]] = {}
 
 
 def ties(*ops: type[Op]) -> Callable[[_R], _R]:
-    """Register a function that yields the equations of these ops."""
+    """Return a decorator that registers a function for these ops, which yields their equations."""
 
     def register(rule: _R) -> _R:
         RULES.update(dict.fromkeys(ops, rule))
@@ -249,11 +249,11 @@ def ties(*ops: type[Op]) -> Callable[[_R], _R]:
 
 
 def equations_of(ins: Instruction, group: tuple[int, int] = (1, 1)) -> Iterator[Equation]:
-    """Yield the equations between the sizes of an instruction.
+    """Yield the conditions on the new sizes of an instruction's types.
 
     Args:
         ins: The instruction.
-        group: Old and new group size, for a collective.
+        group: Old and new group size of a collective.
     """
     ins = as_begun(ins)
     rule = RULES.get(type(ins.op))
@@ -267,7 +267,7 @@ def equations_of(ins: Instruction, group: tuple[int, int] = (1, 1)) -> Iterator[
 
 
 def as_begun(ins: Instruction) -> Instruction:
-    """Return the operation of an asynchronous start as an instruction; others unchanged."""
+    """Return the operation of an asynchronous start as an instruction; any other is unchanged."""
     op, type = ins.op, ins.type
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return ins
@@ -278,7 +278,10 @@ def as_begun(ins: Instruction) -> Instruction:
 
 
 def shape_of(type: Type) -> tuple[int, ...]:
-    """Return the shape, with bounds for dynamic sizes; `()` for non-tensors and without bounds."""
+    """Return the shape of a type, with bounds for dynamic sizes.
+
+    `()` for non-tensors, and for dynamic sizes without bounds.
+    """
     try:
         return type.shape if isinstance(type, TensorType) else ()
     except (UnsupportedError, ValueError):
@@ -286,7 +289,7 @@ def shape_of(type: Type) -> tuple[int, ...]:
 
 
 def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the finest runs of dimensions of two shapes with equal products, from the front.
+    """Yield the shortest runs of dimensions of two shapes that have equal products, in order.
 
     >>> list(groups((6, 4, 5), (2, 12, 5)))
     [([6, 4], [2, 12]), ([5], [5])]
@@ -311,7 +314,10 @@ def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int]
 
 
 def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
-    """Yield an equation of products for each run of a reshape, without common sizes."""
+    """Yield an equation of products for each run of a reshape.
+
+    Equal sizes in a run are left out.
+    """
     if 0 in one or 0 in other:
         return
     for left, right in groups(one, other):
@@ -375,7 +381,7 @@ def equations_of_dynamic_update_slice(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Pad)
 def equations_of_pad(ins: Instruction) -> Iterator[Equation]:
-    """Yield the condition that padding enlarges the same dimensions as before."""
+    """Yield conditions by which padding enlarges the same dimensions as in the program."""
     for small, large in zip(shape_of(ins.operands[0].type), shape_of(ins.type), strict=True):
         if small < large:
             yield Equation((small, large), lambda new: new[0] < new[1])
@@ -390,7 +396,7 @@ def equations_of_concatenate(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Gather, DynamicGather, Scatter)
 def equations_of_gather(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions: index vectors keep their length, and slices fit into the operand."""
+    """Yield conditions of a gather: index vectors keep their length, and slices fit the operand."""
     op = ins.op
     count = (len(ins.operands) - 1) // 2 if isinstance(op, Scatter) else 1
     assert isinstance(op, Gather | DynamicGather | Scatter)
@@ -409,7 +415,7 @@ def equations_of_gather(ins: Instruction) -> Iterator[Equation]:
 
 @ties(Convolution)
 def equations_of_convolution(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions: group counts divide the features or the batch as before."""
+    """Yield conditions by which group counts still divide the features or the batch."""
     op = ins.op
     assert isinstance(op, Convolution)
     lhs, rhs = (shape_of(o.type) for o in ins.operands)
@@ -444,10 +450,10 @@ def equations_of_fft(ins: Instruction) -> Iterator[Equation]:
 
 
 def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
-    """Yield the conditions between the sizes of a collective's operands and results.
+    """Yield the conditions on the sizes of a collective's operands and results.
 
-    Sizes whose ratio is the group size `old` get the ratio `new`. Other integer ratios stay. The
-    split dimension of an all-to-all stays divisible by the group size.
+    Sizes whose ratio is the old group size `old` get the ratio `new`. Other integer ratios stay.
+    The split dimension of an all-to-all stays divisible by the group size.
     """
     types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     split = ins.op.split_dimension if isinstance(ins.op, AllToAll) else None
@@ -476,7 +482,7 @@ def equations_of_rng_bit_generator(ins: Instruction) -> Iterator[Equation]:
 
 @ties(ScaledDot, RaggedDot)
 def equations_of_scaled_dot(ins: Instruction) -> Iterator[Equation]:
-    """Yield conditions that keep sizes of scales and group counts, and a scaled dot's operands."""
+    """Yield conditions of a scaled dot: operands, sizes of scales and group counts stay."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
     if isinstance(ins.op, ScaledDot):

@@ -1,4 +1,4 @@
-"""Structural numbers of instructions, and pairs of corresponding instructions."""
+"""Structural numbers of instructions, and pairs of corresponding instructions of two programs."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from hloscope.ops import Constant
 
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
-"""Extra attributes that do not affect the program."""
+"""Extra attributes that are not compared, since they do not affect the program."""
 _OF_SCALARS: Final = Layout(())
 _SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
 _DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
 _MOST_ELEMENTS: Final = 1 << 22
-"""Constants with more elements are compared by their text."""
+"""Largest number of elements of a constant that is compared by value; others by their text."""
 _CAPTURED: Final = 1 << 20
-"""Offset of the positions of captured values, which follow those of operands."""
+"""Number added to the positions of captured values, which are counted after operands."""
 
 
 def with_layouts(type_: Type) -> Type:
-    """Return the type with row-major layouts where none is given, as in XLA.
+    """Return the type with row-major layouts where it has none, as in XLA.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> with_layouts(TensorType(ELEMENT_TYPES["f32"], (4, 8)))
@@ -64,7 +64,10 @@ def with_layouts(type_: Type) -> Type:
 
 
 class Structure:
-    """Structural numbers of instructions and computations of several programs."""
+    """Structural numbers of instructions and computations, the same for several programs.
+
+    Equal numbers mean equal structure.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -78,15 +81,15 @@ class Structure:
         """Instructions that depend on random values or side effects: equal ones may differ."""
 
     def number(self, key: object) -> int:
-        """Return the number of a key; equal keys have equal numbers."""
+        """Return the number for a key; equal keys have equal numbers."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def label(self, ins: Instruction) -> int:
-        """Return the number of an instruction alone: its op, type and extra attributes."""
+        """Return the number of an instruction's op, type and extra attributes, without operands."""
         return self.number(("label", self._op(ins), self.type(ins.type), compared_extras(ins)))
 
     def type(self, type_: Type) -> int:
-        """Return the number of a type, with default layouts where none is given.
+        """Return the number of a type; it has row-major layouts where it has none.
 
         Each type object is hashed once, because programs share them.
         """
@@ -96,7 +99,7 @@ class Structure:
         return kept[1]
 
     def _op(self, ins: Instruction) -> object:
-        """Return a key of the instruction's op; of a constant, its elements."""
+        """Return a key of the instruction's op; for a constant, of its elements."""
         if type(ins.op) is Constant:
             return _value(ins)
         kept = self._ops.get(id(ins.op))
@@ -106,7 +109,7 @@ class Structure:
         return kept[1]
 
     def of(self, computation: Computation) -> int:
-        """Return the number of a computation, from all its instructions."""
+        """Return the number of a computation, which depends on all its instructions."""
         for inner in inside_out(computation, self._of):
             down, sources = self._numbered(inner)
             read = {value for ins in inner for value in reads(ins)}
@@ -121,9 +124,9 @@ class Structure:
         return self._of[computation]
 
     def down(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions with all their producers.
+        """Return the numbers of a computation's instructions, which depend on all their producers.
 
-        They are recomputed for each call: stored for all computations they would exceed the
+        They are computed again for each call: stored for all computations they would exceed the
         program's size.
         """
         self.of(computation)
@@ -136,7 +139,7 @@ class Structure:
     def _numbered(
         self, computation: Computation
     ) -> tuple[dict[Instruction, int], list[Instruction]]:
-        """Return the numbers of instructions with producers, and the random instructions."""
+        """Return the numbers of instructions with their producers, and the list of random ones."""
         found: dict[Instruction, int] = {}
         sources: list[Instruction] = []
         for i, parameter in enumerate(computation.body.parameters):
@@ -168,7 +171,7 @@ class Structure:
         return found, sources
 
     def up(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions with all their users."""
+        """Return the numbers of a computation's instructions, which depend on all their users."""
         users = users_of(computation)
         found: dict[Instruction, int] = {}
         root = computation.root
@@ -180,17 +183,17 @@ class Structure:
 
 
 def _is_drawn(ins: Instruction) -> bool:
-    """May two equal instructions of this kind have different values?"""
+    """May two equal instructions of this kind have different values, as random ones do?"""
     return ins.op.name in _DRAWN or getattr(ins.op, "has_side_effect", False) is True
 
 
 def reads(ins: Instruction) -> tuple[Instruction, ...]:
-    """Return the operands of an instruction and the values that its regions capture."""
+    """Return the operands of an instruction, then the values that its regions capture."""
     return (*ins.operands, *captured(ins)) if ins.calls else ins.operands
 
 
 def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instruction, int]]]:
-    """Return the users of each instruction, with the operand position."""
+    """Return the users of each instruction, each with the position of the operand."""
     found: dict[Instruction, list[tuple[Instruction, int]]] = {}
     for ins in computation:
         for place, operand in enumerate(ins.operands):
@@ -202,12 +205,12 @@ def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instructi
 
 
 def compared_extras(ins: Instruction) -> tuple[tuple[str, str], ...]:
-    """Return the extra attributes that are compared: shardings, configurations, unknown ones."""
+    """Return the extra attributes that are compared, as (name, text), such as shardings."""
     return tuple(sorted(one for one in ins.extras if one[0] not in _NOT_COMPARED))
 
 
 def field_of(op: Op, name: str) -> object:
-    """Return a field of an op, without defaults, which artifacts do not store."""
+    """Return a field of an op; a default value counts as missing, since artifacts omit it."""
     value = getattr(op, name, None)
     if name == "precision_config" and value is not None:
         return value if any(one != "DEFAULT" for one in map(str, value)) else None
@@ -217,7 +220,7 @@ def field_of(op: Op, name: str) -> object:
 
 
 def _value(ins: Instruction) -> object:
-    """Return a key of a constant's elements, independent of their text."""
+    """Return a key of a constant's elements, which does not depend on their text."""
     literal: Any = ins.op.literal  # type: ignore[attr-defined]
     if isinstance(ins.type, TensorType) and _few(ins.type):
         try:
@@ -244,22 +247,22 @@ def _few(type_: TensorType) -> bool:
 _T = TypeVar("_T")
 
 _MOST_USERS: Final = 1000
-"""Maximum number of users of a value that are searched for pairs."""
+"""Largest number of users of a value among which pairs are searched."""
 _MOST_TRIED: Final = 32
-"""Maximum number of equal instructions that are tried for one with paired operands."""
+"""Largest number of equal instructions among which one with paired operands is searched."""
 
 
 class Matching:
-    """Pairs of the instructions of two computations.
+    """The pairs of corresponding instructions of two computations.
 
     Attributes:
-        pairs: Instructions of the second computation by those of the first.
+        pairs: The partner in the second computation, by instruction of the first.
         partners: The inverse of `pairs`.
-        equal: Instructions of the first that equal their partners with all their producers.
-        down_a: Structural numbers, producers included, of the first's instructions.
-        down_b: The same numbers of the second's instructions.
-        users_a: Users of the first's instructions, with the operand position.
-        users_b: Users of the second's instructions.
+        equal: Instructions of the first that equal their partners, with all producers.
+        down_a: Structural numbers of the first computation's instructions, by `Structure.down`.
+        down_b: The same for the second computation.
+        users_a: Users of the first computation's instructions, with the operand position.
+        users_b: The same for the second computation.
     """
 
     def __init__(self, structure: Structure, a: Computation, b: Computation) -> None:
@@ -276,7 +279,10 @@ class Matching:
     # ----------------------------------------------------------------- what reads the same
 
     def _by_reading(self) -> None:
-        """Pair instructions of equal structure: producers and users, producers only, users only."""
+        """Pair instructions of equal structure.
+
+        First those of equal producers and users, then of equal producers, then of equal users.
+        """
         up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
         exact = _Bag(self._b, lambda y: (self.down_b[y], up_b[y]))
         alike = _Bag(self._b, lambda y: self.down_b[y])
@@ -300,14 +306,14 @@ class Matching:
                     self._pair(x, y)
 
     def _fits(self, x: Instruction, y: Instruction) -> bool:
-        """Are the operands paired with each other, as far as they are paired?"""
+        """Are the operands of both instructions partners, where they have partners?"""
         return all(
             self.pairs.get(p, q) is q and self.partners.get(q, p) is p
             for p, q in zip(reads(x), reads(y), strict=False)
         )
 
     def _force(self, x: Instruction, y: Instruction) -> None:
-        """Pair two equal instructions and all their producers, position by position."""
+        """Pair two equal instructions, and all their producers, position by position."""
         stack = [(x, y)]
         while stack:
             x, y = stack.pop()
@@ -321,14 +327,14 @@ class Matching:
             stack += zip(reads(x), reads(y), strict=True)
 
     def _pair(self, x: Instruction, y: Instruction) -> None:
-        """Record a pair."""
+        """Record `y` as the partner of `x`."""
         self.pairs[x] = y
         self.partners[y] = x
 
     # ------------------------------------------------------- what stands at the same place
 
     def _by_the_rest(self) -> None:
-        """Pair the remaining instructions by position, use and name."""
+        """Pair the remaining instructions by operands, by users, and by name."""
         for x, y in zip(self._a.body.parameters, self._b.body.parameters, strict=False):
             if self._free(x, y):
                 self._pair(x, y)
@@ -351,23 +357,26 @@ class Matching:
             self._pair(self._a.root, self._b.root)
 
     def _place(self, ins: Instruction) -> object:
-        """Return a key of type and operands if all operands are paired, else a unique key."""
+        """Return a key of type and operands, if all operands have partners; else a unique key."""
         known = [self._known(one) for one in reads(ins)]
         return ins if None in known else (self._structure.type(ins.type), *known)
 
     def _use(self, ins: Instruction) -> object:
-        """Return a key of type and users if all users are paired, else a unique key."""
+        """Return a key of type and users, if all users have partners; else a unique key."""
         users = self.users_a.get(ins) or self.users_b.get(ins) or ()
         known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
         found = not known or any(user is None for user, _ in known)
         return ins if found else (self._structure.type(ins.type), frozenset(known))
 
     def _known(self, value: Instruction) -> object:
-        """Return a value's partner in the first program; `None` if it is not paired."""
+        """Return the partner in the first computation of a value; the value itself if it is there.
+
+        `None` if it has no partner.
+        """
         return value if value in self.pairs else self.partners.get(value)
 
     def _unique(self, key: Callable[[Instruction], object]) -> None:
-        """Pair instructions that are the only ones with their key on both sides."""
+        """Pair instructions that are the only ones with their key in both computations."""
         left = _alone((x for x in self._a if x not in self.pairs), key)
         right = _alone((y for y in self._b if y not in self.partners), key)
         found = [(x, right[at]) for at, x in left.items() if at in right]
@@ -377,11 +386,11 @@ class Matching:
         self._spread(found)
 
     def _free(self, x: Instruction, y: Instruction) -> bool:
-        """Are both instructions not paired yet?"""
+        """Do both instructions have no partner yet?"""
         return x not in self.pairs and y not in self.partners
 
     def _spread(self, work: list[tuple[Instruction, Instruction]]) -> None:
-        """Pair the operands and users of pairs, as far as they correspond."""
+        """Pair operands and users of the pairs in `work`, and of new pairs, if they correspond."""
         while work:
             x, y = work.pop()
             if x in self.equal and not self._open_users(x, y):
@@ -393,7 +402,7 @@ class Matching:
                     work.append((p, q))
 
     def _open_users(self, x: Instruction, y: Instruction) -> bool:
-        """Does each of the two instructions have a user that is not paired yet?"""
+        """Does each of the two instructions have a user without a partner?"""
         return any(user not in self.pairs for user, _ in self.users_a.get(x, ())) and any(
             user not in self.partners for user, _ in self.users_b.get(y, ())
         )
@@ -401,7 +410,10 @@ class Matching:
     def _operands(
         self, x: Instruction, y: Instruction
     ) -> Iterable[tuple[Instruction, Instruction]]:
-        """Return the operand pairs of two instructions of the same op, as far as ops agree."""
+        """Return the pairs of operands of two instructions that have the same op name.
+
+        Instructions of different ops have none.
+        """
         read, other = reads(x), reads(y)
         if len(read) != len(other) or not _same_op(x, y):
             return ()
@@ -415,7 +427,7 @@ class Matching:
     def _same_users(
         self, x: Instruction, y: Instruction
     ) -> Iterable[tuple[Instruction, Instruction]]:
-        """Return pairs of users at equal operand positions that are the only ones of their kind."""
+        """Return pairs of users that are the only ones of their op at their operand position."""
         mine = [u for u in self.users_a.get(x, ()) if u[0] not in self.pairs]
         others = [u for u in self.users_b.get(y, ()) if u[0] not in self.partners]
         if not mine or not others or max(len(mine), len(others)) > _MOST_USERS:
@@ -435,7 +447,7 @@ class Matching:
 
 
 class _Bag:
-    """Instructions by key; each is taken once, the last one first."""
+    """Instructions by key; each is taken at most once, the last one first."""
 
     def __init__(self, side: Computation, key: Callable[[Instruction], object]) -> None:
         self._found: defaultdict[object, list[Instruction]] = defaultdict(list)
@@ -448,7 +460,10 @@ class _Bag:
         taken: Mapping[Instruction, Instruction],
         fits: Callable[[Instruction], bool],
     ) -> Instruction | None:
-        """Return an instruction with the key that is not taken yet, preferably one that fits."""
+        """Return an instruction with a key that is not in `taken`, preferably one that `fits`.
+
+        `None` if there is none.
+        """
         found = self._found.get(key)
         if not found:
             return None
@@ -464,7 +479,7 @@ class _Bag:
 
 
 def _alone(items: Iterable[_T], key: Callable[[_T], object]) -> dict[object, _T]:
-    """Return the items whose key no other item has, by key."""
+    """Return the items that are the only ones with their key, by key."""
     found: dict[object, _T] = {}
     twice = set()
     for item in items:

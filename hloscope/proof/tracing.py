@@ -1,4 +1,4 @@
-"""Comparison of two runs: the first instruction whose value differs."""
+"""Comparison of two runs: the first instruction whose value differs between them."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ Compare = Callable[[Array, Array], Difference | None]
 
 
 class Finding(Struct):
-    """The first difference, and the number of values compared.
+    """The first instruction whose value differs, and numbers of what was compared.
 
     Attributes:
         instruction: The instruction whose value differs; `None` if none does.
-        difference: The difference.
+        difference: The difference of the two values.
         partner: The instruction of the other program that it was compared with.
-        part: Number of the array, for a value of several.
+        part: Number of the array that differs, if the value has several.
         evaluation: Number of the evaluation of the instruction, from 1.
-        operands: Its operands with their values; `None` for values that are not known.
+        operands: The instruction's operands with their values; `None` for values that are not
+            known.
         instructions: Number of instructions compared.
-        values: Number of their values compared.
+        values: Number of values of these that were compared.
         of: Number of instructions of the program that could be compared if the other program had
             counterparts; 0 if not counted.
         by_source: Number of compared instructions that were matched by `op_name`, source and shape.
-        unlike: Number of these that differ although results do not: they are other steps of the
-            same source line.
+        unlike: Number of these that differ although the results do not: such instructions are other
+            steps of the same source line.
         left_out: Number of values that were not recorded for lack of memory.
     """
 
@@ -74,11 +75,11 @@ class Finding(Struct):
 
 
 class _Found(BaseException):
-    """Ends an evaluation at the first difference."""
+    """Ends an evaluation at the first difference; raised by a callback."""
 
 
 def by_name(entry: Computation) -> dict[str, Instruction]:
-    """Return instructions by name; those outside the entry as `computation/name`."""
+    """Return the instructions by name; those of other computations as `computation/name`."""
     found = {}
     for computation in reachable(entry):
         for ins in computation:
@@ -91,7 +92,7 @@ def by_name(entry: Computation) -> dict[str, Instruction]:
 
 
 class Kept:
-    """Recorded values of instructions, one for each evaluation."""
+    """The recorded values of some instructions, one value for each evaluation."""
 
     def __init__(self, wanted: Iterator[Instruction], most_bytes: int) -> None:
         self.values: Final[dict[Instruction, list[Value | None]]] = {ins: [] for ins in wanted}
@@ -99,7 +100,7 @@ class Kept:
         self.left_out = 0
 
     def watch(self, ins: Instruction, value: Value) -> None:
-        """Record a value if its instruction is wanted and the memory limit allows."""
+        """Record the value of an instruction, if it is requested and the memory limit allows."""
         values = self.values.get(ins)
         if values is None:
             return
@@ -122,16 +123,16 @@ def compare_programs(
 ) -> Finding:
     """Find the first instruction of `mine` whose value differs from its partner's in `theirs`.
 
-    Partners compute the same from the parameters, or correspond by position.  Other instructions
-    are matched by source: `op_name`, source line and shape.  Such an instruction must equal one of
-    the matched ones.  If it equals none, they may be other steps of that line, so it is reported
-    only if the results differ too.
+    Partners compute the same from the parameters, or correspond by position. Other instructions are
+    matched by source: `op_name`, source line and shape. Such an instruction must equal one of the
+    matched ones. If it equals none, they may be other steps of that line, so it is reported only if
+    the results differ, too.
 
     Args:
         mine: The inspected program.
         theirs: The reference program.
-        arguments: Arguments of both.
-        compare: Returns the difference of two arrays.
+        arguments: Arguments of both programs.
+        compare: Returns the difference of two arrays, or `None`.
         world: Evaluation context of the inspected program.
         other: Evaluation context of the reference.
 
@@ -164,7 +165,7 @@ def compare_programs(
 
 
 def _earlier(finding: Finding, first: Finding) -> Finding:
-    """Return the finding with the first difference by source in place of the result's."""
+    """Return `finding`, with the difference of `first`, which is earlier in the program."""
     finding.instruction, finding.difference = first.instruction, first.difference
     finding.part, finding.evaluation = first.part, first.evaluation
     return finding
@@ -177,14 +178,14 @@ def compare_values(
     compare: Compare,
     world: World,
 ) -> Finding:
-    """Find the first instruction of `mine` whose value differs from the one given by name.
+    """Find the first instruction of `mine` whose value differs from the expected one.
 
     Args:
         mine: The inspected program.
         values: Expected arrays by instruction name.
-        arguments: Its arguments.
-        compare: Returns the difference of two arrays.
-        world: Its evaluation context.
+        arguments: Arguments of the program.
+        compare: Returns the difference of two arrays, or `None`.
+        world: Evaluation context of the program.
 
     Raises:
         EvaluationError: No instruction has one of the names, or the program cannot be evaluated.
@@ -211,25 +212,30 @@ def _compared(
     world: World,
     choices: Mapping[Instruction, list[Value | None]],
 ) -> tuple[Finding, tuple[Value, ...], Finding | None]:
-    """Run a program and compare values.
+    """Run a program, and compare the values of its instructions with expected ones.
 
     Args:
         mine: The program.
-        arguments: Its arguments.
+        arguments: Arguments of the program.
         known: Expected values of instructions, one for each evaluation.
-        compare: Returns the difference of two arrays.
-        world: Its evaluation context.
-        choices: Instructions with several possible values; the run continues after a difference.
+        compare: Returns the difference of two arrays, or `None`.
+        world: Evaluation context of the program.
+        choices: Several possible values of some instructions; if none of them is equal, the run
+            continues.
 
     Returns:
-        The finding, the results, and the first instruction whose value is none of its choices.
+        The finding, the results of the program, and a finding of the first instruction whose value
+        equals none of its choices.
     """
     finding = Finding()
     first: Finding | None = None
     times: defaultdict[Instruction, int] = defaultdict(int)
 
     def watch(ins: Instruction, value: Value) -> None:
-        """Compare the value of an instruction; stop at a difference."""
+        """Compare the value of an instruction with the expected one.
+
+        Raise `_Found` at a difference.
+        """
         expected = known.get(ins)
         if expected is None:
             if ins in choices:
@@ -249,7 +255,7 @@ def _compared(
             raise _Found
 
     def choose(ins: Instruction, value: Value) -> None:
-        """Compare a value with its choices; record the first one that equals none."""
+        """Compare a value with its choices; record the first instruction that equals none."""
         nonlocal first
         found = [_unlike(value, one, ins, compare) for one in choices[ins] if one is not None]
         if not found:
@@ -275,7 +281,7 @@ def _compared(
 def _unlike(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Return the number of the array that differs, and the difference; `None` if none does."""
+    """Return the number of the array that differs, and the difference; `None` if all are equal."""
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
         difference = _difference(a, b, compare)
@@ -285,7 +291,7 @@ def _unlike(
 
 
 def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
-    """Return the difference of two arrays, of their shapes first."""
+    """Return the difference of two arrays, by shape and then by elements; `None` if equal."""
     if a.shape != b.shape:
         return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
     return compare(a, b)
@@ -294,7 +300,7 @@ def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
 def _operands(
     mine: Computation, arguments: Sequence[Any], ins: Instruction, finding: Finding, world: World
 ) -> list[tuple[Instruction, Value | None]]:
-    """Return the operands' values by running again up to the instruction."""
+    """Return the operands with their values, by running the program again up to the instruction."""
     sources = [_source(operand, mine) for operand in ins.operands]
     latest: dict[Instruction, Value | None] = dict.fromkeys(sources)
     for parameter, value in zip(mine.body.parameters, arguments, strict=True):
@@ -303,7 +309,7 @@ def _operands(
     left = finding.evaluation
 
     def watch(at: Instruction, value: Value) -> None:
-        """Record operands, and stop at the evaluation that differed."""
+        """Record the values of operands; raise `_Found` at the evaluation that differed."""
         nonlocal left
         if at in latest:
             latest[at] = value
@@ -321,7 +327,10 @@ def _operands(
 
 
 def _source(value: Instruction, entry: Computation) -> Instruction:
-    """Return the operand that a parameter is, if its computation is called once."""
+    """Return the operand for a parameter whose computation is called exactly once.
+
+    That is repeated for the operand. Other values are returned unchanged.
+    """
     callers: dict[Instruction, list[Instruction]] = {}
     for computation in reachable(entry):
         for ins in computation:
@@ -344,7 +353,9 @@ def _compare_results(
     expected: tuple[Value, ...],
     compare: Compare,
 ) -> Instruction | None:
-    """Compare the results; return the instruction that computes the first one that differs.
+    """Add the comparison of the results to `finding`.
+
+    Return the instruction that computes the first result that differs; `None` if all are equal.
 
     Raises:
         EvaluationError: The programs return different numbers of arrays.
@@ -364,9 +375,9 @@ def _compare_results(
 
 
 def _returned(root: Instruction, part: int) -> tuple[Instruction, int]:
-    """Return the instruction that computes a result, and the number of its array.
+    """Return the instruction that computes result `part`, and the number of the array in its value.
 
-    That is the root itself if its operands are not all arrays.
+    It is the root itself if the root's operands are not all arrays.
     """
     values = root.operands if isinstance(root.op, Return | Tuple) else ()
     if part < len(values) and all(isinstance(value.type, TensorType) for value in values):
@@ -384,7 +395,7 @@ def _returned(root: Instruction, part: int) -> tuple[Instruction, int]:
 Key: TypeAlias = "tuple[object, ...]"
 
 _SILENT: Final = (Constant, *STRUCTURE)
-"""Ops whose values do not identify a source line."""
+"""Ops whose values say nothing about a source line: constants, parameters and tuples."""
 _NUMBER: Final = pattern(r"(?:[._](?:\d+|clone|remat))+$")
 _NOT_IN_NAMES: Final = pattern(r"\W")
 
@@ -392,12 +403,13 @@ _NOT_IN_NAMES: Final = pattern(r"\W")
 def by_source(
     mine: Computation, theirs: Computation, paired: Mapping[Instruction, Instruction]
 ) -> dict[Instruction, list[Instruction]]:
-    """Return, for instructions of `mine` without partner, those of `theirs` from the same source.
+    """Return the instructions of `theirs` from the same source, by instructions of `mine`.
 
-    Two instructions have the same source if `op_name`, file, line, element type and sizes are
-    equal. If one program has no `op_name`s, instruction names replace their last parts: `add.12`
-    for `jit(f)/add`.  Only instructions that run once and depend on arguments count: passes move
-    constants to places where other constants have their names.
+    Only instructions without partner in `paired` are listed. Two instructions have the same source
+    if `op_name`, file, line, element type and sizes are equal. If one program has no `op_name`s,
+    instruction names replace their last parts: `add.12` for `jit(f)/add`. Only instructions that
+    run once and depend on arguments count: passes move constants to places where other constants
+    have their names.
     """
     once = [*_run_once(mine)], [*_run_once(theirs)]
     # Both programs need `op_name`s; else the keys of the two sides would have different forms.
@@ -418,7 +430,7 @@ def by_source(
 
 
 def _run_once(entry: Computation) -> Iterator[Computation]:
-    """Yield the computations that one run of the entry evaluates exactly once."""
+    """Yield the computations that are evaluated exactly once when the entry runs."""
     sites: defaultdict[Computation, list[Instruction]] = defaultdict(list)
     for computation in reachable(entry):
         for ins in computation:
@@ -434,7 +446,7 @@ def _run_once(entry: Computation) -> Iterator[Computation]:
 
 
 def _computed(computation: Computation) -> Iterator[Instruction]:
-    """Yield the instructions that do not depend on constants alone, operands before users."""
+    """Yield the instructions that depend on something other than constants, operands first."""
     constant: set[Instruction] = set()
     for ins in computation:
         is_written = isinstance(ins.op, Constant | Iota | Fusion) or bool(ins.operands)
@@ -446,7 +458,10 @@ def _computed(computation: Computation) -> Iterator[Instruction]:
 
 
 def _key(ins: Instruction, said: bool) -> Key | None:
-    """Return the source location and type of an instruction; `None` if it states no location."""
+    """Return a key of the source location and type of an instruction.
+
+    With `said`, `op_name` is used, else the instruction's name. `None` if there is no location.
+    """
     if isinstance(ins.op, _SILENT) or not isinstance(ins.type, TensorType):
         return None
     origin = _origin(ins)
@@ -458,7 +473,7 @@ def _key(ins: Instruction, said: bool) -> Key | None:
 
 
 def _origin(ins: Instruction) -> tuple[str, str, int] | None:
-    """Return `op_name`, file and line of an HLO instruction; `None` if they are not given."""
+    """Return `op_name`, file and line of an HLO instruction; `None` if the text has none."""
     text = dict(ins.extras).get("metadata")
     if text is None:
         return None
@@ -477,9 +492,9 @@ class ValueDifference(Struct, frozen=True, eq=False):
     """The first run in which two programs return different values.
 
     Attributes:
-        run: Number of the run, from 0; its arguments depend on this number alone.
+        run: Number of the run, from 0, on which alone its arguments depend.
         output: Number of the tensor in the results.
-        device: Replica and partition that return it; `None` on a single device.
+        device: Replica and partition that return the value; `None` on a single device.
         difference: The element with the largest difference, its value in the first program
             (`found`) and in the second (`expected`).
         inputs: The arguments, each with its name and type: those of the whole program, or of
@@ -494,17 +509,17 @@ class ValueDifference(Struct, frozen=True, eq=False):
 
 
 class ValueRuns(Struct, frozen=True, eq=False):
-    """Runs of two programs on the same arguments.
+    """Results of runs of two programs on the same arguments.
 
     Attributes:
         runs: Number of runs of both programs.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
-        divided: The partitioned program, "A" or "B", if the other one is whole and its arguments
-            are divided by their shardings; else empty.
+        divided: The partitioned program, "A" or "B", if the other one runs on one device and its
+            arguments are divided by their shardings; else empty.
         difference: The first difference; `None` if none was found.
-        types: Difference of the types, because of which nothing was run; else empty.
-        reason: Why a run is not possible, or ended the comparison; else empty.
+        types: Difference of the types, if that is why nothing was run; else empty.
+        reason: Text that says why a run was not possible; else empty.
     """
 
     runs: int = 0

@@ -2,8 +2,8 @@
 
 A *request* is an instruction that a warp executes with at least one active lane. Its sectors are
 the distinct 32-byte blocks that its lanes access, its lines the distinct 128-byte blocks, and its
-bytes the distinct bytes. Accesses are aligned to their width, so two of one request are equal or
-disjoint, and none crosses a sector.
+bytes the distinct bytes. Accesses are aligned to their width, so two accesses of one request are
+equal or disjoint, and none crosses a sector.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from hloscope.devices import LINE, SECTOR
 from hloscope.support.arrays import Array, Bools, Ints, np
 
 BANKS: Final = 32
-"""Banks of shared memory.  Source: CUDA C++ Programming Guide, "Shared Memory"."""
+"""Number of banks of shared memory.
+
+Source: CUDA C++ Programming Guide, "Shared Memory".
+"""
 WORD: Final = 4
-"""Bytes of a word of a bank."""
+"""Bytes of one word of a bank."""
 
 
 class Accesses(Struct, frozen=True):
-    """Accesses of several lanes to one array by one execution of an instruction.
+    """Accesses of several lanes to one array, by one execution of an instruction.
 
     Attributes:
-        instruction: Number of the instruction in the kernel.
+        instruction: Index of the instruction in the kernel.
         kind: `read`, `written` or `atomic`.
-        array: Number of the array.
+        array: Index of the array in global memory.
         occurrence: For each lane, number of earlier executions of the instruction by its warp.
-        warps: Warp of each lane, counted over all blocks.
+        warps: Number of each lane's warp, counted over all blocks.
         lanes: Number of each lane in its warp.
-        offsets: First byte of each lane in the array.
-        width: Bytes of a lane.
+        offsets: Offset in the array, in bytes, of each lane's first byte.
+        width: Bytes that one lane accesses.
     """
 
     instruction: int
@@ -47,7 +50,7 @@ class Accesses(Struct, frozen=True):
 
 
 class Counts(Struct):
-    """Totals of requests.
+    """Totals of the requests that are counted.
 
     Attributes:
         requests: Number of requests.
@@ -55,7 +58,7 @@ class Counts(Struct):
         lines: 128-byte blocks, summed over requests.
         bytes: Distinct bytes of each request, summed.
         sectors_per_request: Number of requests by their number of sectors.
-        lane_bytes: Number of requests by the bytes of a lane.
+        lane_bytes: Number of requests by the bytes that one lane accesses.
     """
 
     requests: int = 0
@@ -66,7 +69,7 @@ class Counts(Struct):
     lane_bytes: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: Counts) -> None:
-        """Add the counts of other requests."""
+        """Add the totals of `other` to these."""
         self.requests += other.requests
         self.sectors += other.sectors
         self.lines += other.lines
@@ -84,8 +87,8 @@ def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
 
     Args:
         warps: Warp of each lane, ascending.
-        offsets: First byte of each lane, a multiple of `width`.
-        width: Bytes of a lane.
+        offsets: Offset in bytes of each lane's first byte, a multiple of `width`.
+        width: Bytes that one lane accesses.
     """
     starts_warp = np.empty(len(warps), bool)
     starts_warp[0] = True
@@ -111,12 +114,13 @@ def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
 
 
 def _sorted_within(warps: Ints, offsets: Ints, starts_warp: Bools) -> Ints:
-    """Return the offsets of each warp in ascending order."""
+    """Return the offsets sorted within each warp; `warps` is ascending."""
     if bool(((offsets[1:] >= offsets[:-1]) | starts_warp[1:]).all()):
         return offsets
     low = offsets.min()
     span = int(offsets.max() - low) + 1
-    # One sort for all warps: the warp is the high part of the key, so the warps stay apart.
+    # One sort for all warps: the warp is the high part of the key, so each warp's offsets stay
+    # together.
     keys = (warps - warps[0]) * span + (offsets - low)
     found: Ints = np.sort(keys) % span + low
     return found
@@ -130,7 +134,7 @@ def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
 
 
 def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
-    """Return the words of the busiest bank of each phase of an access to shared memory.
+    """Return, for each phase of an access to shared memory, the distinct words of its busiest bank.
 
     Lanes of 8 bytes are served in two phases of 16 lanes, lanes of 16 bytes in four phases of 8. A
     word that several lanes of a phase access counts once.
@@ -162,7 +166,7 @@ class SharedCounts(Struct):
 
     Attributes:
         requests: Number of phases of all warps; the lanes of a phase access up to 128 bytes.
-        words: Distinct words that the busiest bank serves, summed over phases.
+        words: Distinct words that the busiest bank of each phase serves, summed over phases.
         most: Largest number of distinct words that one bank serves in a phase.
     """
 
@@ -172,20 +176,23 @@ class SharedCounts(Struct):
 
     @property
     def mean(self) -> float:
-        """Return the mean number of words of the busiest bank in a phase; 1 means no conflicts."""
+        """Return the mean, over phases, of the words that the busiest bank serves.
+
+        A mean of 1 means that there are no bank conflicts.
+        """
         return self.words / self.requests if self.requests else 0.0
 
 
 class Recorder:
-    """Counts of a launch, added up batch by batch.
+    """Counts of the accesses of a launch, added up batch by batch.
 
     Attributes:
-        requests: Counts by (instruction, array number, kind).
-        shared: Counts of shared memory by instruction.
+        requests: Counts of global accesses by (instruction index, array index, kind).
+        shared: Counts of accesses to shared memory by instruction index.
     """
 
     def __init__(self, size: int, on_access: Callable[[Accesses], None] | None = None) -> None:
-        """Create a recorder for `size` bytes of global memory."""
+        """Create a recorder for `size` bytes of global memory, without counts."""
         self.requests: dict[tuple[int, int, str], Counts] = {}
         self.shared: dict[int, SharedCounts] = {}
         self.touched: dict[str, Array] = {}
@@ -203,17 +210,17 @@ class Recorder:
         width: int,
         starts: list[int],
     ) -> None:
-        """Count an access to global memory.
+        """Count an access to global memory by lanes of several warps.
 
         Args:
-            instruction: Number of the instruction.
+            instruction: Index of the instruction.
             kind: `read`, `written` or `atomic`.
-            numbers: Number of the array, one for all lanes or one for each.
+            numbers: Index of the array, one for all lanes or one for each lane.
             warps: Warp of each lane, ascending.
             lanes: Number of each lane in its warp.
-            offsets: First byte of each lane, from the start of global memory.
-            width: Bytes of a lane.
-            starts: Offset of each array.
+            offsets: Offset in bytes of each lane's first byte from the start of global memory.
+            width: Bytes that one lane accesses.
+            starts: Offset of each array from the start of global memory.
         """
         self._touch(kind, offsets, width)
         several = [numbers] if isinstance(numbers, int) else np.unique(numbers).tolist()
@@ -229,7 +236,7 @@ class Recorder:
                 self._on_access(Accesses(instruction, kind, number, *parts, width))
 
     def _occurrence(self, instruction: int, warps: Ints) -> Ints:
-        """Return how often each lane's warp executed an instruction before, and count this time."""
+        """Return how often each lane's warp has executed the instruction; add 1 to that count."""
         seen = self._occurrences.setdefault(instruction, {})
         each, where = np.unique(warps, return_inverse=True)
         before = [seen.get(warp, 0) for warp in each.tolist()]
@@ -253,11 +260,12 @@ class Recorder:
         """Count the bank conflicts of one access to shared memory by lanes of several warps.
 
         Args:
-            instruction: Number of the instruction.
+            instruction: Index of the instruction.
             warps: Warp of each lane, ascending.
             lanes: Number of each lane in its warp.
-            offsets: First byte of each lane, from the start of the block's shared memory.
-            width: Bytes of a lane.
+            offsets: Offset in bytes of each lane's first byte from the start of the block's shared
+                memory.
+            width: Bytes that one lane accesses.
         """
         busiest = bank_words(warps, lanes, offsets, width)
         counts = self.shared.setdefault(instruction, SharedCounts())

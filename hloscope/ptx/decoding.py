@@ -1,7 +1,7 @@
-"""Instructions as steps: functions that change the state of a batch.
+"""Steps of instructions: functions that change the state of a batch of blocks.
 
-Opcode, modifiers and types determine an instruction's meaning. Unknown instructions are refused
-before anything runs.
+Opcode, modifiers and types determine an instruction's meaning. An unknown instruction is refused
+before the kernel runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from hloscope.errors import did_you_mean
-from hloscope.ptx import floats, integers  # noqa: F401  (fill the table)
+from hloscope.ptx import floats, integers  # noqa: F401  (importing them fills the table)
 from hloscope.ptx.floats import (
     COMPARED,
     COMPARISONS,
@@ -32,16 +32,18 @@ Run = Callable[[Batch, Lanes], None]
 
 
 class Step(Struct, frozen=True):
-    """An instruction that is ready to run.
+    """An instruction that is ready to run: a function with its guard and its branch targets.
 
     Attributes:
         kind: `value` (continues with the next instruction), `branch`, `table` (branch through a
             table), `exit` or `barrier`.
-        run: Changes the state for the lanes; does nothing for other kinds than `value`.
-        guard: Name of its predicate, or empty.
-        negated: Do the lanes run whose predicate is false?
-        target: Number of the target instruction of a branch.
-        targets: Numbers of the target instructions of a table; `index` selects one for each lane.
+        run: Function that changes the state for the lanes; for kinds other than `value` it changes
+            nothing.
+        guard: Name of the guard's predicate register; empty without a guard.
+        negated: Whether the lanes run whose predicate is false.
+        target: Index of the target instruction of a branch.
+        targets: Indices of the target instructions in a branch table; `index` selects one for each
+            lane.
         instruction: The instruction as written.
     """
 
@@ -69,7 +71,7 @@ _REFUSED: Final = {
     "sust": "surfaces are not executed",
     "alloca": "run-time stack allocation is not executed",
 }
-"""Valid instructions that are not executed, with the reason."""
+"""Reasons why valid instructions are not executed, by opcode."""
 _NOTHING: Final = {
     "griddepcontrol",
     "membar",
@@ -83,15 +85,17 @@ _NOTHING: Final = {
     "setmaxnreg",
     "createpolicy",
 }
-"""Instructions without effect in this model: lanes run in order, caches are not simulated."""
+"""Opcodes without effect in this model: lanes run in order, and caches are not simulated."""
 
 
 def decode(kernel: Kernel, operands: Operands) -> list[Step]:
-    """Return the steps of a kernel. After the last instruction every thread ends.
+    """Return the steps of a kernel.
+
+    After the last instruction every thread ends.
 
     Raises:
         ParseError: An instruction is unknown, or its operands are invalid.
-        UnsupportedError: An instruction is valid and not executed, such as matrix instructions.
+        UnsupportedError: An instruction is valid but is not executed, such as matrix instructions.
     """
     return [_step(kernel, number, ins, operands) for number, ins in enumerate(kernel.code)]
 
@@ -116,7 +120,7 @@ def _step(kernel: Kernel, number: int, ins: Instruction, operands: Operands) -> 
 
 
 def _nothing(batch: Batch, lanes: Lanes) -> None:
-    """Change nothing."""
+    """Change nothing: the function of instructions without effect."""
 
 
 def _label(kernel: Kernel, ins: Instruction, operand: object) -> int:
@@ -140,15 +144,15 @@ def _table_branch(
 
 
 def _barrier(ins: Instruction) -> str:
-    """Return the kind of step of a barrier instruction.
+    """Return the kind of the step of a barrier instruction: `barrier` or `value`.
 
-    Barriers wait for every thread that can still run. Arrivals do not wait.
+    A barrier waits for every thread that can still run. An arrival does not wait.
     """
     modifiers = set(ins.modifiers)
     if "red" in modifiers:
         refuse(ins, "barriers that reduce a predicate are not executed")
     if "warp" in modifiers or "arrive" in modifiers:
-        return "value"  # the lanes of a warp that can reach it have done so: lowest one first
+        return "value"  # all lanes of the warp that will reach it wait here: the lowest runs first
     if "cluster" in modifiers:
         return "value"  # a cluster has one block
     return "barrier"
@@ -203,7 +207,10 @@ def _type_of(ins: Instruction, modifiers: tuple[str, ...]) -> PtxType:
 
 
 def _from_row(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of a table row: read the sources, compute, write the result."""
+    """Return the function of an instruction in the table.
+
+    It reads the sources, computes, and writes the result.
+    """
     type_ = _type_of(ins, ins.modifiers)
     modifiers = frozenset(ins.modifiers[:-1])
     rows = [r for r in TABLE[ins.opcode] if type_.name in r.types]
@@ -236,7 +243,7 @@ def _wider(type_: PtxType) -> PtxType:
 
 
 def _address_conversion(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `cvta`.
+    """Return the function that executes `cvta`, which converts addresses.
 
     `cvta.to.shared` subtracts the start of the space's window, `cvta.shared` adds it.
     """
@@ -274,7 +281,7 @@ _COMBINE: Final = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise
 
 
 def _comparison(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `setp` or `set`.
+    """Return the function that executes `setp` or `set`.
 
     `setp` writes the comparison and, after `|`, its opposite, each combined with a predicate.
     """
@@ -314,7 +321,7 @@ def _comparison(ins: Instruction, operands: Operands) -> Run:
 
 
 def _packed_move(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of a `mov` between a register and a vector.
+    """Return the function of a `mov` between a register and a vector.
 
     `mov.b64 %rd1, {%r1, %r2}` joins parts, the first lowest; the opposite direction splits.
     """
@@ -352,7 +359,7 @@ def _packed_move(ins: Instruction, operands: Operands) -> Run:
 
 
 def used_registers(kernel: Kernel) -> int:
-    """Return the bytes of the registers of one thread that a kernel uses."""
+    """Return the number of bytes of all registers that one thread of a kernel uses."""
     names = {o.name for ins in kernel.code for o in _registers(ins)}
     return sum(TYPES[kernel.registers[n]].bytes for n in names if n in kernel.registers)
 

@@ -14,8 +14,8 @@ from hloscope.support.arrays import Array, Floats, np
 # --------------------------------------------------------------------------------------------------
 # Floating-point instructions, including comparisons.
 #
-# Results of `.approx` instructions are correctly rounded: hardware may differ from them in the last
-# bits, by no more than PTX allows.
+# The results of `.approx` instructions are correctly rounded. Hardware may differ from them in the
+# last bits, by no more than PTX allows.
 #
 # Source: PTX ISA 8.8, "Floating-Point Instructions", "Half Precision Floating-Point Instructions",
 # "Comparison and Selection Instructions".
@@ -24,11 +24,11 @@ from hloscope.support.arrays import Array, Floats, np
 _Mods = frozenset[str]
 _ROUND: Final = "rn rz rm rp ftz sat"
 _CANONICAL: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0x7FFF_FFFF_FFFF_FFFF}
-"""Bits of the NaN that minima and maxima return, by size."""
+"""Bits of the NaN that minima and maxima return, by bytes of the type."""
 
 
 def _finished(compute: Compute, modifiers: _Mods) -> Compute:
-    """Return a function that also flushes subnormals and clamps, for `.ftz` and `.sat`."""
+    """Return `compute`, wrapped to flush subnormals for `.ftz` and to clamp for `.sat`."""
     if not modifiers & {"ftz", "sat"}:
         return compute
 
@@ -48,7 +48,11 @@ def _rounded(
     modifiers: _Mods,
     type_: PtxType,
 ) -> Compute:
-    """Return the operation: numpy's to nearest, else rounded from its exact error in f64."""
+    """Return the function of a rounded operation, in the rounding mode of the modifiers.
+
+    To nearest, it is numpy's operation `plain`; in other modes it is rounded from the f64 result
+    and its exact error, which `with_error` returns.
+    """
     mode = mode_of(modifiers)
     if mode == "rn":
         return _finished(plain, modifiers)
@@ -109,7 +113,10 @@ def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
-    """Return minimum or maximum. A NaN is skipped, or returned with `.NaN`; -0 is less than +0."""
+    """Return the function of a minimum or maximum.
+
+    A NaN is skipped, or returned with `.NaN`; -0 is less than +0.
+    """
     pick = np.maximum if is_max else np.minimum
     join = np.bitwise_and if is_max else np.bitwise_or
     size = type_.dtype.itemsize
@@ -119,7 +126,7 @@ def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
         a, b = np.broadcast_arrays(a, b)
         a_nan, b_nan = np.isnan(a), np.isnan(b)
         bits = join(a.view(f"u{size}"), b.view(f"u{size}")).view(type_.dtype)
-        value = np.where(a == b, bits, pick(a, b))  # equal values differ in their sign at most
+        value = np.where(a == b, bits, pick(a, b))  # equal values differ at most in their sign
         if "NaN" in modifiers:
             return np.where(a_nan | b_nan, nan, value)
         value = np.where(a_nan, b, np.where(b_nan, a, value))
@@ -151,7 +158,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def _register_functions() -> None:
-    """Add the rows of functions of one value, computed in f64 and then rounded."""
+    """Add the functions of one value to the table; they are computed in f64 and rounded once."""
     for name, function in _FUNCTIONS.items():
         types = "f32 f64" if name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
 
@@ -210,11 +217,11 @@ _UNORDERED: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "nan": lambda a, b: (a != a) | (b != b),
 }
 COMPARISONS: Final = _ORDERED | _UNORDERED
-"""The comparisons of `setp` and `set`; integers use the ordered ones."""
+"""Comparisons of `setp` and `set`, by modifier; integers use only the ordered ones."""
 
 
 def comparison_of(modifiers: _Mods) -> Compute:
-    """Return the comparison that the modifiers name; KeyError if there is none."""
+    """Return the comparison that a modifier names."""
     name = next(iter(modifiers & COMPARISONS.keys()))
     return _finished_sources(COMPARISONS[name], modifiers)
 
@@ -226,7 +233,7 @@ def _finished_sources(compare: Compute, modifiers: _Mods) -> Compute:
 
 
 COMPARED: Final = f"{BITS} {INTEGERS} {FLOATS}".split()
-"""Types that can be compared."""
+"""Names of the types that can be compared."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -245,7 +252,7 @@ _TO_INTEGRAL: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` of one source, or `None` if PTX has no such conversion."""
+    """Return the function of a `cvt` with one source; `None` if PTX has no such conversion."""
     if to.name == "tf32":
         return _to_tf32 if "rna" in modifiers else None
     if of.parts > 1 and to.parts == of.parts:
@@ -258,7 +265,7 @@ def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute |
 
 
 def packing(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` of two f32; `None` if PTX has no such conversion.
+    """Return the function of a `cvt` with two f32 sources; `None` if PTX has none such.
 
     The first source becomes the upper half.
     """
@@ -294,8 +301,8 @@ def _of_integer(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute:
     def compute(a: Array) -> Array:
         if a.dtype.itemsize < 8:
             return narrow(a.astype(np.float64), to, mode)
-        # An f64 does not hold 64-bit integers: both halves do, and their sum with its exact error
-        # is rounded once.
+        # An f64 cannot represent all 64-bit integers, but it can represent both halves. Their sum
+        # with its exact error is rounded once.
         high = (a >> np.array(32, a.dtype)).astype(np.float64) * 2.0**32
         low = (a & np.array(0xFFFF_FFFF, a.dtype)).astype(np.float64)
         value, error = two_sum(high, low)
@@ -322,7 +329,7 @@ def _of_float(modifiers: frozenset[str], to: PtxType) -> Compute:
 
 
 def _clamped(integral: Array, to: PtxType) -> Array:
-    """Return integral f64 values as integers, clamped to their range; NaN becomes 0."""
+    """Return integral f64 values as integers of a type, clamped to its range; NaN becomes 0."""
     limits = np.iinfo(to.dtype)
     low, high = float(limits.min), float(limits.max)  # 2^63 - 1 rounds up to 2^63: compare by >=
     inside = np.where((integral > low) & (integral < high), integral, 0.0).astype(to.dtype)
@@ -331,7 +338,7 @@ def _clamped(integral: Array, to: PtxType) -> Array:
 
 
 def _to_tf32(value: Array) -> Array:
-    """Round to 10 bits of fraction, ties away from zero."""
+    """Return f32 values rounded to 10 bits of fraction, ties away from zero."""
     bits = np.ascontiguousarray(value).view(np.uint32)
     rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFF_E000)).view(np.float32)
     return np.where(np.isfinite(value), rounded, value)
@@ -352,14 +359,17 @@ _SPLIT = float((1 << 27) + 1)
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded sum and its exact error."""
+    """Return the rounded sum of a and b, and the exact error of the sum."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
 def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded product and its exact error (Dekker), if nothing over- or underflows."""
+    """Return the rounded product of a and b, and its exact error (Dekker).
+
+    The error is exact if nothing over- or underflows.
+    """
     product = a * b
     a_high = _SPLIT * a
     a_high = a_high - (a_high - a)
@@ -371,24 +381,24 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def to_odd(value: Floats, error: Floats) -> Floats:
-    """Return `value + error` rounded to odd, where `value` is the sum rounded to nearest."""
+    """Return `value + error` rounded to odd, where `value` is that sum rounded to nearest."""
     value, error = np.broadcast_arrays(value, error)
     bits = value.view(np.int64)
-    # An inexact value with an even last bit moves to its odd neighbour on the side of the exact
-    # result.
+    # An inexact value with an even last bit is replaced by its odd neighbour on the side of the
+    # exact result.
     fix = (error != 0) & (bits & 1 == 0) & np.isfinite(value) & np.isfinite(error)
     if not fix.any():
         return value
-    # Away from zero is one more in the bits, towards zero one less.
+    # One step away from zero adds 1 to the bits, one towards zero subtracts 1.
     away = (error > 0) == (value > 0)
     return (bits + np.where(fix, np.where(away, 1, -1), 0)).view(np.float64)
 
 
 def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
-    """Return an f64 that is exact or rounded to odd as a value of a narrower type.
+    """Return f64 values as values of a narrower type, rounded once.
 
     Args:
-        exact: The value.
+        exact: The values, which are exact or rounded to odd.
         type_: `f16`, `bf16` or `f32`, or a packed one.
         mode: `rn` nearest even, `rz` towards zero, `rm` down, `rp` up.
     """
@@ -408,7 +418,10 @@ def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
 
 
 def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
-    """Return values moved one step where rounding to nearest went the other way."""
+    """Return the values rounded in the direction `mode`, from those rounded to nearest.
+
+    Where rounding to nearest went the other way, the value moves to its neighbour.
+    """
     wide = nearest.astype(np.float64)
     low, high = wide > exact, wide < exact
     if mode == "rz":
@@ -423,7 +436,10 @@ def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
 
 
 def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
-    """Return `value + error` rounded in a direction, where `value` is rounded to nearest."""
+    """Return `value + error` rounded in the direction `mode`.
+
+    `value` is that sum rounded to nearest.
+    """
     if mode == "rn":
         return value
     down = (error < 0) & ((mode == "rm") | ((mode == "rz") & (value > 0)))
@@ -433,10 +449,10 @@ def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
 
 
 def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
-    """Return `a * b + c`, rounded once."""
+    """Return `a * b + c`, rounded once to the type in the mode."""
     x, y, z = (v.astype(np.float64) for v in (a, b, c))
     if type_.element != "float64":
-        product = x * y  # exact: at most 48 bits
+        product = x * y  # the product is exact: at most 48 bits
         return narrow(to_odd(*two_sum(product, z)), type_, mode)
     high, low = two_product(x, y)
     low_sum, low_error = two_sum(z, low)
@@ -447,7 +463,7 @@ def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
 
 
 def flushed(value: Array) -> Array:
-    """Return f32 values with subnormals replaced by zeros of their sign (`.ftz`)."""
+    """Return f32 values with subnormals replaced by zeros of the same sign (`.ftz`)."""
     if value.dtype != np.float32:
         return value
     is_small = np.abs(value) < np.finfo(np.float32).tiny
@@ -455,7 +471,7 @@ def flushed(value: Array) -> Array:
 
 
 def saturated(value: Array) -> Array:
-    """Return values clamped to [0, 1], NaN as 0 (`.sat`)."""
+    """Return values clamped to [0, 1]; NaN becomes 0 (`.sat`)."""
     one = np.ones((), value.dtype)
     clamped = np.where(value > 0, value, 0 * one)
     return np.where(clamped > 1, one, clamped).astype(value.dtype)

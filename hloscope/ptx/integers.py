@@ -13,28 +13,29 @@ from hloscope.ptx.syntax import TYPES, Instruction, PtxType
 from hloscope.support.arrays import Array, Bools, np
 
 # --------------------------------------------------------------------------------------------------
-# Rows of instructions that compute a value from values, lane by lane.
+# Table of the instructions that compute a value from values, lane by lane.
 #
-# A row is a function from the modifiers and the type of an instruction to the function of its
-# sources. Everything that no row lists is not an instruction, and `decoding` reports it.
+# An entry is a function from the modifiers and the type of an instruction to the function of its
+# sources. An instruction without an entry is unknown, and `decoding` reports it.
 
 
 Compute: TypeAlias = Callable[..., Array]
-"""Function from one array of values for each source to the values of the result."""
+"""Function from one array of values per source, [lanes], to the values of the result."""
 Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
-"""Function from modifiers and type to the function of an instruction."""
+"""Function from modifiers and type to the function of an instruction's sources."""
 
 
 class Row(Struct, frozen=True):
-    """One opcode for some types.
+    """Entry of the table: one opcode with some types.
 
     Attributes:
-        opcode: Its name.
+        opcode: Name of the opcode.
         sources: Number of sources.
-        modifiers: Modifiers that it may have, in addition to its type.
-        types: Types that it may have.
-        make: Returns its function.
-        source_types: Types of sources that are not those of the instruction, by number.
+        modifiers: Modifiers that the instruction may have, in addition to its type.
+        types: Types that the instruction may have.
+        make: Function from modifiers and type to the function of the sources.
+        source_types: Types of sources that differ from the instruction's type, by index of the
+            source.
         result: Type of the result: a name, `same`, or `wide` (twice the bits, for `.wide`).
     """
 
@@ -53,7 +54,7 @@ FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
 ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
 
 TABLE: Final[dict[str, list[Row]]] = {}
-"""The rows of each opcode; those of one opcode have different types."""
+"""Entries by opcode; those of one opcode have different types."""
 
 
 def row(
@@ -65,7 +66,10 @@ def row(
     source_types: dict[int, str] | None = None,
     result: str = "same",
 ) -> Callable[[Maker], Maker]:
-    """Return a decorator for the function of a row; several opcodes may share it, as words."""
+    """Return a decorator that adds an entry with the decorated function to the table.
+
+    Words in `opcode` are several opcodes, words in `types` and `modifiers` those that are allowed.
+    """
 
     def add(make: Maker) -> Maker:
         given = frozenset(modifiers.split()), frozenset(types.split())
@@ -79,7 +83,7 @@ def row(
 
 
 def mode_of(modifiers: frozenset[str]) -> str:
-    """Return the rounding mode among the modifiers; `rn` without one."""
+    """Return the rounding mode among the modifiers; `rn` (to nearest even) if there is none."""
     return next(iter(modifiers & ROUNDING), "rn")
 
 
@@ -94,12 +98,12 @@ _WIDER: Final = {2: "4", 4: "8"}
 
 
 def _doubled(value: Array) -> Array:
-    """Return values with twice the bits and the same sign."""
+    """Return the values in the type with twice the bits and the same signedness."""
     return value.astype(f"{value.dtype.kind}{_WIDER[value.dtype.itemsize]}")
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """Return the upper halves of the products."""
+    """Return the upper halves of the products of two arrays of integers, elementwise."""
     size = a.dtype.itemsize
     if size < 8:
         return (_doubled(a) * _doubled(b) >> 8 * size).astype(a.dtype)
@@ -163,7 +167,10 @@ def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("div", 2, INTEGERS)
 def _div(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the quotient, rounded towards zero; a division by zero gives all ones."""
+    """Return the function that computes `div`.
+
+    It rounds towards zero; a division by zero gives all ones.
+    """
 
     def compute(a: Array, b: Array) -> Array:
         safe = np.where(b == 0, 1, b).astype(b.dtype)
@@ -176,7 +183,7 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("rem", 2, INTEGERS)
 def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the remainder, which has the sign of the dividend."""
+    """Return the function that computes `rem`: the remainder has the sign of the dividend."""
 
     def compute(a: Array, b: Array) -> Array:
         return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
@@ -255,7 +262,11 @@ def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("shf", 3, "b32", "l r wrap clamp")
 def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the upper half (left) or lower half (right) of the shifted 64 bits `b:a`."""
+    """Return the function that computes `shf`, which shifts the 64 bits `b:a`.
+
+    The upper half of `b:a` is b. The result is the upper half of the shifted bits (left) or the
+    lower half (right).
+    """
 
     def compute(a: Array, b: Array, c: Array) -> Array:
         both = b.astype(np.uint64) << np.uint64(32) | a
@@ -269,14 +280,17 @@ def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("bfe", 3, "u32 s32 u64 s64", source_types={1: "u32", 2: "u32"})
 def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Extract `c` bits from bit `b` on. If signed, the field's highest bit is extended."""
+    """Return the function that computes `bfe`, which extracts `c` bits of `a` from bit `b` on.
+
+    If the type is signed, the field's highest bit is extended.
+    """
     bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array) -> Array:
         start, length = (b & 0xFF).astype(np.int64), (c & 0xFF).astype(np.int64)
         raw = a.astype(f"u{type_.bytes}")
         moved = np.where(start >= bits, 0, raw >> np.minimum(start, bits - 1).astype(raw.dtype))
-        kept = np.clip(bits - start, 0, length)  # a field ends at the upper bit of `a`
+        kept = np.clip(bits - start, 0, length)  # a field ends at the highest bit of `a`
         low = np.where(kept >= bits, ~np.zeros_like(raw), _ones(kept, raw.dtype.itemsize))
         field = moved.astype(raw.dtype) & low
         if type_.is_signed:
@@ -289,7 +303,7 @@ def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _ones(count: Array, size: int) -> Array:
-    """Return integers of `size` bytes with the `count` low bits set; not all of them."""
+    """Return integers of `size` bytes with the `count` low bits set, but never all bits."""
     kind = f"u{size}"
     bits = np.minimum(count, 8 * size - 1).astype(kind)
     one = np.ones_like(bits)
@@ -299,7 +313,10 @@ def _ones(count: Array, size: int) -> Array:
 
 @row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
 def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Insert the `d` low bits of `a` into `b` at bit `c`."""
+    """Return the function that computes `bfi`.
+
+    It inserts the `d` low bits of `a` into `b` from bit `c` on.
+    """
     bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -360,7 +377,10 @@ def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("prmt", 3, "b32")
 def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Select four of the eight bytes `b:a`. Bit 3 of a selector replicates the byte's sign."""
+    """Return the function that computes `prmt`, which selects four of the eight bytes of `b:a`.
+
+    Bit 3 of a selector replicates the byte's sign instead.
+    """
 
     def compute(a: Array, b: Array, c: Array) -> Array:
         both = b.astype(np.uint64) << np.uint64(32) | a
@@ -380,7 +400,10 @@ def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("lop3", 4, "b32")
 def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Return the bitwise function of a table: bit 4a + 2b + c of `d` is the result for a, b, c."""
+    """Return the function that computes `lop3`, a bitwise function of a, b and c by a table.
+
+    Bit 4a + 2b + c of `d` is the result for the bits a, b, c.
+    """
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
         zero = a & b & c & np.uint32(0)
@@ -417,7 +440,7 @@ def _chosen(a: Array, b: Array, c: Array) -> Array:
 
 
 def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes], None]:
-    """Return the step of an instruction that reads or writes the carry flag."""
+    """Return the function of an instruction that reads or writes the carry flag."""
     *modifiers, name = ins.modifiers
     type_ = TYPES.get(name)
     base, takes = ins.opcode.removesuffix("c"), ins.opcode.endswith("c")
@@ -426,7 +449,7 @@ def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes],
         fail(ins, "not an instruction with carry")
     if set(modifiers) - {"cc", "lo", "hi"} or len(ins.operands) != count:
         fail(ins, f"expected {count} operands and the modifiers .cc, .lo or .hi")
-    # Unsigned arithmetic wraps in numpy, and a carry shows as a result below an operand.
+    # Unsigned arithmetic wraps in numpy; there is a carry if the result is less than an operand.
     unsigned = TYPES[f"u{type_.bits}"]
     reads = [operands.reads(ins, operand, unsigned) for operand in ins.operands[1:]]
     write = operands.writes(ins, ins.operands[0], unsigned)

@@ -31,12 +31,12 @@ from hloscope.support.arrays import Array, Bools, Ints, np
 # --------------------------------------------------------------------------------------------------
 # State of a batch of blocks: registers, shared and local memory, thread positions.
 #
-# Every thread of the batch is one row of each array. Blocks share only global memory, so running
+# Every thread of the batch has one entry in each array. Blocks share only global memory, so running
 # batch after batch gives the result of all blocks.
 
 
 WARP: Final = 32
-"""Threads of a warp."""
+"""Number of threads of a warp."""
 SHARED_WINDOW: Final = 1 << 40
 """Generic address of the first byte of shared memory."""
 LOCAL_WINDOW: Final = 1 << 41
@@ -44,15 +44,15 @@ LOCAL_WINDOW: Final = 1 << 41
 PARAM_WINDOW: Final = 1 << 42
 """Generic address of the first byte of the parameters."""
 Dim3: TypeAlias = tuple[int, int, int]
-"""Sizes in x, y and z."""
+"""Three sizes, in x, y and z."""
 
 
 class Lanes:
-    """Threads of a batch that execute an instruction together, in ascending order.
+    """Threads of a batch that execute an instruction together.
 
     Attributes:
-        index: Numbers of the threads, ascending.
-        at: These numbers as an index of numpy arrays: a slice for all threads.
+        index: Indices of the threads in the batch, ascending.
+        at: The same indices for indexing numpy arrays; a slice if these are all threads.
     """
 
     __slots__ = ("at", "index")
@@ -66,15 +66,15 @@ class Lanes:
 
 
 class Layout(Struct, frozen=True):
-    """Positions of a kernel's variables and parameters in memory.
+    """Offsets of a kernel's variables and parameters in memory.
 
     Attributes:
-        offsets: Offset of each shared, local or parameter variable in its memory.
-        spaces: Space of each variable.
-        shared: Bytes of shared memory of a block.
-        local: Bytes of local memory of a thread.
+        offsets: Offset in bytes of each shared, local or parameter variable in its memory, by name.
+        spaces: State space of each variable, by name.
+        shared: Bytes of a block's shared memory.
+        local: Bytes of a thread's local memory.
         params: Bytes of the parameters.
-        globals: Number in global memory of each module variable.
+        globals: Index in global memory of each module variable, by name.
     """
 
     offsets: dict[str, int]
@@ -88,13 +88,13 @@ class Layout(Struct, frozen=True):
 def layout_of(
     kernel: Kernel, module_variables: tuple[Variable, ...], dynamic: int, first_global: int
 ) -> Layout:
-    """Return the positions of variables: aligned, in order, `.extern .shared` arrays last.
+    """Return the offsets of all variables: aligned, in order, `.extern .shared` arrays last.
 
     Args:
         kernel: The kernel.
         module_variables: Variables declared outside functions.
         dynamic: Bytes of dynamic shared memory.
-        first_global: Number in global memory of the first module variable.
+        first_global: Index in global memory of the first module variable.
     """
     offsets, spaces, sizes = (
         dict[str, int](),
@@ -114,7 +114,7 @@ def layout_of(
         offsets[variable.name] = at
         is_dynamic = space == "shared" and variable.size == 0
         if is_dynamic:
-            largest = max(largest, at + dynamic)  # several names of one memory
+            largest = max(largest, at + dynamic)  # several names for one memory
         else:
             sizes[space] = at + variable.size
     shared = max(sizes["shared"], largest, sizes["shared"] + dynamic if not largest else 0)
@@ -122,7 +122,7 @@ def layout_of(
 
 
 class Batch:
-    """All threads of the blocks `blocks` of a launch."""
+    """State of all threads of the blocks in the range `blocks` of a launch."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Batch:
         self._special: dict[str, Array] = {}
 
     def register(self, name: str) -> Array:
-        """Return the bits of a register, [threads]; zero before it is first written."""
+        """Return the bits of a register, [threads]; zeros before it is first written."""
         found = self.registers.get(name)
         if found is None:
             raw = TYPES[self.kernel.registers[name]].raw
@@ -162,7 +162,7 @@ class Batch:
         return found
 
     def carry(self) -> Array:
-        """Return the carry flag of each thread: [threads]."""
+        """Return the carry flag of each thread, [threads]."""
         if "cc" not in self.registers:
             self.registers["cc"] = np.zeros(self.count, bool)
         return self.registers["cc"]
@@ -172,13 +172,16 @@ class Batch:
         return lanes if mask.all() else Lanes(lanes.index[mask], self.count)
 
     def special(self, name: str) -> Array:
-        """Return a special register as u32: [threads]."""
+        """Return the values of a special register as u32, [threads]."""
         if name not in self._special:
             self._special[name] = np.broadcast_to(SPECIAL[name](self), self.count).astype(np.uint32)
         return self._special[name]
 
     def thread_name(self, thread: int) -> str:
-        """Return the name of a thread for messages: its position in the launch."""
+        """Return the position of a thread in the launch as text, for messages.
+
+        `thread` is its index in the batch.
+        """
         x, y, _ = self.block
         number = int(self.thread_of[thread])
         at = (number % x, number // x % y, number // (x * y))
@@ -234,11 +237,14 @@ def _size(batch: Batch, axis: int, *, of_grid: bool) -> int:
 
 
 SPECIAL: Final = _special_registers()
-"""Function that returns each special register's value.  Clusters have one block."""
+"""Function that returns a special register's value for each thread, by the register's name.
+
+Clusters have one block.
+"""
 
 
 def refuse_large(count: int, most: int, what: str, rule: str) -> None:
-    """Raise an error for a count above a limit.
+    """Raise an error if a count is above its limit.
 
     Raises:
         KernelError: `count` is larger than `most`.
@@ -248,20 +254,20 @@ def refuse_large(count: int, most: int, what: str, rule: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Global memory: arrays at multiples of 256 bytes, found by address.
+# Global memory: arrays at multiples of 256 bytes; an access finds its array by the address.
 #
 # Source: CUDA C++ Programming Guide, "Device Memory Accesses": memory that the runtime allocates is
 # aligned to 256 bytes or more.
 
 
 BASE: Final = 1 << 44
-"""Address of the first byte; smaller addresses are shared, local or parameter memory."""
+"""Address of the first byte of global memory; smaller addresses are in other state spaces."""
 ALIGN: Final = 256
-"""Arrays begin at multiples of this many bytes."""
+"""Alignment of arrays in global memory, in bytes."""
 WIDEST: Final = 64
-"""Bytes after the last array, so that a wide access to its end stays inside of the buffer."""
+"""Number of bytes after the last array; a wide access at its end stays inside the buffer."""
 Numbers: TypeAlias = "int | Ints"
-"""Array number of an access: one for all lanes, or one for each lane."""
+"""Index of the array that is accessed: one for all lanes, or one for each lane."""
 
 
 class GlobalArray(Struct, frozen=True):
@@ -269,8 +275,8 @@ class GlobalArray(Struct, frozen=True):
 
     Attributes:
         name: Name in results and messages.
-        start: Offset of its first byte from `BASE`.
-        size: Bytes.
+        start: Offset in bytes of its first byte from the address `BASE`.
+        size: Number of bytes.
     """
 
     name: str
@@ -279,21 +285,21 @@ class GlobalArray(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Return the offset of the first byte after the array."""
+        """Return the offset from `BASE` of the first byte after the array."""
         return self.start + self.size
 
     @property
     def block_end(self) -> int:
-        """Return the offset of the end of its allocation, a multiple of 256 bytes."""
+        """Return the offset from `BASE` of the end of the array's allocation, a multiple of 256."""
         return -(-self.end // ALIGN) * ALIGN
 
 
 class BadAddressError(Exception):
-    """An access outside of all arrays.
+    """An access that is outside of all arrays or not aligned.
 
     Attributes:
-        lane: Position of the first such access among the addresses.
-        reason: The array and the byte.
+        lane: Index of the first such access among the addresses.
+        reason: Text that names the array and the byte.
     """
 
     def __init__(self, lane: int, reason: str) -> None:
@@ -302,7 +308,7 @@ class BadAddressError(Exception):
 
 
 class GlobalMemory:
-    """Arrays laid out one after another, with at least 256 free bytes in between.
+    """Global memory: arrays one after another, with at least 256 free bytes between two.
 
     A read may extend to the end of the 256-byte multiple that an array fills: XLA's kernels load
     indices past the end of short arrays. An atomic operation must begin inside the array: XLA
@@ -311,10 +317,10 @@ class GlobalMemory:
     """
 
     def __init__(self, arrays: list[tuple[str, int]], *, max_bytes: int) -> None:
-        """Lay out arrays, given as names and bytes.
+        """Lay out arrays, each given as name and number of bytes.
 
         Raises:
-            KernelError: They take more than `max_bytes`, together with the record of touched bytes.
+            KernelError: The arrays and the marks of accessed bytes take more than `max_bytes`.
         """
         self.arrays: list[GlobalArray] = []
         at = 0
@@ -328,20 +334,20 @@ class GlobalMemory:
         self.starts = [array.start for array in self.arrays]
 
     def address(self, number: int) -> int:
-        """Return the address of an array."""
+        """Return the address of the array with index `number`."""
         return BASE + self.arrays[number].start
 
     def content(self, number: int) -> Array:
-        """Return a view of the bytes of an array."""
+        """Return a view of the bytes of the array with index `number`."""
         array = self.arrays[number]
         return self.bytes[array.start : array.end]
 
     def locate(self, addresses: Array, width: int, kind: str) -> tuple[Ints, Numbers]:
-        """Return the offset of each address from `BASE`, and its array.
+        """Return the offset of each address from `BASE`, and the index of its array.
 
         Args:
-            addresses: First byte of each access.
-            width: Bytes of an access.
+            addresses: Address of the first byte of each access.
+            width: Bytes of one access.
             kind: `read`, `written` or `atomic`.
 
         Raises:
@@ -373,7 +379,7 @@ class GlobalMemory:
         return offsets, numbers
 
     def _limit(self, number: int, kind: str, width: int) -> int:
-        """Return the largest offset at which an access of an array may end."""
+        """Return the largest offset from `BASE` at which an access to array `number` may end."""
         array = self.arrays[number]
         match kind:
             case "read":
@@ -383,7 +389,7 @@ class GlobalMemory:
         return array.end
 
     def _place(self, offset: int) -> str:
-        """Return a description of an offset, for messages."""
+        """Return the array and the byte at an offset from `BASE` as text, for messages."""
         number = bisect_right(self.starts, offset) - 1
         if number < 0 or offset >= len(self.bytes):
             near = f"; the arrays are from {BASE:#x} on" if self.arrays else "; there are no arrays"
@@ -393,40 +399,41 @@ class GlobalMemory:
 
 
 # --------------------------------------------------------------------------------------------------
-# Operands as functions that read or write the state of a batch.
+# Operands as functions that read or write the state of a batch of blocks.
 
 
 Read: TypeAlias = Callable[[Batch, Lanes], Array]
-"""Function that returns the values of an operand, one for each lane or one for all."""
+"""Function that returns the values of an operand: one for each lane, or one for all."""
 Write: TypeAlias = Callable[[Batch, Lanes, Array], None]
-"""Function that writes a value for each lane."""
+"""Function that writes one value for each lane to an operand."""
 
 
 def fail(instruction: Instruction, message: str) -> NoReturn:
     """Raise an error about an instruction.
 
     Raises:
-        ParseError: Always, with the place of the instruction.
+        ParseError: Always, with the position of the instruction.
     """
     raise ParseError(f"`{instruction.name}`: {message}", span=instruction.span)
 
 
 def refuse(instruction: Instruction, message: str) -> NoReturn:
-    """Raise an error about an instruction that is valid PTX.
+    """Raise an error about an instruction that is valid PTX but is not executed.
 
     Raises:
-        UnsupportedError: Always, with the place of the instruction.
+        UnsupportedError: Always, with the position of the instruction.
     """
     raise UnsupportedError(f"`{instruction.name}`: {message}", span=instruction.span)
 
 
 class Operands:
-    """Reader and writer functions for the operands of a kernel's instructions.
+    """Makes functions that read or write the operands of a kernel's instructions.
 
     Args:
         kernel: The kernel.
-        symbols: Address of each variable, in its own space; of global ones, the generic address.
-        windows: Generic address of the first byte of each space; 0 for global memory.
+        symbols: Address of each variable in its own state space; for global variables, the generic
+            address.
+        windows: Generic address of the first byte of each state space; 0 for global memory.
     """
 
     def __init__(self, kernel: Kernel, symbols: dict[str, int], windows: dict[str, int]) -> None:
@@ -436,7 +443,7 @@ class Operands:
         """Return the declared type of a register.
 
         Raises:
-            ParseError: It is not declared.
+            ParseError: The register is not declared.
         """
         kind = self.kernel.registers.get(register.name)
         if kind is None:
@@ -445,10 +452,10 @@ class Operands:
         return TYPES[kind]
 
     def reads(self, instruction: Instruction, operand: Operand, type_: PtxType) -> Read:
-        """Return a function that reads an operand as values of a type.
+        """Return a function that reads an operand as values of type `type_`.
 
         Raises:
-            ParseError: It cannot be read as that.
+            ParseError: The operand cannot be read as that type.
         """
         match operand:
             case Register(name) if name in SPECIAL:
@@ -471,10 +478,10 @@ class Operands:
                 fail(instruction, "expected a register, a constant or a variable")
 
     def writes(self, instruction: Instruction, operand: Operand, type_: PtxType) -> Write:
-        """Return a function that writes values of a type to a register.
+        """Return a function that writes values of type `type_` to a register.
 
         Raises:
-            ParseError: It is not a register wide enough.
+            ParseError: The operand is not a register that is wide enough.
         """
         if not isinstance(operand, Register):
             fail(instruction, "the result must be a register")
@@ -498,7 +505,7 @@ class Operands:
 
 
 def _bits_of(immediate: Immediate, type_: PtxType) -> Array:
-    """Return the bits of a constant as a type, shape `[1]`."""
+    """Return the bits of a constant converted to a type, shape [1]."""
     if type_.name == "pred":
         return np.array([immediate.value != 0])
     mask = (1 << type_.bits) - 1
@@ -516,9 +523,9 @@ def _bits_of(immediate: Immediate, type_: PtxType) -> Array:
 
 
 class KernelError(HloscopeError):
-    """A kernel cannot run on: wrong arguments, an invalid address, a limit, or a trap.
+    """A kernel cannot continue: wrong arguments, an invalid address, an exceeded limit, or a trap.
 
-    For an exceeded limit, `rule` is the name of the parameter that raises it.
+    For an exceeded limit, `rule` is the name of the parameter that changes the limit.
     """
 
     exit_code = 1

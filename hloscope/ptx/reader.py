@@ -28,7 +28,7 @@ from hloscope.support.limits import MAX_BYTES
 from hloscope.support.source import Source, Span
 
 # --------------------------------------------------------------------------------------------------
-# Tokens of PTX texts: names, numbers and marks.
+# Tokens of PTX texts: names, numbers, strings and punctuation marks.
 
 
 _TOKEN: Final = pattern(
@@ -43,7 +43,7 @@ _TOKEN: Final = pattern(
 
 
 class Token(NamedTuple):
-    """A token: `kind` is `name`, `int`, `float`, `string`, `mark` or `end`."""
+    """A token of PTX text; `kind` is `name`, `int`, `float`, `string`, `mark` or `end`."""
 
     kind: str
     text: str
@@ -51,7 +51,7 @@ class Token(NamedTuple):
 
 
 class Cursor:
-    """Tokens of one text, with the position of the next one."""
+    """The tokens of one text, with a position among them."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -74,26 +74,26 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """Return the next token."""
+        """Return the next token without advancing."""
         return self.tokens[self.at]
 
     def take(self) -> Token:
-        """Return the next token and advance; the end of the file is not passed."""
+        """Return the next token and advance; at the end of the file, return `end` again."""
         token = self.tokens[self.at]
         if token.kind != "end":
             self.at += 1
         return token
 
     def span(self, token: Token) -> Span:
-        """Return the location of a token."""
+        """Return the position of a token in the source."""
         return Span(self.source, token.at, token.at + max(1, len(token.text)))
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise an error at a token, by default at the next one."""
+        """Raise a `ParseError` at a token, by default at the next one."""
         raise ParseError(message, span=self.span(token or self.next))
 
     def accept(self, text: str) -> bool:
-        """Advance if the next token is `text`. Return whether it was."""
+        """Advance if the next token is `text`; return whether it was."""
         if self.next.text == text:
             self.at += 1
             return True
@@ -109,13 +109,13 @@ class Cursor:
             self.fail(f"expected `{text}`, found `{self.next.text}`")
 
     def name(self, what: str) -> str:
-        """Return the next token, which must be a name; `what` describes it in the message."""
+        """Return the next token's text and advance; it must be a name, which `what` describes."""
         if self.next.kind != "name":
             self.fail(f"expected {what}, found `{self.next.text}`")
         return self.take().text
 
     def integer(self) -> int:
-        """Return the next integer, with its signs."""
+        """Return the next integer, with its signs, and advance."""
         negative = False
         while self.next.text in ("+", "-"):  # `[%rd1+-4]`
             negative ^= self.take().text == "-"
@@ -129,14 +129,14 @@ class Cursor:
         return -value if negative else value
 
     def skip_line(self) -> None:
-        """Skip the rest of the line of the last token."""
+        """Skip the remaining tokens of the line of the last token."""
         text = self.source.text
         end = text.find("\n", self.tokens[self.at - 1].at)
         while self.next.kind != "end" and (end < 0 or self.next.at < end):
             self.at += 1
 
     def skip_block(self) -> None:
-        """Skip from `{` to the matching `}`."""
+        """Skip the tokens from `{` to the matching `}`."""
         self.expect("{")
         depth = 1
         while depth:
@@ -153,7 +153,7 @@ def _integer(text: str) -> int:
 
 
 def parse_float(text: str) -> Immediate:
-    """Return the constant of a float's text."""
+    """Return the constant that a float's text, such as `0f3F800000`, denotes."""
     if text[1:2] in ("f", "F"):
         return Immediate(int(text[2:], 16), "f32")
     if text[1:2] in ("d", "D"):
@@ -164,11 +164,15 @@ def parse_float(text: str) -> Immediate:
 # --------------------------------------------------------------------------------------------------
 # Parser from PTX text to kernels.
 #
-# Statements become instructions verbatim; `decoding` determines what they mean.
+# Statements are stored as instructions without interpretation; `decoding` determines what they
+# mean.
 
 
 MOST_REGISTERS: Final = 1 << 18
-"""Maximum number of registers of a kernel.  XLA's largest sorts have some thousand."""
+"""Maximum number of registers of a kernel; more are an error.
+
+XLA's largest sorts have thousands.
+"""
 MOST_SIZE: Final = MAX_BYTES
 """Maximum number of bytes of a variable."""
 _SPACES: Final = ("global", "const", "shared", "local", "param")
@@ -187,7 +191,7 @@ _ALONE: Final = {".noreturn", ".explicitcluster", ".blocksareclusters"}
 
 
 class _Scope(NamedTuple):
-    """Registers declared between `{` and `}`: unique name by written name."""
+    """Registers declared between `{` and `}`: the unique name by the written name."""
 
     registers: dict[str, str]
 
@@ -197,7 +201,7 @@ def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
 
     Args:
         text: The text.
-        name: Name in messages.
+        name: Name of the text in messages.
 
     Raises:
         ParseError: The text is not PTX, with line, column and a caret.
@@ -206,7 +210,7 @@ def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
 
 
 class _Reader(Cursor):
-    """Parser of one text: directives, variables and kernels."""
+    """Parser of one PTX text: directives, variables and kernels."""
 
     # The module.
 
@@ -246,7 +250,10 @@ class _Reader(Cursor):
                 self.fail("expected `;`, found the end of the file", token)
 
     def device_function(self) -> str:
-        """Skip a device function, and return its name. Executed kernels may not call it."""
+        """Skip a device function, and return its name.
+
+        Executed kernels may not call it.
+        """
         if self.accept("("):
             while not self.accept(")"):
                 if self.take().kind == "end":
@@ -260,7 +267,10 @@ class _Reader(Cursor):
         return name
 
     def variables(self, space: str, *, is_param: bool = False) -> list[Variable]:
-        """Read declarations up to `;`, or one parameter: `.align 4 .b8 name[16] = {1, 2}`."""
+        """Return the variables declared up to `;`: `.align 4 .b8 name[16] = {1, 2}`.
+
+        With `is_param`, return the one parameter that is declared here.
+        """
         align, kind, is_pointer, parts = 0, "", False, 1
         while self.next.text.startswith("."):
             token = self.take()
@@ -292,7 +302,10 @@ class _Reader(Cursor):
             self.expect(",")
 
     def lengths(self, width: int) -> int:
-        """Return the number of elements of an array: `[4][2]` is 8, `[]` is 0, a scalar is 1."""
+        """Return the number of elements from the lengths of an array: `[4][2]` is 8, a scalar is 1.
+
+        The length `[]` is 0.
+        """
         count = 1
         while self.accept("["):
             length = 0 if self.next.text == "]" else self.integer()
@@ -303,7 +316,10 @@ class _Reader(Cursor):
         return count
 
     def initial(self, width: int, size: int) -> bytes:
-        """Read an initial value of elements of `width` bytes."""
+        """Return the bytes of an initial value, of at most `size` bytes.
+
+        It has elements of `width` bytes.
+        """
         if self.next.text != "{":
             data = self.element(width)
         else:
@@ -370,8 +386,8 @@ class _Reader(Cursor):
 class _Body:
     """Parser of the statements of one kernel.
 
-    A register declared in an inner `{ }` hides an outer one of the same name. It is renamed, so
-    that every name means one register.
+    A register declared in an inner `{ }` hides an outer one of the same name. The inner one is
+    renamed, so that register names are unique.
     """
 
     def __init__(self, reader: _Reader) -> None:

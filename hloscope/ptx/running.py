@@ -32,27 +32,33 @@ from hloscope.support.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
 # --------------------------------------------------------------------------------------------------
 # Execution of a kernel: all threads of a batch of blocks at once, lowest position first.
 #
-# A position is the number of an instruction. The threads with the lowest position execute it
-# together. Compilers place a loop or branch above the instruction where its threads meet again, so
-# this is how a warp reconverges. A thread at a barrier waits until no other thread can run.
+# A position is the index of an instruction. The threads with the lowest position execute it
+# together. Compilers put a loop or branch above the instruction where its threads reconverge, so a
+# warp reconverges as on a GPU. A thread at a barrier waits until no other thread can run.
 
 
 MOST_BLOCK: Final = 1024
-"""Threads of a block.  Source: CUDA C++ Programming Guide, "Technical Specifications"."""
+"""Maximum number of threads of a block.
+
+Source: CUDA C++ Programming Guide, "Technical Specifications".
+"""
 _MOST_PARAMETERS: Final = 32764
-"""Bytes of a kernel's parameters.  Source: PTX ISA 8.8, "Kernel Function Parameters"."""
+"""Maximum bytes of a kernel's parameters.
+
+Source: PTX ISA 8.8, "Kernel Function Parameters".
+"""
 _BATCH: Final = 1 << 15
-"""Threads of a batch: fewer cost more time per thread, more do not fit into the L2 cache."""
+"""Number of threads of a batch: fewer take more time per thread, more exceed the L2 cache."""
 _BATCH_BYTES: Final = 1 << 28
-"""Maximum state of a batch of several blocks: registers, shared and local memory, in bytes."""
+"""Maximum bytes of the state of a batch of several blocks: registers, shared and local memory."""
 
 
 class Argument(Struct, frozen=True):
-    """An array, passed to a kernel by its address.
+    """An array argument of a kernel, which is passed by its address.
 
     Attributes:
         name: Name in results and messages.
-        array: Its content, in C order; it is not changed.
+        array: Its elements, in C order; the run does not change this array.
     """
 
     name: str
@@ -60,21 +66,21 @@ class Argument(Struct, frozen=True):
 
 
 class Same(Struct, frozen=True):
-    """The address of the earlier argument with this number."""
+    """An argument with the address of the earlier argument with index `number`."""
 
     number: int
 
 
 Given: TypeAlias = "Argument | Same | int | float"
-"""An argument of a kernel: an array or a number."""
+"""An argument of a kernel: an array, an earlier array, or a number."""
 
 
 class Launch(Struct, frozen=True):
     """Launch dimensions of a kernel.
 
     Attributes:
-        grid: Blocks in x, y and z.
-        block: Threads of a block in x, y and z.
+        grid: Number of blocks in x, y and z.
+        block: Number of threads of a block in x, y and z.
         shared: Bytes of dynamic shared memory.
     """
 
@@ -84,17 +90,19 @@ class Launch(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        """Return the number of threads of all blocks."""
+        """Return the number of threads of all blocks together."""
         return prod(self.grid) * prod(self.block)
 
 
 class Limits(Struct, frozen=True):
-    """Limits of a launch.
+    """Limits of a launch; exceeding one raises a `KernelError`.
 
     Attributes:
-        max_steps: Instructions; one step executes an instruction for all threads at it.
-        max_threads: Threads of the launch.
-        max_bytes: Bytes of the arrays with their access marks, and of a batch's state.
+        max_steps: Maximum number of steps; one step executes an instruction for all threads at its
+            position.
+        max_threads: Maximum number of threads of the launch.
+        max_bytes: Maximum bytes of the arrays with their access marks, and maximum bytes of a
+            batch's state.
     """
 
     max_steps: int = MOST_STEPS
@@ -103,16 +111,16 @@ class Limits(Struct, frozen=True):
 
 
 class Executed(Struct):
-    """A kernel that has run.
+    """A finished run of a kernel.
 
     Attributes:
         kernel: The kernel.
         launch: Its launch dimensions.
         memory: Global memory after the run.
-        numbers: Array number of each argument in `memory.arrays`; -1 for numbers.
+        numbers: Index of each argument in `memory.arrays`; -1 for an argument that is a number.
         recorder: The counted accesses.
         shared: Bytes of shared memory of a block, static and dynamic.
-        steps: Instructions executed by the batches.
+        steps: Number of steps of all batches.
     """
 
     kernel: Kernel
@@ -133,12 +141,12 @@ def execute(
     limits: Limits | None = None,
     on_access: Callable[[Accesses], None] | None = None,
 ) -> Executed:
-    """Run a kernel.
+    """Run a kernel, and return its state at the end with the counted accesses.
 
     Args:
-        module: The PTX it is in.
+        module: The PTX module of the kernel.
         kernel: The kernel.
-        launch: Blocks and threads.
+        launch: Numbers of blocks and threads.
         arguments: One for each parameter.
         limits: Limits of the run; the defaults if `None`.
         on_access: Called for each access to global memory.
@@ -156,7 +164,7 @@ def execute(
     arrays = [a for a in arguments if isinstance(a, Argument)]
     of_module = [v for v in module.variables if v.space in ("global", "const")]
     sizes = [(a.name, a.array.nbytes) for a in arrays] + [(v.name, v.size) for v in of_module]
-    memory = GlobalMemory(sizes, max_bytes=limits.max_bytes // 4)  # with three marks of each byte
+    memory = GlobalMemory(sizes, max_bytes=limits.max_bytes // 4)  # includes three marks per byte
     contents = [np.ascontiguousarray(a.array).reshape(-1).view(np.uint8) for a in arrays]
     contents += [np.frombuffer(v.data, np.uint8) for v in of_module]
     for number, content in enumerate(contents):
@@ -208,7 +216,7 @@ def _symbols(layout: Layout, memory: GlobalMemory) -> dict[str, int]:
 
 
 def _numbers_of(arguments: Sequence[Given]) -> tuple[int, ...]:
-    """Return the array number of each argument in global memory; -1 for numbers."""
+    """Return the index in global memory of each argument; -1 for an argument that is a number."""
     numbers, count = list[int](), 0
     for argument in arguments:
         if isinstance(argument, Argument):
@@ -230,7 +238,7 @@ def _parameters(
     arguments: Sequence[Given],
     numbers: tuple[int, ...],
 ) -> bytes:
-    """Return the bytes of parameter memory."""
+    """Return the bytes of the kernel's parameter memory."""
     refuse_large(layout.params, _MOST_PARAMETERS, "bytes of parameters", "")
     data = bytearray(layout.params + 16)
     for variable, argument, number in zip(kernel.params, arguments, numbers, strict=True):
@@ -245,7 +253,7 @@ def _parameters(
         if variable.size != type_.bytes:
             raise KernelError(f"parameter `{variable.name}` is a structure, not a number")
         if isinstance(argument, float) and not type_.is_float:
-            # `.b32` parameters hold floats as well; their size tells which.
+            # `.b32` parameters can also be floats; the size determines the float type.
             type_ = TYPES[f"f{type_.bits}"] if type_.bits in (16, 32, 64) else type_
         value = argument if type_.is_float else int(argument) & ((1 << type_.bits) - 1)
         dtype = type_.dtype if type_.is_float else type_.raw
@@ -254,7 +262,7 @@ def _parameters(
 
 
 def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> list[range]:
-    """Return the blocks of each batch, so that the state of a batch stays small."""
+    """Return the range of blocks of each batch, so that the state of a batch stays small."""
     blocks, per_block = prod(launch.grid), prod(launch.block)
     of_block = per_block * (used_registers(kernel) + layout.local + 128) + layout.shared
     refuse_large(of_block, limits.max_bytes // 4, "bytes of state of a block", "max_bytes")
@@ -263,10 +271,10 @@ def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> 
 
 
 class _Running:
-    """Scheduler of the threads of a batch, by position.
+    """Scheduler of the threads of a batch: the threads with the lowest position run first.
 
     Attributes:
-        waiting: Lanes by position, for positions above the current one.
+        waiting: The lanes that wait, by position; their positions are above the current one.
     """
 
     def __init__(self, batch: Batch, steps: list[Step], budget: int) -> None:
@@ -277,7 +285,7 @@ class _Running:
         self.count = 0
 
     def run(self) -> int:
-        """Run every thread to its end, and return the number of executed instructions."""
+        """Run every thread to its end, and return the number of executed steps."""
         batch, steps, end = self.batch, self.steps, len(self.steps)
         at, lanes = 0, batch.every_lane
         while True:
@@ -301,7 +309,7 @@ class _Running:
                 rest = self._without(lanes, active)
                 self._control(step, at, active)
             at += 1
-            if self.lowest <= at:  # others have caught up: the lowest position goes on
+            if self.lowest <= at:  # other threads are at this position, too
                 self._put(self.waiting, at, rest)
                 at, lanes = self._next() or (end, rest)
             else:
@@ -348,7 +356,10 @@ class _Running:
             self.lowest = min(self.lowest, at)
 
     def _next(self) -> tuple[int, Lanes] | None:
-        """Return the threads with the lowest position. If none can run, open the barriers."""
+        """Return the lowest position and its threads; `None` if all threads have ended.
+
+        If no thread can run, the barriers open.
+        """
         if not self.waiting:
             self.waiting, self.barred = self.barred, {}
         if not self.waiting:
@@ -368,11 +379,11 @@ KINDS = ("read", "written", "atomic")
 
 
 class Touched(Struct, frozen=True):
-    """The part of an array that is accessed.
+    """The part of an array that is accessed, over all requests.
 
     Attributes:
-        bytes: Distinct bytes, over all requests.
-        sectors: Distinct 32-byte blocks.
+        bytes: Number of distinct bytes.
+        sectors: Number of distinct 32-byte blocks.
     """
 
     bytes: int
@@ -399,8 +410,8 @@ class InstructionAccess(Struct, frozen=True):
     """Accesses of one instruction to one array.
 
     Attributes:
-        name: Opcode and modifiers.
-        line: Line of the text.
+        name: Opcode and modifiers of the instruction.
+        line: Line of the PTX text, from 1.
         array: Name of the array.
         kind: `read`, `written` or `atomic`.
         counts: Requests, with their sectors and bytes.
@@ -417,9 +428,9 @@ class SharedAccess(Struct, frozen=True):
     """Accesses of one instruction to shared memory.
 
     Attributes:
-        name: Opcode and modifiers.
-        line: Line of the text.
-        requests: Phases of 128 bytes, of all warps.
+        name: Opcode and modifiers of the instruction.
+        line: Line of the PTX text, from 1.
+        requests: Number of phases of all warps; a phase accesses up to 128 bytes.
         mean: Mean number of words of the busiest bank in a phase; 1 means no conflicts.
         most: Largest number of words of a bank in a phase.
     """
@@ -432,17 +443,17 @@ class SharedAccess(Struct, frozen=True):
 
 
 class PtxRun(Struct, frozen=True):
-    """A kernel that ran.
+    """Result of a kernel that ran: access counts and output arrays.
 
     Attributes:
         kernel: Name of the kernel.
         file: Name of the PTX text.
         launch: Its launch dimensions.
-        shared_bytes: Shared memory of a block, static and dynamic.
+        shared_bytes: Bytes of shared memory of a block, static and dynamic.
         arrays: Accesses of arrays, all reads first.
         instructions: Accesses of instructions, in the order of the text.
         shared: Accesses to shared memory, in the order of the text.
-        steps: Instructions executed; one step executes an instruction for all threads at it.
+        steps: Number of steps; one step executes an instruction for all threads at its position.
         outputs: Every array argument after the run, by name.
     """
 
@@ -466,9 +477,10 @@ def answer_of(
     """Return the result of a kernel that has run.
 
     Args:
-        done: The run.
-        originals: The arrays that were given, whose types and shapes the outputs have.
-        names: Names by array number and kind of access, if they differ from the argument's name.
+        done: The finished run.
+        originals: The array arguments before the run; the outputs have their types and shapes.
+        names: Names of arrays by array index and kind of access, if they differ from the argument's
+            name.
     """
     memory, recorder, code = done.memory, done.recorder, done.kernel.code
 

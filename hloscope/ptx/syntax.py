@@ -22,11 +22,11 @@ class Register(Struct, frozen=True):
 
 
 class Immediate(Struct, frozen=True):
-    """A constant.
+    """A constant operand.
 
     Attributes:
         value: An integer as written, or the bits of a float.
-        kind: `int`, `f32` (`0f3F800000`), `f64` (`0d…`, `1.5`).
+        kind: `int`, `f32` (written `0f3F800000`) or `f64` (written `0d…` or `1.5`).
     """
 
     value: int
@@ -46,7 +46,7 @@ class Vector(Struct, frozen=True):
 
 
 class Pair(Struct, frozen=True):
-    """Two results, `%p1|%p2`."""
+    """Two result registers, `%p1|%p2`."""
 
     first: Register
     second: Register
@@ -59,7 +59,7 @@ class Negated(Struct, frozen=True):
 
 
 class Address(Struct, frozen=True):
-    """An address, `[base + offset]`; without a base, `offset` is the address."""
+    """A memory operand, `[base + offset]` in bytes; without a base, `offset` is the address."""
 
     base: Register | Symbol | None
     offset: int = 0
@@ -69,7 +69,7 @@ Operand: TypeAlias = Register | Immediate | Symbol | Vector | Pair | Negated | A
 
 
 class Guard(Struct, frozen=True):
-    """A guard, `@%p1` or `@!%p1`: lanes whose predicate is false do not execute the instruction."""
+    """A guard, `@%p1` or `@!%p1`; lanes whose guard is false do not execute the instruction."""
 
     predicate: Register
     negated: bool
@@ -80,9 +80,9 @@ class Instruction(Struct, frozen=True):
 
     Attributes:
         name: Opcode and modifiers as written, `ld.global.nc.v2.b32`.
-        operands: In order, the result first.
-        guard: Its predicate, or `None`.
-        span: Place of the name in the text.
+        operands: Operands in order, the result first.
+        guard: Guard of the instruction, or `None`.
+        span: Position of the name in the text.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Instruction(Struct, frozen=True):
 
     @property
     def opcode(self) -> str:
-        """Return the part of the name before the first dot."""
+        """Return the opcode, the part of the name before the first dot."""
         return self.name.partition(".")[0]
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """Return the parts of the name after the opcode."""
+        """Return the parts of the name after the opcode, without dots."""
         return tuple(self.name.split(".")[1:])
 
 
@@ -107,11 +107,11 @@ class Variable(Struct, frozen=True):
     Attributes:
         name: Its name.
         space: `global`, `const`, `shared`, `local` or `param`.
-        size: Bytes; 0 for `.extern .shared` arrays, whose size is a launch parameter.
-        align: Bytes.
+        size: Number of bytes; 0 for `.extern .shared` arrays, whose size is a launch parameter.
+        align: Alignment in bytes.
         data: Initial value, at most `size` bytes; the rest is zero.
         type: Type of an element.
-        is_pointer: Is it a parameter declared `.ptr`?
+        is_pointer: Whether it is a parameter declared `.ptr`.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Variable(Struct, frozen=True):
 
 
 class Kernel(Struct, frozen=True):
-    """A `.entry` function.
+    """A kernel: an `.entry` function.
 
     Attributes:
         name: Its name.
@@ -133,10 +133,10 @@ class Kernel(Struct, frozen=True):
         variables: Shared and local variables declared in the body.
         code: Instructions in order.
         labels: Index in `code` of the instruction after each label.
-        targets: Labels that each `.branchtargets` list names.
-        threads: Threads of a block that `.reqntid` requires, or `()`.
-        most_threads: Threads of a block that `.maxntid` allows, or `()`.
-        span: Place of the name in the text.
+        targets: Labels in each `.branchtargets` list, by the name of the list.
+        threads: Block dimensions that `.reqntid` requires; empty without it.
+        most_threads: Maximum block dimensions by `.maxntid`; empty without it.
+        span: Position of the name in the text.
     """
 
     name: str
@@ -156,7 +156,7 @@ class PtxModule(Struct, frozen=True):
 
     Attributes:
         source: The text.
-        target: `sm_90a`, or empty.
+        target: Target such as `sm_90a`; empty if the text has none.
         variables: Variables declared outside functions.
         kernels: Kernels by name.
         functions: Names of device functions; their bodies are skipped.
@@ -176,13 +176,13 @@ class PtxModule(Struct, frozen=True):
 
 
 class PtxType(Struct, frozen=True):
-    """A type of a value.
+    """A type of PTX values.
 
     Attributes:
-        name: `s32`, `bf16x2`.
+        name: Name in PTX, such as `s32` or `bf16x2`.
         bits: Bits of the value, including all parts of a packed one; 1 for predicates.
         element: Name of the numpy type of a part.
-        parts: Values packed into one, 1 or 2.
+        parts: Number of parts packed into one value, 1 or 2.
     """
 
     name: str
@@ -192,27 +192,27 @@ class PtxType(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Return the bytes in memory."""
+        """Return the number of bytes of a value in memory."""
         return max(1, self.bits // 8)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Return the numpy type of a part."""
+        """Return the numpy type of one part of a value."""
         return np.dtype(getattr(ml_dtypes, self.element, self.element))
 
     @property
     def raw(self) -> np.dtype[Any]:
-        """Return the numpy type of the bits."""
+        """Return the numpy type that has the bits of a value: unsigned, or bool for predicates."""
         return np.dtype(bool) if self.name == "pred" else np.dtype(f"u{self.bytes}")
 
     @property
     def is_float(self) -> bool:
-        """Is it a floating-point type?"""
+        """Is the type a floating-point type?"""
         return "float" in self.element
 
     @property
     def is_signed(self) -> bool:
-        """Is it a signed integer?"""
+        """Is it a signed integer type?"""
         return self.element.startswith("int")
 
 
@@ -231,13 +231,14 @@ TYPES: Final = {
     name: PtxType(name, int(bits), element, *map(int, parts))
     for name, bits, element, *parts in _CELLS
 }
-"""Every type that values can have, by name."""
+"""Types that values can have, by name."""
 
 
 def from_bits(raw: Array, type_: PtxType) -> Array:
     """Return bits as values of a type, shape `[lanes]`, or `[lanes, 2]` if packed.
 
-    Wider bits are cut off: an instruction reads the low part of a register.
+    If `raw` is wider than the type, the upper bits are dropped, as an instruction reads the low
+    part of a register.
 
     >>> from_bits(np.array([0xFFFF_FFFF], np.uint32), TYPES["s8"])
     array([-1], dtype=int8)

@@ -1,4 +1,4 @@
-"""Loads, stores and atomic operations."""
+"""Loads, stores and atomic operations on global, shared, local and parameter memory."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _WITHOUT_MEANING: Final = frozenset(
     "weak relaxed acquire release acq_rel volatile mmio sys gpu cta cluster nc ca cg cs lu cv wb wt"
     " L1 L2 unified noftz evict_normal evict_unchanged evict_first evict_last no_allocate".split()
 )
-"""Modifiers of order and caching: lanes run in order and no cache is simulated."""
+"""Modifiers of memory order and caching, without effect: lanes run in order, without caches."""
 _WINDOWS: Final = ((LOCAL_WINDOW, SHARED_WINDOW, "shared"), (PARAM_WINDOW, LOCAL_WINDOW, "local"))
 
 
 class _Form(Struct, frozen=True):
-    """Space, type and vector length of a load or store, by its modifiers."""
+    """State space, type and vector length of a load or store, from its modifiers."""
 
     space: str
     type: PtxType
@@ -60,7 +60,7 @@ class _Form(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Return the bytes of a lane."""
+        """Return the bytes that one lane accesses."""
         return self.type.bytes * self.parts
 
 
@@ -87,13 +87,13 @@ def _form_of(ins: Instruction, operations: frozenset[str] = frozenset()) -> _For
 
 
 class Place(Struct, frozen=True):
-    """The address operand of an instruction."""
+    """An address operand: a function that reads the base, and an offset in bytes."""
 
     base: Read | None
     offset: int
 
     def addresses(self, batch: Batch, lanes: Lanes) -> Array:
-        """Return the addresses as u64: [lanes]."""
+        """Return the address of each lane as u64, [lanes]."""
         offset = np.uint64(self.offset % (1 << 64))
         if self.base is None:
             return np.full(len(lanes), offset)
@@ -122,7 +122,7 @@ def place_of(ins: Instruction, operand: Operand, operands: Operands, space: str)
 def _by_space(
     form: _Form, batch: Batch, lanes: Lanes, addresses: Array
 ) -> Iterator[tuple[str, Lanes, Array]]:
-    """Yield each state space, the lanes that access it, and their addresses within it."""
+    """Yield each accessed state space, the lanes that access it, and their addresses in it."""
     if form.space != "generic":
         yield form.space, lanes, addresses
         return
@@ -146,7 +146,11 @@ def _bad(
 def _own_memory(
     ins: Instruction, verb: str, space: str, batch: Batch, lanes: Lanes, at: Array, width: int
 ) -> tuple[Array, Ints]:
-    """Return the bytes of shared, local or parameter memory, and each lane's offset in them."""
+    """Return the bytes of shared, local or parameter memory, and each lane's offset in them.
+
+    `at` has each lane's address within the state space. An access of `width` bytes that is not
+    inside the memory is an error; `verb` is for its message.
+    """
     layout = batch.layout
     size = {"shared": layout.shared, "local": layout.local, "param": layout.params}[space]
     offsets = at.astype(np.int64)
@@ -176,7 +180,7 @@ def locate(
     lanes: Lanes,
     at: Array,
 ) -> tuple[Array, Ints]:
-    """Return the bytes that lanes access and the offset of each lane in them; count the request."""
+    """Return the bytes of a state space and each lane's offset in them; count the request."""
     verb = {"read": "reads", "written": "writes", "atomic": "updates"}[kind]
     if space not in ("global", "const"):
         memory, offsets = _own_memory(ins, verb, space, batch, lanes, at, width)
@@ -197,7 +201,7 @@ def locate(
 
 def _load(ins: Instruction, number: int, operands: Operands) -> Run:
     form = _form_of(ins)
-    if len(ins.operands) not in (2, 3):  # the third is a cache policy
+    if len(ins.operands) not in (2, 3):  # the third operand is a cache policy
         fail(ins, f"expected 2 operands, found {len(ins.operands)}")
     place = place_of(ins, ins.operands[1], operands, form.space)
     writes = [operands.writes(ins, o, form.type) for o in _parts(ins, ins.operands[0], form)]
@@ -221,7 +225,7 @@ def _fetch(
 
 
 def _numbers(memory: Array, type_: PtxType) -> Array:
-    """Return memory as numbers of the size of a type; a shorter tail is cut off."""
+    """Return memory as numbers of the size of a type; a shorter rest at the end is dropped."""
     whole = len(memory) // type_.bytes * type_.bytes
     return memory[:whole].view(type_.raw)
 
@@ -297,7 +301,10 @@ TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] = {
     "atom": _atomic,
     "red": _atomic,
 }
-"""Functions by opcode that return a step; the second argument is the instruction's number."""
+"""Functions that return the function of an instruction, by opcode.
+
+Their second argument is the index of the instruction in the kernel.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -307,7 +314,7 @@ TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] = {
 
 
 Update: TypeAlias = Callable[..., Array]
-"""Function from the values in memory and the operands to the new values."""
+"""Function from the values in memory and the operands to the new values, elementwise."""
 
 
 def _added(old: Array, value: Array) -> Array:
@@ -342,7 +349,7 @@ _UPDATES: Final[dict[str, tuple[str, Update]]] = {
 
 
 def atomic_of(name: str, type_: PtxType) -> Update | None:
-    """Return the atomic operation with a name; `None` if it does not exist for the type."""
+    """Return the atomic operation named `name`; `None` if it does not exist for the type."""
     types, update = _UPDATES[name]
     return update if type_.name in types.split() else None
 
@@ -350,17 +357,17 @@ def atomic_of(name: str, type_: PtxType) -> Update | None:
 def apply_in_order(
     memory: Array, at: Ints, values: list[Array], update: Update, type_: PtxType
 ) -> Array:
-    """Update memory lane after lane, and return the old value that each lane read.
+    """Update memory for one lane after another, and return the old value that each lane read.
 
     The lanes are divided into rounds. Round `r` has the `r`-th lane of each address, so a round has
     no address twice and is one vector operation.
 
     Args:
-        memory: Bits of the memory, which change.
-        at: Index in it of each lane.
+        memory: The memory as an array of bits, which is changed.
+        at: Index in `memory` for each lane.
         values: Operands of each lane.
-        update: The operation.
-        type_: Its type.
+        update: The atomic operation.
+        type_: The type of the operation.
     """
     # A stable sort keeps lanes of one address in thread order, which decides the result of
     # operations that do not commute.

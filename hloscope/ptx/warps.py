@@ -13,8 +13,8 @@ from hloscope.support.arrays import Array, Ints, np
 # --------------------------------------------------------------------------------------------------
 # Instructions that exchange values between the lanes of a warp.
 #
-# Lanes with equal positions execute them together. The lowest position always runs first, so these
-# are all lanes of the warp that will execute the instruction.
+# Lanes with equal positions execute an instruction together. The lowest position always runs first,
+# so these are all lanes of the warp that will execute the instruction.
 #
 # Source: PTX ISA 8.8, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "activemask",
 # "elect.sync".
@@ -25,9 +25,9 @@ _PRED: Final = TYPES["pred"]
 
 
 def _shuffle(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `shfl`.
+    """Return the function that executes `shfl`.
 
-    A lane reads another lane's register, or its own outside its segment.
+    A lane reads another lane's register, or its own if the other lane is outside of its segment.
     """
     mode = next((m for m in ins.modifiers if m in ("up", "down", "bfly", "idx")), None)
     if mode is None or ins.modifiers[-1] != "b32" or len(ins.operands) not in (4, 5):
@@ -66,7 +66,7 @@ def _shuffle(ins: Instruction, operands: Operands) -> Run:
 
 
 def _requests(batch: Batch, lanes: Lanes) -> tuple[Ints, Ints]:
-    """Return the first lane of each warp, and the rank of each lane's warp."""
+    """Return the index in `lanes` of each warp's first lane, and the rank of each lane's warp."""
     warps = batch.warp_of[lanes.at]
     starts = np.ones(len(warps), bool)
     starts[1:] = warps[1:] != warps[:-1]
@@ -98,7 +98,10 @@ def _vote(ins: Instruction, operands: Operands) -> Run:
 
 
 def _reduce(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `redux`: every lane gets the result over the active lanes of its warp."""
+    """Return the function that executes `redux`.
+
+    Every lane gets the reduction over the active lanes of its warp.
+    """
     ufuncs = {
         "add": np.add,
         "min": np.minimum,
@@ -128,7 +131,7 @@ def _active(ins: Instruction, operands: Operands) -> Run:
 
 
 def _elect(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `elect`: the first active lane of each warp is elected."""
+    """Return the function that executes `elect`: elects the first active lane of each warp."""
     target = ins.operands[0]
     if not isinstance(target, Pair):
         fail(ins, "expected two results")
@@ -145,7 +148,10 @@ def _elect(ins: Instruction, operands: Operands) -> Run:
 
 
 def _match(ins: Instruction, operands: Operands) -> Run:
-    """Return the step of `match`: each lane gets the mask of the lanes with the same value."""
+    """Return the function that executes `match`.
+
+    Each lane gets the mask of the lanes that have the same value.
+    """
     if "any" not in ins.modifiers or len(ins.operands) != 3:
         fail(ins, "only match.any.sync is executed")
     type_ = TYPES.get(ins.modifiers[-1], _U32)
@@ -173,7 +179,7 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
     "elect": _elect,
     "match": _match,
 }
-"""Functions by opcode that return a step."""
+"""Functions that return the function of an instruction, by opcode."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -183,7 +189,10 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
 
 
 def _matrix_form(ins: Instruction) -> tuple[int, bool]:
-    """Return the number of 8 × 8 matrices of 16-bit elements, and whether they are transposed."""
+    """Return the number of 8 × 8 matrices that `ins` transfers, and whether it transposes them.
+
+    The elements have 16 bits.
+    """
     counts = [int(m[1]) for m in ins.modifiers if m in ("x1", "x2", "x4")]
     known = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16"}
     spaces = [m for m in ins.modifiers if m.partition("::")[0] == "shared"]
@@ -201,7 +210,7 @@ def _rows_of_matrices(
     batch: Batch,
     lanes: Lanes,
 ) -> tuple[Array, Ints]:
-    """Return shared memory as 16-bit numbers, and the index of each row, `[warps, count, 8]`.
+    """Return shared memory as 16-bit numbers, and the index of each row: [warps, count, 8].
 
     Lane `8 m + r` holds the address of row `r` of matrix `m`; a row has 16 bytes.
     """
@@ -217,14 +226,17 @@ def _rows_of_matrices(
 
 
 def _fragment(transposed: bool) -> tuple[Ints, Ints]:
-    """Return row and column of the two elements of each lane in a matrix: [lanes, 2]."""
+    """Return row and column of the two elements of a matrix that each lane has: [lanes, 2] each."""
     lane, part = np.arange(WARP)[:, None], np.arange(2)
     row, column = lane // 4 + 0 * part, lane % 4 * 2 + part
     return (column, row) if transposed else (row, column)
 
 
 def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """Return the step of `ldmatrix`. Each lane gets two consecutive elements of every matrix."""
+    """Return the function that executes `ldmatrix`.
+
+    Each lane gets two consecutive elements of every matrix.
+    """
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[1], operands, "shared")
     target = ins.operands[0]
@@ -245,7 +257,10 @@ def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
 
 
 def _store_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """Return the step of `stmatrix`. Each lane stores two consecutive elements of every matrix."""
+    """Return the function that executes `stmatrix`.
+
+    Each lane stores two consecutive elements of every matrix.
+    """
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[0], operands, "shared")
     source = ins.operands[1]
@@ -269,4 +284,7 @@ MATRIX_TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] 
     "ldmatrix": _load_matrices,
     "stmatrix": _store_matrices,
 }
-"""Functions by opcode that return a step; the second argument is the instruction's number."""
+"""Functions that return the function of an instruction, by opcode.
+
+Their second argument is the index of the instruction in the kernel.
+"""

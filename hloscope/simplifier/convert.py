@@ -160,7 +160,7 @@ def _latex(e: Expr, names: Mapping[Var, str]) -> str:
 def _latex_name(name: str) -> str:
     """Return a variable name in LaTeX.
 
-    Trailing digits or the part after `_` as an index, words in italics.
+    Trailing digits, or what follows `_`, become an index; words are italic.
     """
     head = name.rstrip("0123456789")
     if len(head) <= 2 and head.isalpha() and head != name:

@@ -1,7 +1,4 @@
-"""Domain.
-
-A box and constraints under which expressions are simplified, with the results found so far.
-"""
+"""Domains: a box and constraints under which expressions are simplified, with cached results."""
 
 from __future__ import annotations
 
@@ -39,12 +36,12 @@ _RECENT: dict[object, Domain] = {}
 _FREE: Final[frozenset[Expr]] = frozenset()
 _KEEP: Final = 256
 MOST_KNOWN: Final = 1 << 14
-"""Number of memo entries of one domain above which all are dropped."""
+"""Maximum number of memo entries of one domain; if it is exceeded, all of them are dropped."""
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
 _MANY: Final = 8
 _FEW_VALUES: Final = 256
-"""Largest number of values of a quotient that are enumerated."""
+"""Maximum number of values of a quotient that `_merged` enumerates."""
 
 
 class Domain:
@@ -94,7 +91,10 @@ class Domain:
         return found
 
     def bounds(self, e: Expr) -> Interval:
-        """Return an interval that holds all values of `e` in the domain."""
+        """Return an interval that contains every value of `e` on the domain.
+
+        It is not always the smallest one.
+        """
         found = self._bounds.get(e)
         if found is None:
             # Without constraints on its variables, the bounds of a linear expression are exact
@@ -110,13 +110,20 @@ class Domain:
         return found
 
     def _forget_if_many(self) -> None:
-        """Drop the memo tables if they have become large; the caller holds the lock."""
+        """Drop the memo tables if they have more than `MOST_KNOWN` entries.
+
+        The caller holds `_LOCK`.
+        """
         known = len(self._simple) + len(self._bounds)
         if known + sum([engine.size for engine in self._engines]) > MOST_KNOWN:
             self._simple, self._bounds, self._engines = {}, {}, []
 
     def _of_forms(self, e: Expr) -> Interval:
-        """Return the interval that the flat and the printed form show together."""
+        """Return the intersection of the bounds from the flat and from the printed form of `e`.
+
+        Raises:
+            TooDeepError: The flat form would be far longer than `e`.
+        """
         with _LOCK:
             self._forget_if_many()
             engine = self._engine(0)
@@ -126,7 +133,7 @@ class Domain:
         return interval((max(lo, low), min(hi, high)))
 
     def _bounds_of_operands(self, e: Expr) -> Interval:
-        """Return the interval from the operands of `e`, and from a constraint on `e` itself."""
+        """Return the interval that follows from `e`'s operands, and from constraints on `e`."""
         found = bounds(e, self.box)
         for x, side in self.constraints:
             if x is e:
@@ -134,11 +141,14 @@ class Domain:
         return found
 
     def _ends(self, v: Expr) -> Ends:
-        """Return the ends of a variable."""
+        """Return the lower and upper end of a variable's interval."""
         return ends(self.box.get(v, Interval.EVERYTHING))  # type: ignore[arg-type]
 
     def simplify(self, e: Expr) -> Expr:
-        """Return an expression equal on the domain, with fewer divisions or operators if found."""
+        """Return an expression equal to `e` on the domain, with fewer divisions or operators.
+
+        The result is `e` itself if nothing shorter was found.
+        """
         found = self._simple.get(e)
         if found is None:
             if not e._divisions and self._is_simple(e):
@@ -173,11 +183,10 @@ class Domain:
         return best
 
     def _merged(self, e: Expr) -> Expr:
-        """Rewrite `(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if that is equal.
+        """Return `(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if both are equal.
 
-        With `x = q * a + t` the latter is `(k * q + r + k * t / a) // c`. It is equal if the
-        largest `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`. Otherwise returns
-        `e`.
+        Otherwise return `e`. With `x = q * a + t` the new form is `(k * q + r + k * t / a) // c`.
+        It is equal if the largest `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`.
         """
         terms, r = as_sum(e.num)  # type: ignore[union-attr]
         ((q, k), *others), c = terms, e.by
@@ -208,7 +217,7 @@ class Domain:
         return not any([v in box and box[v].is_point for v, _ in as_sum(e)[0]])  # type: ignore[index]
 
     def flat(self, e: Expr) -> Expr:
-        """Return the flat form: an equal linear combination of variables and quotients.
+        """Return the flat form of `e`: an equal linear combination of variables and quotients.
 
         Returns `e` itself if that form would be far longer.
         """
@@ -220,14 +229,14 @@ class Domain:
             return e
 
     def _find(self, e: Expr, path: Path | None = None) -> Expr:
-        """Simplify until nothing changes.
+        """Return the form of `e` that simplification no longer changes.
 
         Of forms that lead to each other in a cycle, return the first in printing order.
 
         Args:
             e: The expression.
-            path: If given, receives pairs of an engine's number and the expression it was given,
-                for each result that was taken.
+            path: If given, receives a pair for each accepted result: the number of the engine (see
+                `new_engine`) and the expression that it simplified.
         """
         seen = [e]
         for _ in range(_ROUNDS):
@@ -262,9 +271,9 @@ class Domain:
         return False
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
-        """Return the form with the fewest divisions of all engines.
+        """Return the form of `e` with the fewest divisions that any engine finds.
 
-        `e` if all have more than `e`.
+        The result is `e` if all have more divisions. Accepted steps are added to `path`.
         """
         first = self._engines[0] if self._engines else self._engine(0)
         try:
@@ -295,7 +304,10 @@ class Domain:
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
-        """Return engine `i`'s form of `e` and `i`, if it has fewer divisions than `best`."""
+        """Return engine `i`'s form of `e`, and `i`, if the form has fewer divisions than `best`.
+
+        Otherwise return `best`, and `used`, the number of the engine that found it.
+        """
         try:
             other = self._engine(i).simplify(e)
         except TooDeepError:
@@ -303,7 +315,10 @@ class Domain:
         return (other, i) if other._divisions < best._divisions else (best, used)
 
     def _if_unchanged(self, e: Expr) -> Expr | None:
-        """Return `e` if simplification with `keep_remainders` leaves it unchanged, else `None`."""
+        """Return `e` if the engine with `keep_remainders` leaves it unchanged, else `None`.
+
+        Also returns `e` if the engine gives up.
+        """
         try:
             return e if self._engine(2).simplify(e) is e else None
         except TooDeepError:
@@ -323,7 +338,10 @@ class Domain:
         return steps
 
     def _traced(self, i: int, steps: Trace) -> Engine:
-        """Return a fresh engine that traces: results that come from memo tables have no steps."""
+        """Return a new engine `i` that appends its steps to `steps`.
+
+        Engines that were used before do not serve, as results from memo tables have no steps.
+        """
         engine = self.new_engine(i)
         engine.trace = steps
         return engine
@@ -334,7 +352,7 @@ class Domain:
         return self._engines[i]
 
     def new_engine(self, i: int) -> Engine:
-        """Return a fresh engine: 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`."""
+        """Return a new engine: 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`."""
         if i:
             reduce_all, keep_remainders = i == 1, i == 2
             return Engine(
@@ -400,7 +418,10 @@ def within_int64(new: Expr, old: Expr) -> bool:
 
 
 def _has_small_numbers(e: Expr) -> bool:
-    """Are all numbers within int64? False also for operations other than sums and divisions."""
+    """Are all numbers of `e` within int64?
+
+    Also false if `e` has operations other than sums, floor divisions and remainders.
+    """
     open = [e]
     for x in open:
         kind = type(x)
@@ -423,5 +444,5 @@ def _has_small_numbers(e: Expr) -> bool:
 
 
 def forget_domains() -> None:
-    """Drop all remembered domains, so that a measurement starts without results."""
+    """Drop all remembered domains, so that a measurement starts without cached results."""
     _RECENT.clear()

@@ -1,12 +1,10 @@
-"""Driver of the simplifier.
+"""Driver of the simplifier: brings an expression into flat form, then chooses its printed form.
 
-Bring an expression into flat form by laws, then choose its printed form.
-
-An expression is *flat* if it is a linear combination of variables and of quotients
-`num // positive constant` whose numerators are flat. `x % c` becomes `x - c * (x // c)`. Equal
-digits then cancel in the normal form of sums. Operations that are not linear combinations of
-quotients (min, max, products, symbolic divisors) stay in flat forms as leaves. `surface.py` finds
-the remainders again and chooses the form with the fewest divisions.
+An expression is *flat* if it is a linear combination of variables and of quotients `num // positive
+constant` whose numerators are flat. `x % c` becomes `x - c * (x // c)`. Equal digits then cancel in
+the normal form of sums. Operations that are not linear combinations of quotients (min, max,
+products, symbolic divisors) stay in flat forms as leaves. `sums.best_form` finds the remainders
+again and chooses the form with the fewest divisions.
 
 Each subexpression is handled once per domain. No function recurses with the depth of an expression.
 """
@@ -58,9 +56,9 @@ from hloscope.simplifier.rule import Rule, Step, Trace
 from hloscope.simplifier.sums import EXTREMA_SUMS, PRINTED, SUMS, are_unrelated, best_form
 
 FLAT_LIMIT: Final = 64
-"""Largest number of divisions of a numerator whose remainder is written out.
+"""Maximum number of divisions of a numerator `x` for which `x % c` becomes `x - c * (x // c)`.
 
-Larger flat forms would repeat too much.
+Larger numerators would be repeated too often; their remainders stay leaves.
 """
 MAX_DIVISIONS: Final = 1024
 """Number of divisions above which a flat form may be abandoned.
@@ -129,14 +127,14 @@ class Engine(Context):
         return forms + ends + len(self._relaxed) + len(self._values)
 
     def twin(self) -> Engine:
-        """Return an engine with the same box and facts and with empty memo tables."""
+        """Return a new engine with the same box, facts and options, and with empty memo tables."""
         twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)
         twin.box, twin.known, twin.equal = self.box, self.known, self.equal
         twin.extrema, twin.trace = self.extrema, self.trace
         return twin
 
     def simplify(self, e: Expr) -> Expr:
-        """Return the printed form of an expression that is equal to it on the domain."""
+        """Return the printed form of an expression that equals `e` on the domain."""
         flat = self.flat(e)
         printed = self.surface(flat)
         if self.trace is not None:
@@ -197,9 +195,9 @@ class Engine(Context):
         return memo[e]
 
     def _flat_sum(self, x: Sum, stack: list[Expr]) -> Expr | None:
-        """Return the flat form of a sum.
+        """Return the flat form of a sum, if the memo table has the flat form of each term.
 
-        `None` after pushing terms that have none yet to `stack`.
+        Otherwise push the terms without one to `stack` and return `None`.
         """
         memo = self._flat
         is_flat = True
@@ -220,9 +218,9 @@ class Engine(Context):
         return new
 
     def _flat_node(self, x: Expr, stack: list[Expr]) -> Expr | None:
-        """Return the flat form of any other node.
+        """Return the flat form of a node that is not a sum, if those of its operands are known.
 
-        `None` after pushing operands that have none yet.
+        Otherwise push the operands without one to `stack` and return `None`.
         """
         kind, memo = type(x), self._flat
         missing = [y for y in children(x) if y not in memo]
@@ -280,7 +278,10 @@ class Engine(Context):
         return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
-        """Simplify the operands of a leaf in their printed forms, then apply the laws of leaves."""
+        """Return the flat form of a node that is not linear: min, max, product, symbolic division.
+
+        Its operands are simplified to their printed forms; then the laws of leaves are applied.
+        """
         if type(x) is Min or type(x) is Max:
             self.extrema.add(x)
         new = rebuild(x, lambda y: self.surface(self.flat(y)))
@@ -292,7 +293,7 @@ class Engine(Context):
         return self.flat(new)
 
     def _by_laws(self, leaf: Expr) -> Expr:
-        """Return the flat form of a leaf whose operands are in printed form."""
+        """Return the flat form of `leaf` by the laws of its class; operands are printed forms."""
         for rule in LEAVES[type(leaf)]:
             after = rule.code(leaf, self)
             if after is not None:
@@ -303,7 +304,11 @@ class Engine(Context):
     def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
         """Return the flat form of `num // den` for a flat `num` and positive `den`.
 
-        `wanted` masks the features that laws may need.
+        Args:
+            num: The numerator.
+            den: The divisor.
+            wanted: Bit mask of features (see `quotients.features`). Laws that need only other
+                features are not tried; all are tried by default.
         """
         if den == 1:
             return num
@@ -353,7 +358,7 @@ class Engine(Context):
         return new
 
     def settle(self, e: Expr) -> Expr:
-        """Apply the laws between the terms of a sum until none of them changes it."""
+        """Return `e` after the laws between the terms of a sum, applied until none changes it."""
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
         equal = self.equal
@@ -381,7 +386,7 @@ class Engine(Context):
         return e
 
     def note(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Append a step to the trace, if tracing is on and the expression changed."""
+        """Append the step from `before` to `after` to the trace, if one is kept and they differ."""
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
@@ -402,8 +407,9 @@ class Engine(Context):
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
         """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
 
-        `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`. With `k * x` it makes
-        `k * (x % 12)` at `-12 * k`.
+        `f` is a quotient `num // d`, and `coeffs` has the coefficients of the other terms of the
+        sum. `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`. With `k * x` it
+        makes `k * (x % 12)` at `-12 * k`.
         """
         d = f.by
         num = f.num  # type: ignore[union-attr]

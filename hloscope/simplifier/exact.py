@@ -1,4 +1,4 @@
-"""The exact level: shorter equal forms that the laws do not find."""
+"""The exact level of the simplifier: shorter equal forms that the laws do not find."""
 
 from __future__ import annotations
 
@@ -35,25 +35,28 @@ from hloscope.support.arrays import Ints, Ints as Values, np
 # --------------------------------------------------------------------------------------------------
 # The exact level: shorter equal forms that the laws do not find.
 #
-# A part of an expression with several divisions is fitted by a form with one (`fit.py`). A form
+# A part of an expression with several divisions is fitted by a form with one (`one_floor`). A form
 # that fits at sample points is then proved: at every point of a small box, else by isl. If isl does
 # not decide within its budget, the old form stays.
 
 
 BUDGET: Final = 200_000
-"""Steps of isl for one proof."""
+"""Default number of steps that isl may take for one proof."""
 POINTS: Final = 1 << 20
-"""Largest number of points of a box that is compared point by point."""
+"""Maximum number of points of a box on which two expressions are compared point by point.
+
+On larger boxes isl proves equality.
+"""
 SAMPLE: Final = 1500
 LINE: Final = 64
 PROOFS: Final = 6
-"""Number of candidates of one part whose proof is tried."""
+"""Maximum number of refuted or undecided candidates of one part; then the part is left as it is."""
 PARTS: Final = 400
-"""Largest number of parts of one expression that are tried."""
+"""Maximum number of parts of one expression that are tried."""
 FLOORS: Final = 8
-"""Largest number of quotients of a sum whose subsets are tried."""
+"""Maximum number of quotients of a sum of which pairs and triples are tried as parts."""
 MOST: Final = 64
-"""Largest number of divisions of an expression that is searched; shared parts count each time."""
+"""Maximum number of divisions of an expression that is searched; shared parts count each time."""
 SAFE: Final = 1 << 61
 
 
@@ -93,17 +96,14 @@ def simplify_exact(
 
 
 class _Search:
-    """Search for shorter forms of one expression; remembers the parts that were tried."""
+    """Search for shorter forms of one expression; keeps the result of each part that was tried."""
 
     def __init__(self, domain: Domain, budget: int) -> None:
         self.domain, self.budget = domain, budget
         self._tried: dict[Expr, Expr | None] = {}
 
     def shorter(self, e: Expr) -> Expr | None:
-        """Return an equal expression with fewer divisions by one replacement.
-
-        `None` if not found.
-        """
+        """Return an equal expression with fewer divisions, made by one replacement, or `None`."""
         # The flat form has other parts than the printed one, and either may have a shorter form.
         for root in dict.fromkeys([e, self.domain.flat(e)]):
             for x in postorder(root):
@@ -130,7 +130,7 @@ class _Search:
 
 
 def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """Yield splits of `x` into `part + rest`, where the part has several divisions."""
+    """Yield pairs `(part, rest)` with `x == part + rest`, where the part has several divisions."""
     yield x, Const(0)
     if not isinstance(x, Sum):
         return
@@ -189,10 +189,10 @@ def _is_safe(e: Expr, box: Mapping[Var, Interval]) -> bool:
 
 
 def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, Ints]:
-    """Return sample points as one array per variable.
+    """Return sample points of the box, as one array of coordinates per variable, all of one length.
 
-    The first is the lower corner of the box. The next ones are one step away along each variable.
-    Lines along each variable and random points follow, with ends drawn more often.
+    The first point is the lower corner of the box. The next ones are one step away along each
+    variable. Lines along each variable and random points follow; random coordinates are often ends.
     """
     # A fixed seed makes the result reproducible.
     rng = np.random.default_rng(0)
@@ -223,7 +223,9 @@ FITTED: Final = Rule(
 
 
 def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:
-    """Are two expressions proved to be equal on the domain? `False` can also mean undecided.
+    """Return whether two expressions are proved equal on the domain.
+
+    `False` means that they differ or that the proof is undecided.
 
     >>> d0, domain = Dim(0), Domain({Dim(0): Interval(0, 10**9)})
     >>> is_equal(d0 // 1024 * 512 + d0 % 512, d0 - (d0 + 512) // 1024 * 512, domain)
@@ -250,27 +252,28 @@ def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool
 
 # --------------------------------------------------------------------------------------------------
 # Interpolation by one floor: fit `a.x + c + k * ((b.x + s) // m)` to values at sample points.
-#
-# The slopes of an expression (with every floor taken as exact division) and one `k` determine
-# nearly everything. `a` is the change per step of a variable, modulo `k`. `b / m` is the rest of
-# the slope. The points leave an interval for `s`. Along variables of few values other slopes may
-# fit too. A form that fits at the points is only a candidate: `exact.py` proves it.
+# The slope along a variable is the change per step if every floor were an exact division. The
+# slopes of an expression and one `k` determine nearly everything. `a` is the change per step of a
+# variable, modulo `k`. `b / m` is the rest of the slope, divided by `k`. The points leave an
+# interval for `s`. Along variables of few values other slopes may fit too. A form that fits at the
+# points is only a candidate: `is_equal` proves it.
 
 
 SMALL: Final = 64
-"""Number of values up to which all slopes along a variable that fit are tried."""
+"""Maximum number of values of a variable along which all slopes that fit are tried."""
 SLOPES: Final = 64
-"""Largest number of combinations of slopes that are tried for one divisor."""
+"""Maximum number of combinations of slopes that are tried for one divisor."""
 LARGEST: Final = 1 << 40
-"""Largest divisor of a candidate."""
+"""Maximum divisor of a candidate; larger ones are not tried."""
 _LARGEST_FACTOR: Final = 1 << 62
-"""Largest factor of a candidate, as values at the points are 64-bit integers."""
+"""Maximum factor in a candidate, as its values at the points are 64-bit integers."""
 
 
 def slopes(e: Expr) -> dict[Var, Fraction] | None:
-    """Return the slope along each variable, with floors taken as exact division.
+    """Return the slope of `e` along each variable: its change per step, with exact divisions.
 
-    `None` if `e` has no slope.
+    Floor divisions count as exact divisions, remainders by constants as constants. The result is
+    `None` if `e` has other operations than these and sums.
 
     >>> from hloscope.affine import Dim
     >>> slopes((Dim(0) * 3 + Dim(1) // 2) // 4 + Dim(0) % 2)
@@ -301,7 +304,9 @@ def _combined_slopes(parts: Any) -> dict[Var, Fraction]:
 
 
 def step_sizes(coefficients: Sequence[int]) -> list[int]:
-    """Return candidates for the factor `k` of `a.x + c + k * ((b.x + s) // m)`, descending.
+    """Return candidates for the factor `k` of `a.x + c + k * ((b.x + s) // m)`, largest first.
+
+    That form has one floor division; `a.x` and `b.x` are linear in the variables.
 
     Args:
         coefficients: The coefficients of the floor divisions in the expression to replace.
@@ -324,13 +329,14 @@ def one_floor(
 ) -> Iterator[Expr]:
     """Yield expressions with at most one floor that have the given values at the given points.
 
-    Their form is `a.x + c + k * ((b.x + s) // m)`.
+    Their form is `a.x + c + k * ((b.x + s) // m)`, where `a.x` and `b.x` are linear in the
+    variables.
 
     Args:
         values: Value of the expression at each point.
         at: The points, one array for each variable.
         box: The intervals of the variables.
-        slope: The slopes of the expression.
+        slope: The slopes of the expression, as `slopes` returns them.
         sizes: Candidates for `k`.
         divisors: Candidates for `m`, in addition to those that the slopes determine.
     """
@@ -350,9 +356,10 @@ def one_floor(
 
 
 def _step_slopes(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
-    """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`.
+    """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`, or `None`.
 
-    `None` if there is none.
+    `a` has one integer for each variable; point `i + 1` is one step along variable `i` from point
+    0.
     """
     if k == 1:
         return dict.fromkeys(at, 0)
@@ -376,7 +383,15 @@ def _fractions(
     slope: Mapping[Var, Fraction],
     divisors: Sequence[int],
 ) -> Iterator[tuple[dict[Var, int], int]]:
-    """Yield coefficients and divisors `(b, m)` worth trying for `quotient == (b.x + s) // m`."""
+    """Yield pairs `(b, m)` for which `quotient == (b.x + s) // m` may hold for some `s`.
+
+    Args:
+        quotient: Value of the floor division at each point.
+        at: The points, one array for each variable.
+        box: The intervals of the variables.
+        slope: The slope of the quotient along each variable.
+        divisors: Candidates for `m`, in addition to the common denominator of the slopes.
+    """
     # The slopes themselves, over their common denominator.
     m = lcm(*[a.denominator for a in slope.values()])
     if m <= LARGEST:
@@ -403,7 +418,10 @@ def _fractions(
 
 
 def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[Fraction, Fraction]:
-    """Return the open interval of slopes along `v` that the points of one line allow."""
+    """Return the open interval of slopes along `v` that agree with the values on one line.
+
+    The line has all points that differ from point 0 in `v` only.
+    """
     here = at[v] == at[v]
     for u in at:
         if u != v:
@@ -426,7 +444,7 @@ def _forms_by_shift(
     b: Mapping[Var, int],
     m: int,
 ) -> Iterator[Expr]:
-    """Yield the expressions with these coefficients, one for each shift `s` worth trying."""
+    """Yield `a.x + c + k * ((b.x + s) // m)` for each shift `s` worth trying; `steps` is `a`."""
     # `quotient <= (b.x + s) / m < quotient + 1` at every point bounds `s` on both sides.
     gap = quotient * m - sum(b[v] * at[v] for v in b)
     low, high = int(gap.max()), int(gap.min()) + m - 1

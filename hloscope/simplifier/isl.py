@@ -1,7 +1,7 @@
-"""Exact results about relations between integer tuples, by isl.
+"""Proofs about relations between integer tuples, by isl.
 
-A `System` is a relation `{ dims -> results : some ranges in the box satisfy the constraints
-}`. Each function returns a `Proof`: proved, refuted with a counter-example, or undecided with the
+A `System` is a relation `{ dims -> results : some ranges in the box satisfy the constraints }`.
+Each function returns a `Proof`: proved, refuted with a counter-example, or undecided with the
 reason. isl counts its steps and gives up at the budget, so that every call ends.
 
 Runtime variables are parameters of the relation. Two systems of one call share a parameter if their
@@ -33,7 +33,7 @@ from hloscope.simplifier.isl_relations import (
 
 
 class Verdict(StrEnum):
-    """Result of a proof."""
+    """Outcome of a proof: the statement is true, it is false, or isl did not decide."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -74,11 +74,13 @@ def _index(at: Sequence[object]) -> str:
 
 
 class CounterExample(Struct, frozen=True):
-    """A pair that is in only one of two relations.
+    """A pair `dims -> results` that refutes a statement.
+
+    It is, for example, in only one of two relations.
 
     Attributes:
-        dims: The index on the left.
-        results: The index it is related to.
+        dims: The index on the left of the relation.
+        results: The index on the right.
         runtime: Values of runtime variables, by key.
         only_in: The relation that has the pair: 0 is the first, 1 the second.
         tables: Contents of the tensors that are read at run time.
@@ -96,12 +98,12 @@ class CounterExample(Struct, frozen=True):
 
     @property
     def pair(self) -> str:
-        """Text of the index and the index it is related to."""
+        """Text `(dims) -> (results)` of the pair."""
         return f"{as_tuple(self.dims)} -> {as_tuple(self.results)}"
 
     @property
     def reading(self) -> str:
-        """Text ` where …` with the values read at run time; empty if nothing is read."""
+        """Text ` where …` with the contents of the tables; empty if there are none."""
         return f" where {', '.join(map(str, self.tables))}" if self.tables else ""
 
 
@@ -165,7 +167,10 @@ def _prove(question: Callable[[Any], Proof], budget: int) -> Proof:
 def prove_subset(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that every pair of the first union is in the second."""
+    """Prove that every pair of the first union of relations is in the second.
+
+    The proof is for all values of runtime variables.
+    """
     return _compare(first, second, budget, both=False)
 
 
@@ -201,9 +206,9 @@ def _compare(
 def _compare_relations(
     isl: Any, a: Any, b: Any, parameters: Parameters, num_dims: int, *, both: bool = True
 ) -> Proof:
-    """Prove that two relations have the same pairs.
+    """Prove that two `islpy.Map`s have the same pairs.
 
-    Unless `both`, that `b` has all pairs of `a`.
+    Unless `both`, only that `b` has all of `a`'s.
     """
     differences = (a.subtract(b), b.subtract(a)) if both else (a.subtract(b),)
     for number, difference in enumerate(differences):
@@ -215,7 +220,15 @@ def _compare_relations(
 def _sample(
     isl: Any, relation: Any, parameters: Parameters, num_dims: int, only_in: int = 0
 ) -> CounterExample:
-    """Return a pair of a nonempty relation."""
+    """Return a pair of a nonempty `islpy.Map` as a counter-example.
+
+    Args:
+        isl: The module `islpy`.
+        relation: The map.
+        parameters: Its isl parameters.
+        num_dims: Number of coordinates on the left.
+        only_in: The relation that has the pair; see `CounterExample`.
+    """
     point = relation.wrap().sample_point()
 
     def coordinates(kind: Any) -> tuple[int, ...]:
@@ -228,7 +241,7 @@ def _sample(
 
 
 def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Prove that the relations have no pair; the counter-example is a pair.
+    """Prove that the relations have no pair; the counter-example is one of their pairs.
 
     >>> from hloscope.affine import Dim
     >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
@@ -239,7 +252,10 @@ def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Prove that `expr` stays in the interval on the whole domain of the relation."""
+    """Prove that the values of `expr` lie in the interval on the whole domain of the relation.
+
+    The counter-example has the dimensions and ranges as `dims`, and the value as `results`.
+    """
     parameters = Parameters.of(system)
 
     def question(isl: Any) -> Proof:
@@ -257,7 +273,9 @@ def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int 
 
 
 def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """Return the smallest interval around the values of `expr` on the domain; `None` if undecided.
+    """Return the smallest interval that contains all values of `expr` on the domain.
+
+    The result is `None` if isl does not decide within the budget.
 
     >>> from hloscope.affine import Dim
     >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
@@ -283,7 +301,11 @@ def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interva
 def prove_inverse(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the second union is the inverse of the first."""
+    """Prove that the second union is the inverse of the first: the same pairs with sides exchanged.
+
+    Raises:
+        ValueError: The numbers of coordinates do not allow it.
+    """
     if not first or not second:
         return prove_empty(first or second, budget=budget)
     parameters = Parameters.of(*first, *second)
@@ -331,7 +353,7 @@ def prove_composed(
 def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
     """Prove that no two indices share a result.
 
-    The counter-example relates two indices that share a result.
+    The counter-example has the two indices as `dims` and `results`; `reason` says so.
 
     >>> from hloscope.affine import Dim
     >>> box = {Dim(0): Interval(0, 9)}
@@ -348,7 +370,7 @@ def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof
 def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
     """Prove that every index has at most one result.
 
-    The counter-example relates two results of one index.
+    The counter-example has two results of one index as `dims` and `results`; `reason` says so.
     """
 
     def question(isl: Any) -> Proof:
@@ -381,10 +403,10 @@ def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
 def prove_onto(
     systems: Sequence[System], boxes: Sequence[Sequence[Interval]], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the domain and the range of the relation are exactly two boxes.
+    """Prove that the domain of the relation is the box `boxes[0]`, and its range `boxes[1]`.
 
-    The counter-example is an index without a result (empty `results`) or a result without an index
-    (empty `dims`).
+    The counter-example is an index without a result or outside of the box (empty `results`), or a
+    result without an index or outside of the box (empty `dims`).
     """
 
     def question(isl: Any) -> Proof:

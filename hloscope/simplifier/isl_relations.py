@@ -1,4 +1,4 @@
-"""Relations between integer tuples, built in isl. No other module loads islpy."""
+"""Relations between integer tuples, built in isl. Only this module loads islpy."""
 
 from __future__ import annotations
 
@@ -35,22 +35,28 @@ from hloscope.support.lazy import lazy
 islpy: Any = lazy("islpy")
 
 BUDGET: Final = 2_000_000
-"""Steps of isl, about one or two seconds, after which a proof is undecided."""
+"""Default number of isl's steps, about one or two seconds, after which a proof is undecided."""
 FEW: Final = 12
 """Number of quotients above which the budget shrinks with the cube of their number."""
 MOST_QUOTIENTS: Final = 64
-"""Largest number of quotients of one relation that is given to isl."""
+"""Maximum number of quotients of a relation.
+
+With more, isl is not called and the proof is undecided.
+"""
 CASES: Final = 64
-"""Largest number of values of a factor or divisor that is treated value by value."""
+"""Maximum number of values of a factor or divisor that is split into one case per value.
+
+With more values the proof is undecided.
+"""
 WIDE: Final = 64
 """Number of bits above which an integer is wide.
 
-An isl step with it takes `WIDE_COSTS` times as long.
+Each isl step on wide integers is counted as `WIDE_COSTS` steps.
 """
 WIDE_COSTS: Final = 8
 
 _LONG: Final = 32
-"""Bits that C's `long` has on every system."""
+"""Number of bits that C's `long` has on every system."""
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 _State = threading.local()
@@ -65,7 +71,7 @@ class System(Struct, frozen=True, eq=False):
             of their values satisfy the constraints.
         box: The interval of each variable.
         constraints: Pairs `(expr, interval)` that all hold.
-        results: The coordinates on the right.
+        results: The coordinates on the right, as expressions in the variables.
         runtime: A key for each `Runtime(i)`; equal keys mean equal values.
         values: Every value that each `Runtime(i)` can have, where the box may allow fewer. If all
             systems of a proof agree on them, other values are excluded.
@@ -108,13 +114,16 @@ class Parameters(Struct, frozen=True):
         return cls({key: i for i, key in enumerate(number)}, facts)
 
     def named(self, isl: Any, space: Any) -> Any:
-        """Return the space with named parameters, as isl aligns parameters by name."""
+        """Return the isl space with its parameters named `p0`, `p1` and so on.
+
+        This is necessary because isl aligns parameters by name.
+        """
         for i in range(len(self.number)):
             space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
         return space
 
     def possible(self, isl: Any, relation: Any) -> Any:
-        """Return the part of a relation in which every parameter has a possible value."""
+        """Return the `islpy.Map` or `Set` restricted to parameter values that `facts` allow."""
         space = self.named(isl, isl.Space.params_alloc(isl_context(), len(self.number)))
         assumed = isl.Set.universe(space)
         for key, interval in self.facts.items():
@@ -129,11 +138,14 @@ class Parameters(Struct, frozen=True):
 
 
 class UndecidedError(Exception):
-    """isl cannot decide; the message is the reason."""
+    """Raised if isl cannot decide a statement; the message is the reason."""
 
 
 class Builder(Struct):
-    """Converter of one system's expressions into piecewise affine functions over its variables."""
+    """Converter of one system's expressions into isl's piecewise affine functions.
+
+    The functions are over the dimension and range variables; runtime variables are parameters.
+    """
 
     isl: Any
     ctx: Any
@@ -159,14 +171,17 @@ class Builder(Struct):
         return self.isl.Val.read_from_str(self.ctx, str(value))
 
     def place(self, v: Var) -> tuple[Any, int]:
-        """Return the kind and the position of a variable in the space."""
+        """Return the isl dimension type and the position of a variable in the space."""
         if isinstance(v, Runtime):
             return self.isl.dim_type.param, self.parameters.number[self.system.runtime[v.index]]
         offset = self.system.num_dims if isinstance(v, Range) else 0
         return self.isl.dim_type.in_, offset + v.index
 
     def linear(self, terms: Sequence[tuple[Expr, int]], const: int) -> Any:
-        """Return a sum of scaled terms; all variables go into one affine function."""
+        """Return `sum(c * t) + const` as an `islpy.PwAff`.
+
+        Terms that are not variables are in `known`.
+        """
         aff = self.isl.Aff.zero_on_domain(self.isl.LocalSpace.from_space(self.space))
         aff = aff.set_constant_val(self.val(const))
         rest = []
@@ -190,7 +205,7 @@ class Builder(Struct):
         return self.known[e]
 
     def slow_down(self) -> None:
-        """Allow fewer steps, as each takes longer with more quotients or wide integers.
+        """Lower the number of steps allowed to isl, as quotients and wide integers slow each step.
 
         Raises:
             UndecidedError: There are more than `MOST_QUOTIENTS` different divisions.
@@ -229,7 +244,14 @@ class Builder(Struct):
         return (num if den > 0 else num.neg()).scale_down_val(self.val(abs(den)))
 
     def product(self, factors: Sequence[Expr]) -> Any:
-        """Return a product; all factors but the one with the largest range must take few values."""
+        """Return a product as an `islpy.PwAff`.
+
+        The factor with the widest range stays symbolic; the others are split into one case per
+        value.
+
+        Raises:
+            UndecidedError: Another factor has more than `CASES` values.
+        """
         sizes = [bounds(f, self.system.box).size for f in factors]
         widest = max(range(len(factors)), key=sizes.__getitem__)
         value = self.known[factors[widest]]
@@ -240,9 +262,13 @@ class Builder(Struct):
         return value
 
     def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
-        """Return the function that is `of(c)` where `x` is `c`, for each value `c` of `x`.
+        """Return the `islpy.PwAff` that is `of(c)` where `x` is `c`, for each value `c` of `x`.
 
         The value 0 of `x` is left out unless `zero` is true.
+
+        Raises:
+            UndecidedError: `x` has more than `CASES` values, or only the value 0 and `zero` is
+                false.
         """
         if isinstance(x, Const) and x.value:
             return of(x.value)
@@ -293,7 +319,7 @@ class Builder(Struct):
 
 
 def isl_context() -> Any:
-    """Return the isl context of this thread."""
+    """Return the isl context of the calling thread; it is created at the first call."""
     if not hasattr(_State, "ctx"):
         _State.ctx, _State.steps = islpy.Context(), 0
     return _State.ctx
@@ -301,7 +327,11 @@ def isl_context() -> Any:
 
 @contextmanager
 def budgeted(steps: int) -> Iterator[Any]:
-    """Run isl with at most `steps` steps."""
+    """Context manager in which isl may take at most `steps` steps; yields the module `islpy`.
+
+    Raises:
+        UndecidedError: isl ran out of steps, or failed.
+    """
     ctx = isl_context()
     ctx.reset_operations()
     ctx.set_max_operations(steps)
@@ -321,7 +351,10 @@ def budgeted(steps: int) -> Iterator[Any]:
 def union_of(
     isl: Any, systems: Sequence[System], parameters: Parameters, shape: tuple[int, int]
 ) -> Any:
-    """Return the union of relations from `shape[0]` to `shape[1]` integers."""
+    """Return the union of the systems as an `islpy.Map` from `shape[0]` to `shape[1]` integers.
+
+    Parameter values that `parameters.facts` exclude are left out.
+    """
     space = isl.Space.alloc(isl_context(), len(parameters.number), *shape)
     relations = [Builder(isl, isl_context(), s, parameters).relation() for s in systems]
     nothing = isl.Map.empty(parameters.named(isl, space))
@@ -329,10 +362,12 @@ def union_of(
 
 
 def shape_of(*systems: System) -> tuple[int, int]:
-    """Return the number of variables and of results.
+    """Return the number of dimension variables and of results of the systems.
+
+    Without systems it is `(0, 0)`.
 
     Raises:
-        ValueError: The systems differ in it.
+        ValueError: The systems differ in these numbers.
     """
     shapes = {(s.num_dims, len(s.results)) for s in systems}
     if len(shapes) > 1:
@@ -345,7 +380,7 @@ def to_isl(*systems: System) -> Any:
     """Return the union of the relations as an `islpy.Map`; runtime variables are `p0`, `p1`, ….
 
     Raises:
-        ValueError: An expression is not affine.
+        ValueError: An expression is not affine, or isl ran out of steps.
     """
     try:
         with budgeted(BUDGET) as isl:

@@ -38,16 +38,18 @@ from hloscope.simplifier.isl_relations import (
 )
 
 MAX_PIECES: Final = 256
-"""Largest number of disjoint pieces of a relation; more are unreadable."""
+"""Maximum number of disjoint pieces of a relation; more would be unreadable."""
 
 Constraint = tuple[Expr, Interval]
 
 
 class Piece(Struct, frozen=True):
-    """A relation `{ dims -> results }`, whose range variables run under constraints.
+    """A relation `{ dims -> results }`, over all values of its range variables.
+
+    An index has one result for each choice of values that satisfies the constraints.
 
     Attributes:
-        num_ranges: Number of range variables, which stand for what the dimensions leave open.
+        num_ranges: Number of range variables: coordinates that the dimensions do not determine.
         results: One expression for each coordinate on the right.
         constraints: Pairs `(expr, interval)` that all hold, with bounds of variables among them.
     """
@@ -71,7 +73,7 @@ def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
 
 
 def _basic_sets(flat: Any) -> list[Any]:
-    """Return disjoint basic sets whose existentially quantified variables are all quotients."""
+    """Return disjoint `islpy.BasicSet`s without existential variables other than quotients."""
     flat = flat.compute_divs()
     if flat.n_basic_set() > 1:
         flat = flat.make_disjoint().compute_divs()
@@ -79,7 +81,10 @@ def _basic_sets(flat: Any) -> list[Any]:
 
 
 class _Reader:
-    """Converter of one basic set, whose coordinates after the first `num_dims` are unknowns."""
+    """Converter of one `islpy.BasicSet` into a `Piece`.
+
+    The first `num_dims` coordinates become `Dim(i)`; the others are unknowns `Range(i)`.
+    """
 
     def __init__(self, isl: Any, part: Any, num_dims: int) -> None:
         self._isl = isl
@@ -145,7 +150,7 @@ class _Reader:
         self.rows[e] = self.rows.get(e, Interval.EVERYTHING) & interval
 
     def piece(self) -> Piece:
-        """Return the piece with as few range variables as the rows allow."""
+        """Return the piece, with as few range variables as the constraints in `rows` allow."""
         while self._solve_one():
             pass
         self._shift()
@@ -161,7 +166,7 @@ class _Reader:
         )
 
     def _solve_one(self) -> bool:
-        """Solve one row for a variable; return whether there was such a row.
+        """Solve one constraint for an unknown; return whether there was such a constraint.
 
         It is `c * x + rest in [lo, hi]` with at most one solution `x` for each `rest`.
         """
@@ -185,7 +190,10 @@ class _Reader:
         return False
 
     def _use(self, x: Range, value: Expr) -> None:
-        """Substitute `x = value` in all rows; rows that become constant are true and disappear."""
+        """Substitute `x = value` in all constraints.
+
+        Constraints that become constant are true and disappear.
+        """
         del self.open[x]
         new: dict[Var, Expr] = {x: value}
         self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
@@ -194,7 +202,7 @@ class _Reader:
             self._restrict(substitute(e, new), interval)
 
     def _shift(self) -> None:
-        """Replace variables that only a sum bounds.
+        """Replace unknowns that are bounded only as a term of a sum.
 
         With `x + rest in [lo, hi]`, `x` becomes `lo - rest` plus a new variable in `[0, hi - lo]`.
         """
@@ -218,7 +226,7 @@ class _Reader:
                 break
 
     def _bound(self) -> None:
-        """Add isl's bounds of the variables that no row bounds alone."""
+        """Add isl's bounds of each variable that no constraint bounds alone."""
         whole = self._isl.Set.from_basic_set(self._part)
         for at, x in enumerate(self._own):
             if self.rows.get(x, Interval.EVERYTHING).is_finite:
@@ -265,11 +273,11 @@ def combine(
 
 
 def count_results(systems: Sequence[System], *, budget: int = BUDGET) -> int:
-    """Return the number of different results.
+    """Return the number of different results of the union of the relations.
 
     Raises:
-        UndecidedError: An expression is not affine, a runtime variable decides, there is no end of
-            them, or isl ran out of its budget.
+        UndecidedError: An expression is not affine, the number depends on a runtime variable or is
+            infinite, or isl ran out of its budget.
 
     >>> box = {Dim(0): Interval(0, 999_999), Dim(1): Interval(0, 7)}
     >>> count_results([System(2, 0, box, (), [Dim(0) * 4 + Dim(1)])])
@@ -292,6 +300,9 @@ def count_points(isl: Any, points: Any) -> int:
 
     isl counts by enumerating points. So disjoint parts are counted separately, and in each part the
     groups of coordinates that share no constraint; the counts of groups are multiplied.
+
+    Raises:
+        UndecidedError: The set is infinite.
     """
     if not points.is_bounded():
         raise UndecidedError("there is no end of them")
@@ -318,9 +329,9 @@ def _project_to(isl: Any, part: Any, group: Sequence[int]) -> Any:
 
 
 def _groups(isl: Any, part: Any) -> list[list[int]]:
-    """Return groups of coordinates and quotients that constraints connect.
+    """Return the groups of coordinates and quotients of a basic set that constraints connect.
 
-    Quotients are numbered after the coordinates.
+    Each is a list of numbers; quotients are numbered after the coordinates.
     """
     count, quotients = part.dim(isl.dim_type.set), part.dim(isl.dim_type.div)
     group = [*range(count + quotients)]

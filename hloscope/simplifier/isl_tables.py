@@ -1,4 +1,4 @@
-"""Statements about sets that depend on values read from tables, for every table, by isl."""
+"""Statements about sets that depend on values read from tables, proved by isl for every table."""
 
 from __future__ import annotations
 
@@ -50,19 +50,22 @@ from hloscope.simplifier.isl_relations import (
 
 
 MAX_PAIRS: Final = 24
-"""Largest number of pairs of reads of one table that may be of the same element."""
+"""Maximum number of pairs of reads of one table that may be of the same element.
+
+With more, the statement is undecided.
+"""
 MAX_MATCHES: Final = 120
-"""Largest number of matchings of the reads of two bodies that are tried."""
+"""Maximum number of matchings of the reads of two bodies that are tried; others are left out."""
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Given: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
-"""An element that the point determines.
+"""A table element whose index is determined by the point: `(table, index)`.
 
-Its table, and its index over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of
-given `i`.
+The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the given
+with number `i`.
 """
 Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
-"""A table, an index, and the value there."""
+"""`(table, index, value)`: the table has `value` at `index`."""
 
 
 def clamped(e: Expr, values: Interval) -> Expr:
@@ -85,7 +88,10 @@ class Read(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """A set `{ point : some values of the variables satisfy the constraints }` for each table.
+    """A set of points that depends on tables.
+
+    It is `{ point : some values of the variables satisfy the constraints }`, where some variables
+    are values read from tables.
 
     Attributes:
         box: The intervals of `Range(0)`, `Range(1)`, …
@@ -121,9 +127,14 @@ class Body(Struct, frozen=True):
     def joined(
         self, other: Body, constraints: Sequence[Constraint] = (), point: Sequence[Expr] = ()
     ) -> Body:
-        """Return the conjunction of both bodies.
+        """Return a body with the variables, constraints and reads of both, and with a new point.
 
-        The variables of `other` are numbered after those of `self`.
+        `other` must already have variables that follow those of `self`, see `shifted`.
+
+        Args:
+            other: The second body.
+            constraints: Further constraints.
+            point: The coordinates, over the variables of both.
         """
         return Body(
             self.box + other.box,
@@ -138,7 +149,7 @@ def _shifted_range(v: Range, by: int) -> Range:
 
 
 class Witness(Struct, frozen=True):
-    """A point that refutes a statement, and the table entries for which it does."""
+    """A point that refutes a statement, and the table entries with which it does."""
 
     point: tuple[int, ...]
     entries: tuple[Entry, ...] = ()
@@ -147,7 +158,10 @@ class Witness(Struct, frozen=True):
 def _index_by_point(
     index: Sequence[Expr], point: Sequence[Expr], place: Mapping[Var, Expr]
 ) -> tuple[Expr, ...] | None:
-    """Return an index in terms of the point; `None` if it does not seem to depend on it alone."""
+    """Return an index as expressions in the point's coordinates, or `None` if none are found.
+
+    `place` has the expression of each variable that the point is known to determine.
+    """
     found = [_coordinate(e, point, place) for e in index]
     return None if None in found else tuple([e for e in found if e is not None])
 
@@ -164,10 +178,11 @@ def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Ex
 
 
 class Question:
-    """Bodies of one statement as isl sets.
+    """The bodies of one statement, converted to isl sets.
 
-    The coordinates of a set are: the point, the value of each given, and the index and value of
-    each other element that the body reads.
+    A given is a table element whose index the point determines. The coordinates of a set are: the
+    point, the value of each given, and the index and value of each other element that the body
+    reads.
     """
 
     def __init__(self, isl: Any, bodies: Sequence[Body]) -> None:
@@ -179,7 +194,10 @@ class Question:
             self._given[id(body)] = self._givens_of(body)
 
     def _givens_of(self, body: Body) -> dict[int, int]:
-        """Return the number of the given for each read whose element the point determines."""
+        """Return, for each read whose index the point determines, the number of its given.
+
+        Keys are positions in `body.reads`. New givens are added.
+        """
         place: dict[Var, Expr] = {}
         for j, e in enumerate(body.point):
             if isinstance(e, Range):
@@ -203,14 +221,14 @@ class Question:
                 return found
 
     def own_reads(self, body: Body) -> list[Read]:
-        """Return the reads whose element the point leaves open."""
+        """Return the reads whose index the point does not determine."""
         given = self._given[id(body)]
         return [read for k, read in enumerate(body.reads) if k not in given]
 
     def points(self, body: Body) -> Any:
-        """Return the set of a body with all values it reads.
+        """Return the `islpy.Set` of a body, with the values it reads as further coordinates.
 
-        Equal elements of a table have equal values.
+        Reads of one element of a table have equal values.
         """
         read = self.own_reads(body)
         columns = [e for r in read for e in (*r.index, r.value)]
@@ -222,9 +240,10 @@ class Question:
         return self._outputs(builder, points, body, columns)
 
     def matched(self, body: Body, like: Body) -> Iterator[Any]:
-        """Yield sets of points that the body certainly has, given the reads of `like`.
+        """Yield sets of points that the body has for every table, one per matching of reads.
 
-        One set for each matching.
+        A matching identifies each open read of `body` with an element that `like` reads, or with a
+        given. The coordinates are those of `points(like)`.
         """
         goal = [(r.table, len(r.index)) for r in self.own_reads(like)]
         starts = [sum(rank + 1 for _, rank in goal[:i]) for i in range(len(goal))]
@@ -262,7 +281,7 @@ class Question:
     ) -> tuple[Builder, list[tuple[Hashable, tuple[Expr, ...], Expr]]]:
         """Return a builder over the variables of the body, the givens and `width` others.
 
-        Also returns the givens as elements over these variables.
+        Also return the givens as triples `(table, index, value)` over these variables.
         """
         n, g = len(body.box), len(self.givens)
         box: dict[Var, Interval] = {Range(i): b for i, b in enumerate((*body.box, *self._boxes))}
@@ -281,7 +300,11 @@ class Question:
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]
     ) -> Iterator[Any]:
-        """Yield the set where indices differ or values agree, for each two reads of a table."""
+        """Yield, for each two reads of a table, the set where indices differ or values agree.
+
+        Raises:
+            UndecidedError: There are more than `MAX_PAIRS` such pairs of reads.
+        """
         count = 0
         for (table, index, value), (other, at, there) in combinations(reads, 2):
             if (table, len(index)) != (other, len(at)):
@@ -307,7 +330,7 @@ class Question:
         return relation.range()
 
     def witness(self, points: Any, body: Body) -> Witness:
-        """Return a point of a nonempty set, with the table entries it needs."""
+        """Return a point of a nonempty set of the body, with the table entries that it needs."""
         point = points.sample_point()
         kind = self._isl.dim_type.set
         count = point.get_space().dim(kind)
@@ -330,9 +353,9 @@ class Question:
 
 
 def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
-    """Return a point of one of the bodies for some tables.
+    """Return a point that one of the bodies has for some tables, or `None`.
 
-    `None` if they are empty for all tables.
+    The result is `None` if the bodies are empty for all tables.
     """
     for body in bodies:
         question = Question(isl, [body])
@@ -345,7 +368,7 @@ def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
 def included(
     isl: Any, first: Sequence[Body], second: Sequence[Body]
 ) -> tuple[Witness | None, bool]:
-    """Find a point of the first union that is not proved to be in the second.
+    """Find a point of the first union of bodies that is not proved to be in the second.
 
     Returns:
         The point, or `None` if inclusion is proved; and whether the point is certainly not in the
@@ -366,7 +389,7 @@ def included(
 
 
 def extent(isl: Any, body: Body) -> Interval:
-    """Return the smallest interval around the first coordinate of a body, over all tables."""
+    """Return the smallest interval that contains the body's first coordinate, over all tables."""
     points = Question(isl, [body]).points(body)
     if points.is_empty():
         return Interval.EMPTY
@@ -385,17 +408,17 @@ def extent(isl: Any, body: Body) -> Interval:
 
 
 Formula: TypeAlias = tuple[Expr, tuple[Interval, ...]]
-"""An element over `Dim(i)`, its index, and `Runtime(i)`, parameters.
+"""The elements of a family of tables, and the intervals of its parameters.
 
-With the intervals of the parameters.
+The element is an expression in `Dim(i)`, its index, and in `Runtime(i)`, the parameters.
 """
 ANY: Final = Interval.EVERYTHING
 MAX_LISTED: Final = 8
-"""Largest number of listed elements of a table that is tried."""
+"""Maximum number of table entries of a witness that is tried as a table."""
 
 _Key: TypeAlias = tuple[Hashable, int]
 _Tables: TypeAlias = Mapping[_Key, tuple[Sequence[Interval], Interval]]
-"""The intervals of the indices at which each table is read, and of its values."""
+"""For each table and rank, the intervals of the indices that are read, and of the values."""
 
 
 def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
@@ -410,22 +433,25 @@ def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
 
 
 def rising(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables that count upwards in row-major order from a parameter."""
+    """Return the family of tables that count upwards by 1 in row-major order, from any start."""
     return _number(index) + Runtime(0), (ANY,)
 
 
 def falling(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables that count downwards in row-major order from a parameter."""
+    """Return the family of tables that count downwards by 1 in row-major order, from any start."""
     return Runtime(0) - _number(index), (ANY,)
 
 
 def diagonal(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables whose element is a parameter plus the sum of its index."""
+    """Return the family of tables whose element is a parameter plus the sum of its coordinates."""
     return sum((Dim(j) for j in range(len(index))), Runtime(0)), (ANY,)
 
 
 def alternating(index: Sequence[Interval], values: Interval) -> Formula:
-    """Return the family of tables that alternate between the least and the greatest value."""
+    """Return the family of two tables that alternate between the least and the greatest value.
+
+    The value is the least one where the sum of coordinates plus a parameter is even.
+    """
     low, high = (values.lo, values.hi) if values.is_finite else (0, 1)
     total = sum((Dim(j) for j in range(len(index))), Runtime(0))
     return low + total % 2 * (high - low), (Interval(0, 1),)
@@ -439,7 +465,10 @@ def _number(index: Sequence[Interval]) -> Expr:
 
 
 def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Formula:
-    """Return the family of tables with the listed elements; all others equal a parameter."""
+    """Return the family of tables that have the listed entries.
+
+    All other elements equal a parameter. `rank` is the number of dimensions of the table.
+    """
     element: Expr = Runtime(0)
     for index, value in entries:
         here = _is_at([Dim(j) - k for j, k in zip(range(rank), index, strict=True)])
@@ -448,7 +477,7 @@ def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Form
 
 
 def _is_at(differences: Sequence[Expr]) -> Expr:
-    """Return an expression that is 1 where all differences are 0, else 0."""
+    """Return an expression whose value is 1 at points where all differences are 0, else 0."""
     distance: Expr = ZERO
     for off in differences:
         distance = distance + maximum(off, -off)
@@ -465,7 +494,13 @@ FAMILIES: Final[tuple[Callable[[Sequence[Interval], Interval], Formula], ...]] =
 
 
 class Known(Struct, frozen=True):
-    """A table of a refutation: its listed elements, and a formula over `Dim(i)` for the others."""
+    """A table of integers for which a statement is refuted.
+
+    Attributes:
+        table: Key of the table.
+        entries: Pairs (index, element) of the listed elements.
+        formula: The other elements, as an expression; `Dim(i)` is the index in dimension `i`.
+    """
 
     table: Hashable
     entries: tuple[tuple[tuple[int, ...], int], ...]
@@ -473,7 +508,7 @@ class Known(Struct, frozen=True):
 
 
 class Refutation(Struct, frozen=True):
-    """A point of the first union that is not in the second, for the given tables."""
+    """A point of the first union that is not in the second, with tables for which this is so."""
 
     point: tuple[int, ...]
     tables: tuple[Known, ...]
@@ -482,13 +517,14 @@ class Refutation(Struct, frozen=True):
 def refutations(
     isl: Any, first: Sequence[Body], second: Sequence[Body], hint: Witness | None
 ) -> Iterator[Refutation | None]:
-    """Yield, for each family, a point that is only in the first union, or `None`.
+    """Yield, for each family of tables, a point that is only in the first union, or `None`.
 
     Args:
-        isl: The library, within its budget.
+        isl: The module `islpy`, inside `budgeted`.
         first: The union that may have more points.
         second: The other union.
-        hint: A point that was not proved to be in the second union; its tables are tried first.
+        hint: A point that was not proved to be in the second union; its table entries are tried
+            first.
     """
     tables = _tables([*first, *second])
     if hint is not None and len(hint.entries) <= MAX_LISTED:
@@ -547,9 +583,10 @@ def _tables(bodies: Sequence[Body]) -> _Tables:
 
 
 def _with_formulas(body: Body, formulas: Mapping[_Key, Expr], boxes: Sequence[Interval]) -> Body:
-    """Return the body with each read replaced by its formula.
+    """Return the body with each read replaced by a formula.
 
-    The parameters become further coordinates.
+    The parameters of the formulas, with the intervals `boxes`, become further coordinates of the
+    point.
     """
     n = len(body.box)
     parameters = [Range(n + i) for i in range(len(boxes))]

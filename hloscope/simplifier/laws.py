@@ -1,4 +1,4 @@
-"""All laws, by subject; `python -m hloscope.simplifier.laws > docs/laws.md` writes the page."""
+"""Tables of all laws; `python -m hloscope.simplifier.laws > docs/laws.md` writes the page."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def page() -> str:
 
 
 def first_lines(module: str) -> dict[str, str]:
-    """Return the first docstring line of each function of a module.
+    """Return the first docstring line of each function of a module, by function name.
 
-    Read from the source, as compiled functions have no docstrings.
+    It is read from the source, as compiled functions have no docstrings.
     """
     path = Path(__file__).parent.joinpath(*module.split(".")[2:]).with_suffix(".py")
     functions = [x for x in ast.parse(path.read_text()).body if isinstance(x, ast.FunctionDef)]

@@ -1,4 +1,4 @@
-"""Laws of quotients, remainders, ceilings, minima and maxima, as rows in order of trial."""
+"""Laws of quotients, remainders, ceilings, minima and maxima, in the order of their trial."""
 
 from __future__ import annotations
 
@@ -45,22 +45,25 @@ from hloscope.simplifier.rule import Rule
 
 FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
-"""Largest number that a law may produce, safely within int64."""
+"""Numbers that a law produces stay below this limit, safely within int64."""
 HEAVY: Final = 16
-"""Largest number of divisions of a quotient whose coefficient is split, which repeats it."""
+"""Maximum number of divisions of a quotient whose coefficient is split.
+
+Splitting repeats the quotient.
+"""
 
 FAR, OUTSIDE, COMMON, FACTOR, NEAR_ONE, NEGATIVE, EXTREMUM = (1 << i for i in range(7))
-"""Features of a numerator.
+"""Features of a numerator, as bits.
 
 FAR: a coefficient of a quotient, or one that is not in [1, half of the divisor]. OUTSIDE: a term
 that may have a multiple of the divisor. COMMON, FACTOR: a factor that all or some coefficients
 share with the divisor. NEAR_ONE: a quotient with coefficient 1 or -1. NEGATIVE: a negative
-coefficient. EXTREMUM: a min or max alone.
+coefficient. EXTREMUM: the only term is a min or max.
 """
 
 
 def features(num: Expr, den: int, reduce_all: bool) -> int:
-    """Return the set of features that a numerator has, as a bit mask.
+    """Return a bit mask of the features (see `FAR`) that the numerator of `num // den` has.
 
     >>> from hloscope.affine import Dim
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
@@ -136,7 +139,10 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The law `value_is_known_after_residues` for a numerator with quotients."""
+    """Apply `value_is_known_after_residues` to a numerator with quotients.
+
+    The result is `None` if it does not hold.
+    """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
     base = const % den
@@ -279,9 +285,10 @@ def sign_is_canonical(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def leading_coefficient(terms: Terms, den: int) -> int:
-    """Return the coefficient that decides the sign.
+    """Return the coefficient whose sign `sign_is_canonical` makes positive; 0 if there is none.
 
-    A quotient with half of `den` has none, as it is congruent to its negative.
+    It is that of the first term in printing order, variables before quotients. A quotient whose
+    coefficient is half of `den` is skipped, as the coefficient is congruent to its negative.
     """
     best = None
     lead = 0
@@ -312,7 +319,7 @@ def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
 MERGED: Final[Rule[FloorCode]] = Rule(
     "(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge, NEAR_ONE
 )
-"""The engine also uses it, with `y = 0`, before a quotient of a quotient is flat."""
+"""The engine also applies this law, with `y = 0`, to a quotient of a quotient."""
 FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
     #     left side                  right side                 when                     code
     Rule("x // c",   "k",                       "k == x // c",           value_is_known),
@@ -327,7 +334,10 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 
 
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
-    """Return the laws after the first that may apply to a numerator with these features."""
+    """Return the laws of quotients, without the first one, that need one of these features.
+
+    `found` is the bit mask that `features` returns.
+    """
     return tuple([rule for rule in FLOORDIV[1:] if rule.needs & found])
 
 

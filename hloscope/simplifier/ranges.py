@@ -1,4 +1,4 @@
-"""Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated."""
+"""Ranges of flat expressions: interval arithmetic, tightened where quotients are correlated."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from hloscope.affine import (
 Ends: TypeAlias = tuple[int, int]
 Values: TypeAlias = tuple[int, int, int, int]
 FAR: Final = 1 << 20
-"""Distance from zero of the sample points of an unbounded variable."""
+"""Absolute value of the sample points of a variable without bounds."""
 HUGE: Final = 1 << 1000
-"""Stands for infinity: no product of int64 numbers comes near it."""
+"""Number that represents infinity; it far exceeds all products of two int64 numbers."""
 MAX_DEPTH: Final = 4
-"""Largest depth of facts used inside facts; quotients in facts may form a cycle."""
+"""Maximum depth of facts used inside facts; quotients in facts may form a cycle."""
 VARIABLES: Final = (Dim, Range, Runtime)
 
 
@@ -61,7 +61,7 @@ def interval(pair: Ends) -> Interval:
 
 
 def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
-    """Return the ends of a linear combination, given the ends of each term by `of`."""
+    """Return the ends of `sum(c * t) + const`, where `of` returns the ends of a term."""
     lo = hi = const
     for t, c in terms:
         low, high = of(t)
@@ -75,10 +75,7 @@ def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
 
 
 class Ranges:
-    """Facts about values on one domain.
-
-    Ranges of variables, constraints, and what was derived from them.
-    """
+    """Facts about values on one domain: ranges of variables, constraints, and derived facts."""
 
     def __init__(self, box: Mapping[Var, Interval]) -> None:
         self.box: dict[Expr, Ends] = {}
@@ -91,7 +88,7 @@ class Ranges:
         self.forget()
 
     def forget(self) -> None:
-        """Empty the memo tables."""
+        """Empty the memo tables; facts stay."""
         self._bounds: dict[Expr, Ends] = {}
         self._shown: dict[Expr, Ends] = {}
         self._relaxed: dict[Expr, Relaxed] = {}
@@ -115,12 +112,12 @@ class Ranges:
 
     @abstractmethod
     def surface(self, e: Expr) -> Expr:
-        """Return the printed form of a flat expression; see `surface.py`."""
+        """Return the printed form of a flat expression; see `sums.best_form`."""
 
     # ------------------------------------------------------------------ flat expressions
 
     def bounds(self, e: Expr) -> Ends:
-        """Return ends that hold every value of a flat expression."""
+        """Return a lower and an upper bound of the values of a flat expression."""
         found = self._bounds.get(e)
         if found is None:
             if type(e) is Sum and not (e._divisions or self.known):
@@ -131,7 +128,7 @@ class Ranges:
         return found
 
     def bounds_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Ends:
-        """Return the ends of a linear combination from the ends of each term."""
+        """Return bounds of `sum(c * t) + const`, from the bounds of each term alone."""
         lo = hi = const
         known = self._bounds
         for t, c in terms:
@@ -181,7 +178,10 @@ class Ranges:
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
-        """Tighten `[lo, hi]` of a sum by writing it as `k * fact + rest`, for each usable fact."""
+        """Return `[lo, hi]`, the bounds of a sum, tightened by facts.
+
+        The sum is written as `k * fact + rest` for each fact that shares its first term.
+        """
         coeffs = dict(terms)
         for fact, (low, high) in self.known.items():
             if type(fact) is not Sum:
@@ -259,7 +259,11 @@ class Ranges:
         return a, b, c, d
 
     def _values_of_variable(self, v: Expr) -> Values | None:
-        """Return both ends of a variable, and two inner points that vary by variable."""
+        """Return both ends of a variable's interval, and two inner points.
+
+        The inner points differ between variables. The result is `None` if constraints exclude some
+        points of the box, or if it is empty.
+        """
         lo, hi = self.box.get(v, (-HUGE, HUGE))
         if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
             return None
@@ -270,7 +274,7 @@ class Ranges:
     # -------------------------------------------------------------------- relaxed quotients
 
     def _relax(self, f: Expr) -> Relaxed:
-        """Return the relaxation `scale * f == combination of variables + slack` of a quotient."""
+        """Return the relaxation of a quotient `f`: a linear form in variables plus a slack."""
         found = self._relaxed.get(f)
         if found is None:
             # `d * (num // d)` is `num - t` with `t` in `[0, d - 1]`. Inner quotients are replaced
@@ -294,7 +298,7 @@ class Ranges:
         return found
 
     def _relaxed_bounds(self, e: Sum) -> Ends:
-        """Bound a sum whose quotients become linear forms with slack, if that narrows the range.
+        """Return bounds of a sum, with quotients replaced by relaxations where that is narrower.
 
         `num // d` lies between `(num - d + 1) / d` and `num / d`. Terms that the quotient has in
         common with the rest of the sum cancel, as in `42 * x - 209 * (x // 5)`.
@@ -328,7 +332,7 @@ class Ranges:
     # --------------------------------------------------------------------- printed expressions
 
     def shown_bounds(self, e: Expr) -> Ends:
-        """Return ends that hold every value of a printed expression, which may have remainders."""
+        """Return a lower and an upper bound of a printed expression, which may have remainders."""
         found = self._shown.get(e)
         if found is None:
             found = self._shown[e] = self._find_shown(e)
@@ -390,7 +394,10 @@ class Ranges:
                 self._learn_equality(terms, lo)
 
     def _learn_variables(self, terms: Terms, lo: int, hi: int) -> None:
-        """Tighten the range of each variable of a sum in `[lo, hi]` by the ranges of the others."""
+        """Tighten the interval of each variable of a sum that lies in `[lo, hi]`.
+
+        The intervals of the other terms are used.
+        """
         for t, c in terms:
             if type(t) in VARIABLES:
                 # `c * t = sum - others`, so `c * t` lies in `[lo - high, hi - low]`; division
@@ -413,7 +420,10 @@ class Ranges:
             self.learn(t.num, lo * d, hi * d + d - 1)  # type: ignore[union-attr]
 
     def _learn_equality(self, terms: Terms, value: int) -> None:
-        """For `num - d * (num // d) == r`, store the value of `d * (num // d)`."""
+        """Store the value of `d * (num // d)` if the equation `sum(terms) == value` determines it.
+
+        That is so if a quotient by `d` has the coefficient `d` or `-d`.
+        """
         for t, c in sorted(terms, key=lambda term: -term[0]._divisions):
             if t.by and abs(c) == t.by:
                 rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
@@ -433,7 +443,10 @@ class Ranges:
         return False
 
     def use_residues(self) -> None:
-        """Move the ends of `v` inwards, if an equation makes `v + const` a multiple of `d`."""
+        """Move the ends of a variable's interval inwards to values that the stored equations allow.
+
+        An equation may say that `v` plus a constant is a multiple of `d`.
+        """
         for d, multiple in self.equal.values():
             terms, const = as_sum(multiple)
             if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
@@ -444,14 +457,17 @@ class Ranges:
 
 
 def _are_several(values: Values, den: int) -> bool:
-    """Do the quotients by `den` differ between the sample points?"""
+    """Do the quotients of the four values by `den` differ?"""
     a, b, c, d = values
     first = a // den
     return first != b // den or first != c // den or first != d // den
 
 
 class Relaxed:
-    """A relaxed value: `scale * value == sum(coeffs) + slack`, with the slack in `[lo, hi]`."""
+    """A relaxed value: `scale * value == sum(c * t) + slack`, with the slack in `[lo, hi]`.
+
+    `coeffs` has the coefficient `c` of each variable `t`.
+    """
 
     __slots__ = ("coeffs", "hi", "lo", "scale")
 
@@ -459,7 +475,10 @@ class Relaxed:
         self.scale, self.coeffs, self.lo, self.hi = scale, coeffs, lo, hi
 
     def add(self, other: Relaxed, k: int) -> None:
-        """Add `k` times the right side of `other`; the caller makes the scales agree."""
+        """Add `k * (sum + slack)` of `other` to the right side.
+
+        The caller makes the scales agree.
+        """
         coeffs = self.coeffs
         for t, c in other.coeffs.items():
             coeffs[t] = coeffs.get(t, 0) + c * k
@@ -479,7 +498,10 @@ class Context(Ranges, ABC):
     """The part of the engine that laws may use."""
 
     reduce_all: bool
-    """Reduce all coefficients inside quotients by the divisor, not only those of quotients?"""
+    """If true, all coefficients inside quotients are reduced by the divisor.
+
+    Otherwise only the coefficients of quotients are.
+    """
 
     @abstractmethod
     def flat(self, e: Expr) -> Expr:
@@ -499,8 +521,11 @@ class Context(Ranges, ABC):
 
     @abstractmethod
     def settle(self, e: Expr) -> Expr:
-        """Apply the laws between the terms of a sum until none of them changes it."""
+        """Return `e` after the laws between the terms of a sum, applied until none changes it."""
 
     @abstractmethod
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0."""
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
+
+        See `Engine.remainder_target`.
+        """

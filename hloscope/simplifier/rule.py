@@ -1,4 +1,4 @@
-"""Laws, and the record of their use."""
+"""The classes of a law and of one step of a simplification."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Code = TypeVar("Code", bound=Callable[..., object])
 
 
 class Rule(Struct, Generic[Code], frozen=True, eq=False):
-    """A law: `left == right` for all integers with `when`; `code` applies it, or returns `None`.
+    """A law: `left == right` for all integers that satisfy `when`.
 
+    `code` applies it to an expression and returns the result, or `None` if the law does not apply.
     The three texts are Python over integers, `//` and `%` with floor semantics. The tests check
-    that they are true, and build random left sides from them to try `code` on, which finds wrong
-    guards in the code too. `needs` is a set of features of the expression: without any of them the
-    code does nothing and is not called. With an empty set it is always called.
+    that they are true. They also build random left sides from them to run `code` on, which finds
+    wrong conditions in the code. `needs` is a bit mask of features of the expression: without any
+    of them the code does nothing and is not called. If it is 0, the code is always called.
     """
 
     left: str
@@ -32,7 +33,14 @@ class Rule(Struct, Generic[Code], frozen=True, eq=False):
 
 
 class Step(Struct, frozen=True):
-    """One application of a law: the expression before and after, and the ranges that allowed it."""
+    """One application of a law.
+
+    Attributes:
+        law: The law.
+        before: The expression before.
+        after: The expression after.
+        ranges: The intervals of the variables of `before`, which the law may require.
+    """
 
     law: Rule[Any]
     before: Expr
@@ -40,7 +48,7 @@ class Step(Struct, frozen=True):
     ranges: tuple[tuple[Var, Interval], ...] = ()
 
     def text(self, names: dict[Var, str] | None = None) -> str:
-        """Return `before = after   by law   where ranges` for readers."""
+        """Return the step as one line, `before = after   by law   where ranges`."""
         line = f"{to_text(self.before, names)} = {to_text(self.after, names)}   by {self.law}"
         if self.ranges:
             line += "   where " + ", ".join(

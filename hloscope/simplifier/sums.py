@@ -35,7 +35,7 @@ SumCode: TypeAlias = Callable[[Sum, Context], Expr | None]
 
 
 def are_unrelated(divisors: list[int]) -> bool:
-    """Does no divisor equal another one, or twice another one?
+    """Is no divisor equal to another one, or twice another one?
 
     >>> are_unrelated([2, 5, 8]), are_unrelated([2, 5, 4]), are_unrelated([3, 3])
     (True, False, False)
@@ -177,9 +177,9 @@ EXTREMA_SUMS: Final[tuple[Rule[SumCode], ...]] = (
 _DIVISOR: Final = attrgetter("by")
 _WEIGHT: Final = attrgetter("_divisions")
 HEAVY = 100
-"""Weight of a division relative to a term."""
+"""Cost of one division; a term costs 1."""
 MANY = 256
-"""Number of quotients from which a search continues after a change instead of starting again."""
+"""Number of quotients of a sum from which the search for remainders does not start again."""
 
 
 def best_form(e: Expr, engine: Context) -> Expr:
@@ -230,8 +230,8 @@ def _take_remainders(
 
     Return the change of the constant.
 
-    After each one the search starts again at the first quotient. From `MANY` quotients on it
-    continues with the next one instead.
+    `coeffs` has the coefficient of each term of the sum. After each remainder the search starts
+    again at the first quotient. From `MANY` quotients on it continues with the next one instead.
     """
     if len(floors) == 1:
         found = _as_remainder(floors[0], coeffs, {}, engine)
@@ -257,7 +257,7 @@ def _take_remainders(
 
 
 def _divisors(d: int, known: Collection[int]) -> list[int]:
-    """Return the known divisors of a number that are smaller than it, in descending order.
+    """Return the numbers in `known` that divide `d` and are smaller, in descending order.
 
     >>> _divisors(12, [3, 5, 12, 4])
     [4, 3]
@@ -275,10 +275,10 @@ def _divisors(d: int, known: Collection[int]) -> list[int]:
 def _as_remainder(
     f: Expr, coeffs: dict[Expr, int], by_divisor: dict[int, list[Expr]], engine: Context
 ) -> tuple[int, int, Expr] | None:
-    """Return `(modulus, k, inner)` of the best remainder `k * (inner % modulus)` that uses `f`.
+    """Return `(m, k, inner)` of the best remainder `k * (inner % m)` that uses `f`, or `None`.
 
-    `None` if none pays. With `inner` the same numerator over a smaller divisor, `k * (inner % m)`
-    is `k * inner - k * m * f`. It pays if the sum has the terms `k * inner` to be removed.
+    `inner` has the numerator of `f` over a smaller divisor, so that `k * (inner % m)` equals
+    `k * inner - k * m * f`. The result is `None` if every remainder would make the sum longer.
     """
     d = f.by
     coeff = coeffs[f]
@@ -346,7 +346,7 @@ def _take_wrapped(
 
 
 def _lowest_terms(num: int, den: int) -> tuple[int, int]:
-    """Return the fraction `num / den` in lowest terms."""
+    """Return numerator and denominator of `num / den` in lowest terms."""
     g = gcd(num, den)
     return num // g, den // g
 
@@ -360,7 +360,10 @@ def _take_remainder(
     done: list[tuple[Expr, int]],
     engine: Context,
 ) -> int:
-    """Move `k * (inner % m)` from the sum to `done`; return the change of the constant."""
+    """Move `k * (inner % m)` from `coeffs` to `done`; return the change of the constant.
+
+    `f` is the quotient of the remainder, see `_as_remainder`.
+    """
     del coeffs[f]
     terms, const = (inner.terms, inner.const) if type(inner) is Sum else as_sum(inner)
     for t, c in terms:
@@ -379,7 +382,10 @@ def _take_remainder(
 
 
 def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
-    """Return `(sum(terms) + const) % m` with positive coefficients and inner remainders."""
+    """Return `(sum(terms) + const) % m` in printed form.
+
+    Coefficients become positive, and inner remainders are found again.
+    """
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
         return mod_by(engine.surface(num) if num._divisions else num, m)
@@ -410,7 +416,12 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
 def _take_quotient(
     f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move the term of `f` from the sum to `done`; return the new constant."""
+    """Move the term of the quotient `f` from `coeffs` to `done`.
+
+    Return the new constant of the sum.
+
+    Terms of the sum move into the numerator where that makes it shorter.
+    """
     coeff = coeffs.pop(f)
     d = f.by
     terms, shift = as_sum(f.num)  # type: ignore[union-attr]
@@ -438,7 +449,7 @@ def _take_quotient(
 
 
 def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
-    """Should `k * t` move into a quotient by `d` whose numerator has `c * t`?"""
+    """Should the term `k * t` move into a quotient by `d` whose numerator has the term `c * t`?"""
     if t.by:
         return True  # one division less
     return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)

@@ -1,4 +1,4 @@
-"""StableHLO and CHLO: text, syntax tree and program graph."""
+"""StableHLO and CHLO: text, syntax tree, program graph, VHLO, and portable artifacts."""
 
 from typing import TYPE_CHECKING
 

@@ -55,13 +55,15 @@ from hloscope.stablehlo.op_making import own_attributes
 from hloscope.support.arrays import ml_dtypes, np
 
 Made: TypeAlias = Value | tuple[Value, ...] | None
-"""The result of a method: a value, a tuple of them, or `None`."""
+"""The result of a builder method: a value, a tuple of them, or `None` for ops without results."""
 RegionFunction: TypeAlias = Callable[..., Any]
-"""A Python function from the arguments of a region to the values that the region returns."""
+"""A Python function that builds a region: it takes its arguments and returns its results."""
 
 
 def methods_of(dialect: str) -> dict[str, str]:
-    """Return the ops of a dialect by method name; a Python keyword gets an underscore.
+    """Return the full op name by the name of the builder's method, for a dialect.
+
+    A method whose name would be a Python keyword gets an underscore.
 
     >>> methods_of("stablehlo")["and_"]
     'stablehlo.and'
@@ -107,7 +109,7 @@ else:
 
 
 class Chlo(ChloMethods):
-    """Methods for the ops of CHLO."""
+    """Methods of the builder for the ops of CHLO."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -157,7 +159,9 @@ class Builder(StablehloMethods):
     def function(
         self, name: str = "main", /, *types: TypeLike, private: bool = False, **named: TypeLike
     ) -> Iterator[tuple[Value, ...]]:
-        """Begin a function with arguments of these types, and end it with the `with` block.
+        """Begin a function with arguments of these types; it ends with the `with` block.
+
+        The context is a tuple of the arguments. Arguments in `named` keep their names.
 
         Raises:
             ValueError: A function has that name already, or another function is still open.
@@ -192,13 +196,13 @@ class Builder(StablehloMethods):
         self._signatures[name] = signature
 
     def return_(self, *values: Any) -> None:
-        """Return these values from the function, or from the region of a Python function."""
+        """Return values from the open function, or from the region that a function builds."""
         inside = len(self._blocks) > 1
         name = "stablehlo.return" if inside else "func.return"
         self._block.append(Operation(name, tuple(_flat(values))))
 
     def call(self, function: str, *operands: Any) -> Any:
-        """Call a function of this module.
+        """Call a function of this module, and return its result, or a tuple of several.
 
         Raises:
             ValueError: The module has no function of that name.
@@ -209,7 +213,9 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def broadcast_together(self, *values: Any) -> tuple[Value, ...]:
-        """Return the values in their common shape, as numpy broadcasts, bounded sizes included.
+        """Return the values broadcast to their common shape, by numpy's rules.
+
+        Sizes may be bounded.
 
         Raises:
             VerifyError: The shapes are incompatible.
@@ -233,12 +239,12 @@ class Builder(StablehloMethods):
     # ------------------------------------------------------------------------------- operations
 
     def constant(self, value: Any, type: TypeLike | None = None) -> Value:
-        """Return a constant: a number, nested lists, a numpy array, or the text `dense<…> : type`.
+        """Return a constant of a number, nested lists, a numpy array or a text.
 
-        A number is the value of all elements.
+        A number is the value of all elements. A text has the form `dense<…> : type`.
 
         Raises:
-            ValueError: A type is needed, or the value does not fit it.
+            ValueError: `type` is missing where it is needed, or the value does not fit it.
         """
         literal = read_verbatim(value) if isinstance(value, str) else _literal(value, type)
         declared = literal.type if isinstance(literal, DenseAttr) else None
@@ -255,7 +261,10 @@ class Builder(StablehloMethods):
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
     ) -> Any:
-        """Return the results of an op of any dialect, given its full name and its result types."""
+        """Add an op of any dialect, by its full name and result types; return its results.
+
+        As in all methods, this is a value, a tuple of several, or `None`.
+        """
         given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
         results = tuple(map(as_type, types))
         operation = made(name, _flat(operands), {}, types=results, attributes=given)
@@ -312,7 +321,10 @@ class Builder(StablehloMethods):
         return self._add(operation)
 
     def _made(self, function: RegionFunction, types: Sequence[Type]) -> Region:
-        """Return the region of a Python function; it returns the function's values."""
+        """Return the region that a Python function builds, with arguments of types `types`.
+
+        It ends in a `return` of the values that the function returns.
+        """
         arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])
         operations: list[Operation] = []
         self._blocks.append(operations)
@@ -333,7 +345,7 @@ def _region(arguments: tuple[Value, ...], operations: Sequence[Operation]) -> Re
 
 
 def _flat(operands: Sequence[Any]) -> tuple[Value, ...]:
-    """Return values, and those of nested lists, in order.
+    """Return the operands as a flat tuple; lists are replaced by their elements, at any depth.
 
     Raises:
         TypeError: An operand is not a value.
@@ -364,7 +376,7 @@ def _symbols(callee: Any) -> Attribute:
 
 
 def _literal(value: Any, given: TypeLike | None) -> Attribute:
-    """Return the attribute `dense<…>` of a number or an array.
+    """Return a number or an array as the attribute `dense<…>`; `given` is its type.
 
     Raises:
         ValueError: The type is missing or not a static tensor, or a value does not fit it.
@@ -396,7 +408,7 @@ def _scalar(value: Value) -> Type:
 
 
 def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
-    """Return the types of the arguments of an op's regions."""
+    """Return the argument types of the regions of an op, by its name and operands."""
     scalars = [_scalar(value) for value in operands]
     half = len(operands) // 2
     match name.removeprefix("stablehlo."):

@@ -44,7 +44,7 @@ from hloscope.stablehlo.op_making import OpMaker
 Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
-"""The reason why a region's contents are unknown."""
+"""Reason why the contents of a region are unknown."""
 
 
 def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
@@ -90,7 +90,7 @@ def to_graph(tree: Operation) -> TreeModule:
 
 
 class _Computations(Mapping[str, Computation]):
-    """Functions by name, and their regions, which are made when a name is not a function's."""
+    """The computations of a module by name: functions, and regions, which are built on request."""
 
     def __init__(self) -> None:
         self.functions: Final[dict[str, Computation]] = {}
@@ -98,7 +98,7 @@ class _Computations(Mapping[str, Computation]):
         self._all: dict[str, Computation] | None = None
 
     def every(self) -> dict[str, Computation]:
-        """Return all computations, each function before its regions."""
+        """Return all computations by name, each function before its regions."""
         if self._all is None:
             found: dict[str, Computation] = {}
             for name, function in self.functions.items():
@@ -120,7 +120,7 @@ class _Computations(Mapping[str, Computation]):
 
 
 class _Modules:
-    """Makes the graph of a module and of nested modules."""
+    """Builds the graph of a module and of the modules nested in it."""
 
     def __init__(self, tree: Operation) -> None:
         self.tree: Final = tree
@@ -143,7 +143,7 @@ class _Modules:
         return TreeModule(tree, name, self.computations, functions[entry])
 
     def _collect(self, tree: Operation) -> None:
-        """Collect all functions; one in a nested module is named `module::function`."""
+        """Add all functions of a module; one in a nested module is named `module::function`."""
         work = [(tree, "")]
         while work:
             module, prefix = work.pop(0)
@@ -174,7 +174,10 @@ class _Modules:
             self.public.append(name)
 
     def called(self, symbol: SymbolAttr, prefix: str) -> Computation | None:
-        """Return the function of a symbol, in the caller's module or an enclosing one."""
+        """Return the function that a symbol names.
+
+        It is searched in the caller's module, whose name is `prefix`, then in the enclosing ones.
+        """
         name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
         while True:
             found = functions.get(prefix + name)
@@ -191,7 +194,7 @@ _SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "a
 
 
 class _Frame:
-    """A block that is being read, and the operation that owns it."""
+    """A block whose ops are being read, and the operation that it belongs to."""
 
     __slots__ = ("by_name", "calls", "name", "operations", "owner", "parameters")
 
@@ -205,7 +208,7 @@ class _Frame:
 
 
 class _Function:
-    """Makes the body of one function, without recursion: regions may be nested deeply."""
+    """Builds the body of one function, without recursion: regions may be nested deeply."""
 
     def __init__(
         self,
@@ -225,7 +228,7 @@ class _Function:
         self.numbers: Final = count()
 
     def body(self) -> Body:
-        """Return the body of the function."""
+        """Return the instructions of the function."""
         operation = self.operation
         # Control flow between several blocks is not modelled: such a function is one unknown op of
         # all its parameters, which is a safe answer.
@@ -272,7 +275,7 @@ class _Function:
                 self._make(frame, owner, calls)
 
     def _entered(self, frame: _Frame, owner: Operation) -> _Frame:
-        """Return the frame of the next region of `owner`."""
+        """Return the frame for reading the next region of `owner`, an op in `frame`."""
         number = len(frame.calls)
         region = owner.regions[number]
         block = region.blocks[0] if region.blocks else None
@@ -283,9 +286,9 @@ class _Function:
         return inner
 
     def _read(self, frame: _Frame) -> Operation | None:
-        """Make the ops of a block up to one with unread regions; return that op.
+        """Read the ops of a block up to one whose regions must be read first; return that op.
 
-        An op equal to an earlier one takes a fast path, without calls.
+        Return `None` at the end of the block. An op equal to an earlier one is read without calls.
         """
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
@@ -323,7 +326,7 @@ class _Function:
         return None
 
     def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
-        """Make an op, or return true if its regions must be read before."""
+        """Read an op; return true, and read nothing, if its regions must be read first."""
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
@@ -374,8 +377,8 @@ class _Function:
     ) -> Instruction | None:
         """Add the instructions of an op; return the one that has the op's single result.
 
-        An op with several results becomes a tuple instruction and one part for each result; a
-        return has no result.
+        `calls` are the computations of its regions. An op with several results becomes a tuple
+        instruction and one `get-tuple-element` for each result. A return has no result.
         """
         operands = self._operands(operation)
         op = self.modules.maker(operation)
@@ -425,7 +428,10 @@ class _Function:
             self._add(frame, part)
 
     def _opaque(self, frame: _Frame, operation: Operation) -> None:
-        """Add an op whose regions are not understood; all values that they read are operands."""
+        """Add an op whose regions cannot be converted.
+
+        All values that they read become operands.
+        """
         operands = dict.fromkeys(self._operands(operation))
         for value in _read_inside(operation):
             if value in self.values:
@@ -458,9 +464,10 @@ class _Function:
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
     def _applied(self, operation: Operation) -> Computation | None:
-        """Return the region of a combiner, `applies stablehlo.add`: one for each op and type.
+        """Return the computation of a combiner such as `applies stablehlo.add`.
 
-        `None` if the region does more than one op on its own arguments.
+        There is one for each op and type. `None` if the region does more than one op on its own
+        arguments.
         """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
@@ -511,7 +518,7 @@ def _jumps(block: Block) -> bool:
 
 
 def _read_inside(operation: Operation) -> Iterator[Value]:
-    """Iterate over the operands of all operations in the regions of `operation`."""
+    """Yield the operands of all operations in the regions of `operation`."""
     work = [*operation.regions]
     while work:
         for block in work.pop().blocks:
@@ -521,7 +528,7 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 
 
 def _label(owner: Operation) -> str:
-    """Return a readable name of an op: that of its first result, else its kind and position."""
+    """Return a readable name of an op: that of its first result, else op name and position."""
     name = owner.results[0].name if owner.results else ""
     if name:
         return name

@@ -1,4 +1,4 @@
-"""Result types inferred from Python, and run-time sizes of results computed by other ops."""
+"""Type inference from Python, and ops that compute the run-time sizes of results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def infer(
 
 
 def inferred_types(operation: Operation) -> Inferred:
-    """Infer the result types of an operation of the syntax tree."""
+    """Return the inferred result types of an operation in a syntax tree, or the error."""
     if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
@@ -122,21 +122,22 @@ def inferred_types(operation: Operation) -> Inferred:
 
 
 def walk(module: Operation) -> Iterator[Operation]:
-    """Iterate over a module's operations in program order, each before those in its regions."""
+    """Yield a module's operations in program order, each before those in its regions."""
     return module.walk()
 
 
 def is_asking(module: Operation) -> bool:
-    """Does the module have ops of upstream's inference test pass?"""
+    """Does the module contain ops of upstream's type inference tests?"""
     return any(operation.name in _ASKED for operation in walk(module))
 
 
 def answered(module: Operation) -> Operation:
     """Return the module with its `hlo_test_infer` and `hlo_test_broadcast` ops evaluated.
 
-    `get_return_types` and `get_return_type_components` become ops with the types as attributes.
-    `reify_return_type_shapes` becomes the ops that compute the sizes; ops without users are removed
-    then. `numpy_broadcast` becomes the ops that broadcast, and a custom call of their results.
+    `get_return_types` and `get_return_type_components` are replaced by ops that have the types as
+    attributes. `reify_return_type_shapes` is replaced by the ops that compute the sizes; ops
+    without users are then removed. `numpy_broadcast` is replaced by the ops that broadcast, and a
+    custom call of their results.
 
     Raises:
         VerifyError: The shapes of values to broadcast are incompatible.
@@ -150,7 +151,7 @@ def answered(module: Operation) -> Operation:
 
 
 class _Block:
-    """Rewrites the operations of one block."""
+    """Replaces the test ops in one block."""
 
     def __init__(self) -> None:
         self.new: Final[dict[Value, Value]] = {}
@@ -158,7 +159,7 @@ class _Block:
         self.operations: list[Operation] = []
 
     def answer(self, block: Any) -> None:
-        """Replace the test ops of a block by their results."""
+        """Replace the test ops in a block by their results."""
         for operation in block.operations:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
             if operation.name == _SHAPES and self._reified(operation):
@@ -222,7 +223,7 @@ class _Block:
 
 
 def _span(operation: Operation) -> Span | None:
-    """Return the span of the op that defines the first value, or of `operation`."""
+    """Return the source span of the op that defines the first operand, else of `operation`."""
     arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
     owner = operation.operands[0].owner if operation.operands and arrays else operation
     if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
@@ -231,7 +232,7 @@ def _span(operation: Operation) -> Span | None:
 
 
 def _component(type: Type) -> Type:
-    """Return the sizes and bounds of a type, with elements of type `index`."""
+    """Return a tensor type with the same sizes and bounds, and elements of type `index`."""
     if isinstance(type, TensorType):
         return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
     return type
@@ -246,7 +247,7 @@ def _is_pure(operation: Operation) -> bool:
 
 
 def _read(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations without those that are pure and have no users."""
+    """Return the operations except those without effects whose results have no users."""
     used: set[Value] = set()
     kept: list[Operation] = []
     # Backwards, so that all users of an op have been decided before the op itself.
@@ -270,7 +271,7 @@ _SHAPE_OPERAND: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.dynamic_broadcast_in_dim": 1,
 }
-"""Ops whose result sizes are the values of an operand, with that operand's number."""
+"""Number of the operand whose elements are the result sizes, by op name."""
 
 _LIKE: Final = {
     "stablehlo.select": 1,
@@ -280,18 +281,21 @@ _LIKE: Final = {
     "stablehlo.cholesky": 0,
     "chlo.constant_like": 0,
 }
-"""Ops with the sizes of an operand, with that operand's number; element-wise ops have them too."""
+"""Number of an operand with the sizes of the result, by op name.
+
+Elementwise ops, which are not listed, have such an operand, too.
+"""
 
 
 _SLT: Final = 2
-"""Number of the predicate `slt`.
+"""Number of the predicate `slt` of `arith.cmpi`.
 
 Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`.
 """
 
 
 class Reifier:
-    """Makes ops that compute result sizes; constants are shared, and separate from other ops.
+    """Creates ops that compute result sizes; equal constants are shared.
 
     Attributes:
         operations: The ops in order, without constants.
@@ -303,7 +307,10 @@ class Reifier:
         self.constants: dict[int, Operation] = {}
 
     def sizes(self, operation: Operation) -> Value | None:
-        """Return a vector of the result's sizes; `None` if there is no rule for the op."""
+        """Return a vector of the sizes of the op's result.
+
+        `None` if there is no rule for the op.
+        """
         name, operands = operation.name, operation.operands
         if name in _SHAPE_OPERAND:
             return self._as_index(operands[_SHAPE_OPERAND[name]])
@@ -329,7 +336,7 @@ class Reifier:
         return result
 
     def constant(self, number: int) -> Value:
-        """Return an `arith.constant` of type `index`."""
+        """Return an `arith.constant` of type `index`; an equal one is used again."""
         known = self.constants.get(number)
         if known is None:
             result = Value(INDEX)
@@ -347,7 +354,7 @@ class Reifier:
         return None
 
     def dimension(self, value: Value, d: int) -> Value:
-        """Return `tensor.dim`, or a constant if the size is known."""
+        """Return the size of dimension `d`: a constant if it is static, else `tensor.dim`."""
         assert isinstance(value.type, TensorType)
         size = value.type.sizes[d]
         if size is not None:
@@ -355,7 +362,7 @@ class Reifier:
         return self._make("tensor.dim", INDEX, value, self.constant(d))
 
     def add(self, left: Value, right: Value) -> Value:
-        """Return the sum, folded if one side is 0 or both are known."""
+        """Return the sum of two sizes; it is folded if one is 0 or both are constants."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a + b)
@@ -364,14 +371,17 @@ class Reifier:
         return right if a == 0 else self._make("arith.addi", INDEX, left, right)
 
     def subtract(self, left: Value, right: Value) -> Value:
-        """Return the difference, folded if the right side is 0 or both are known."""
+        """Return the difference of two sizes.
+
+        It is folded if the right one is 0 or both are constants.
+        """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a - b)
         return left if b == 0 else self._make("arith.subi", INDEX, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """Return the product, folded if a side is 0 or 1, or both are known."""
+        """Return the product of two sizes; it is folded if one is 0 or 1, or both are constants."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a * b)
@@ -382,7 +392,7 @@ class Reifier:
         return right if a == 1 else self._make("arith.muli", INDEX, left, right)
 
     def gaps(self, size: Value) -> Value:
-        """Return `max(size - 1, 0)`, the number of gaps between `size` elements."""
+        """Return `max(size - 1, 0)`, the number of gaps between consecutive elements."""
         known = self._number(size)
         if known is not None:
             return self.constant(max(known - 1, 0))
@@ -391,7 +401,7 @@ class Reifier:
         return self._make("arith.select", INDEX, is_empty, none, self.subtract(size, one))
 
     def element(self, vector: Value, d: int) -> Value:
-        """Return an element of a vector as an `index`."""
+        """Return element `d` of a vector as an `index`."""
         element = vector.type.element if isinstance(vector.type, TensorType) else INDEX
         found = self._make("tensor.extract", element, vector, self.constant(d))
         return found if element == INDEX else self._make("arith.index_cast", INDEX, found)

@@ -1,4 +1,4 @@
-"""Conversion between attributes and values of an op's fields, by the constraint in the tables."""
+"""Conversion between MLIR attributes and fields of ops, by the constraints in the op tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ F32: Final = ELEMENT_TYPES["f32"]
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """Return the attribute as MLIR prints it, without aliases.
+    """Return an attribute as MLIR prints it, without aliases.
 
     >>> attribute_text(EnumAttr("stablehlo", "fft_type", "RFFT"))
     '#stablehlo<fft_type RFFT>'
@@ -83,7 +83,7 @@ def attribute_text(attribute: Attribute) -> str:
 
 
 def read_int(attribute: Attribute) -> int:
-    """Return the integer of `3 : i64`.
+    """Return the integer of an attribute such as `3 : i64`.
 
     >>> read_int(IntegerAttr(3, I64))
     3
@@ -98,7 +98,9 @@ def read_int(attribute: Attribute) -> int:
 
 
 def read_float(attribute: Attribute) -> float:
-    """Return the number of `1.0e-3 : f32`, rounded to the fewest digits with the same bits.
+    """Return the number of an attribute such as `1.0e-3 : f32`.
+
+    It has the fewest digits that give the same bits.
 
     >>> read_float(FloatAttr(0x3A83126F, F32))
     0.001
@@ -115,12 +117,12 @@ def read_float(attribute: Attribute) -> float:
 
 
 def write_float(value: float) -> FloatAttr:
-    """Return a number as an `f32` attribute."""
+    """Return a number as a float attribute of type `f32`."""
     return FloatAttr(encode(value, "f32"), F32)
 
 
 def read_bool(attribute: Attribute) -> bool:
-    """Return a Boolean; a unit attribute is true."""
+    """Return the Boolean of an attribute; a unit attribute is true."""
     match attribute:
         case UnitAttr():
             return True
@@ -133,12 +135,12 @@ def read_bool(attribute: Attribute) -> bool:
 
 
 def write_bool(value: bool | str) -> BoolAttr:
-    """Return a Boolean attribute; settings have `true` and `false` as text."""
+    """Return a Boolean attribute; the texts `true` and `false` are accepted, too."""
     return BoolAttr(value if isinstance(value, bool) else value == "true")
 
 
 def read_text(attribute: Attribute) -> str:
-    """Return the text of a string, or the name of a symbol."""
+    """Return the text of a string attribute, or the name of a symbol reference."""
     match attribute:
         case StringAttr():
             return attribute.text
@@ -152,7 +154,7 @@ def read_text(attribute: Attribute) -> str:
 
 
 def read_dims(attribute: Attribute) -> Dims:
-    """Return integers of any form: `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>`, `[1, 2]`."""
+    """Return the integers of `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>` or `[1, 2]`."""
     match attribute:
         case DenseArrayAttr(_, values):
             return values
@@ -165,22 +167,22 @@ def read_dims(attribute: Attribute) -> Dims:
 
 
 def write_dims(values: Dims) -> DenseArrayAttr:
-    """Return the attribute `array<i64: 1, 2>`."""
+    """Return integers as the attribute `array<i64: 1, 2>`."""
     return DenseArrayAttr(I64, tuple(values))
 
 
 def read_bools(attribute: Attribute) -> tuple[bool, ...]:
-    """Return Booleans of any form."""
+    """Return the Booleans of an array, a dense literal or a list."""
     return tuple(map(bool, read_dims(attribute)))
 
 
 def write_bools(values: tuple[bool, ...]) -> DenseArrayAttr:
-    """Return the attribute `array<i1: true>`."""
+    """Return Booleans as the attribute `array<i1: true>`."""
     return DenseArrayAttr(PRED, tuple(map(int, values)))
 
 
 def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
-    """Return `dense<[[0, 1]]> : tensor<1x2xi64>` as tuples, nested by the sizes of its type."""
+    """Return the integers of a dense literal as nested tuples, such as `((0, 1),)`."""
     if isinstance(attribute, ArrayAttr):
         return tuple(map(read_dims, attribute.elements))
     if not isinstance(attribute, DenseAttr):
@@ -193,20 +195,23 @@ def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
 
 
 def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
-    """Return pairs as a tensor of shape `[pairs, 2]`."""
+    """Return pairs of integers as a dense literal of shape `[pairs, 2]`."""
     rows = ", ".join(f"[{low}, {high}]" for low, high in values)
     return DenseAttr(f"[{rows}]" if values else "", TensorType(I64, (len(values), 2)))
 
 
 def read_table(attribute: Attribute) -> Groups:
-    """Return replica groups and similar tables as written, or as axes of a mesh."""
+    """Return replica groups or a similar table of integers.
+
+    Groups along mesh axes stay symbolic.
+    """
     if isinstance(attribute, DenseAttr):
         return Table(dense_sizes(attribute), expanded(attribute))
     return AttributeGroups(attribute)
 
 
 def write_table(value: Groups | Pairs) -> Attribute:
-    """Return the attribute of a table; pairs, and groups of HLO, become tables too."""
+    """Return the attribute of replica groups or pairs, also of those that HLO has."""
     if isinstance(value, AttributeGroups):
         return value.written  # type: ignore[no-any-return]
     if isinstance(value, WrittenGroups):
@@ -231,7 +236,7 @@ def _nested(values: tuple[int, ...], shape: Dims) -> str:
 
 
 def read_enum(attribute: Attribute) -> str:
-    """Return the value of an enum attribute: `EQ` of `#stablehlo<comparison_direction EQ>`."""
+    """Return the value of an enum attribute, such as `EQ`."""
     match attribute:
         case EnumAttr(_, _, value):
             return value
@@ -242,14 +247,18 @@ def read_enum(attribute: Attribute) -> str:
 
 
 def read_enums(attribute: Attribute) -> tuple[str, ...]:
-    """Return the values of `[#stablehlo<precision DEFAULT>, #stablehlo<precision HIGH>]`."""
+    """Return the values of a list of enum attributes, such as `("DEFAULT", "HIGH")`."""
     if not isinstance(attribute, ArrayAttr):
         raise ValueError("a list of values of an enumeration")
     return tuple(map(read_enum, attribute.elements))
 
 
 def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
-    """Return the fields of a structure; omitted ones are empty, or 0."""
+    """Return the fields of the structure `name`; fields that are omitted are empty, or 0.
+
+    Raises:
+        ValueError: The attribute is not a structure of that name.
+    """
     if not isinstance(attribute, StructAttr) or attribute.name != name:
         raise ValueError(f"a structure `{name}`")
     given = dict(attribute.fields)
@@ -264,7 +273,10 @@ def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
 
 
 def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
-    """Return a structure without its empty or zero fields, except in `conv` and channels."""
+    """Return a structure attribute.
+
+    Empty and zero fields are omitted, except in `conv` and channels.
+    """
     every = name in ("conv", "channel_handle")
     fields = [(field, values[field]) for field in EMPTY[name]]
     return StructAttr(
@@ -273,12 +285,12 @@ def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
 
 
 def read_conv(attribute: Attribute) -> ConvDimensions:
-    """Return the numbers of `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
+    """Return the dimension numbers of `#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
     return ConvDimensions(*read_struct(attribute, "conv").values())
 
 
 def write_conv(dims: ConvDimensions) -> StructAttr:
-    """Return the structure `conv`."""
+    """Return dimension numbers as the attribute `#stablehlo.conv<…>`."""
     values = [getattr(dims, field) for field in ConvDimensions.__struct_fields__]
     return write_struct("stablehlo", "conv", dict(zip(EMPTY["conv"], values, strict=True)))
 
@@ -301,16 +313,16 @@ def _write_enums(words: tuple[str, ...], dialect: str, name: str) -> Attribute:
 
 
 def read_literal(attribute: Attribute) -> MlirLiteral:
-    """Return the value of a constant of any attribute."""
+    """Return the attribute of a constant as a literal; any attribute is accepted."""
     return MlirLiteral(attribute, getattr(attribute, "type", None))
 
 
 def write_literal(literal: Literal) -> Attribute:
-    """Return the attribute of a StableHLO constant.
+    """Return the attribute of a constant's literal.
 
     Raises:
-        UnsupportedError: The literal is of another language, and needs a type, as `tree` has
-            it.
+        UnsupportedError: The literal comes from another language, and needs a type, which `tree`
+            has.
     """
     if not isinstance(literal, MlirLiteral):
         raise UnsupportedError("a literal of another language has no attribute")
@@ -318,12 +330,12 @@ def write_literal(literal: Literal) -> Attribute:
 
 
 def read_verbatim(text: str) -> Attribute:
-    """Parse an attribute."""
+    """Parse the text of an attribute."""
     return parse_attribute(text, dialects=DIALECTS)
 
 
 class AttributeText(Written):
-    """The text of an attribute of MLIR."""
+    """The text of an MLIR attribute that no field holds."""
 
     __slots__ = ()
 
@@ -357,12 +369,12 @@ def _parsed_value(text: str) -> Any:
 
 
 def verbatim(attribute: Attribute) -> AttributeText:
-    """Return the text of an attribute that is not a field, with its value on request."""
+    """Return the text of an attribute, whose value is parsed on request."""
     return AttributeText(attribute_text(attribute))
 
 
 def read_lists(attribute: Attribute) -> tuple[Any, ...]:
-    """Return nested lists as tuples: 64-bit integers as `int`, everything else as text.
+    """Return nested list attributes as tuples: 64-bit integers as `int`, other elements as text.
 
     >>> read_lists(read_verbatim("[[0, 1], [2 : i32], 3]"))
     ((0, 1), ('2 : i32',), 3)
@@ -382,7 +394,7 @@ def _leaf(attribute: Attribute) -> int | AttributeText:
 
 
 def write_lists(values: tuple[Any, ...]) -> ArrayAttr:
-    """Return the attribute of `read_lists`' tuples."""
+    """Return nested tuples, as of `read_lists`, as nested list attributes."""
     return ArrayAttr(
         tuple(
             ArrayAttr(tuple(map(_written_leaf, v))) if isinstance(v, tuple) else _written_leaf(v)
@@ -396,12 +408,12 @@ def _written_leaf(value: int | str) -> Attribute:
 
 
 class Kind(NamedTuple):
-    """Conversion between an attribute and the value of a field.
+    """The conversion between an attribute and the value of an op's field.
 
     Attributes:
         read: Returns the value; for a structure, values by name.
         write: Returns the attribute, given value and dialect; `None` to omit it.
-        spreads: The attribute sets several fields.
+        spreads: Whether the attribute sets several fields of the op.
     """
 
     read: Callable[[Attribute], Any]
@@ -426,7 +438,10 @@ def _struct(name: str) -> Kind:
 
 
 def _write_api_version(value: str | int) -> IntegerAttr:
-    """Return the number of an API version, which HLO writes as a name."""
+    """Return an API version as an integer attribute.
+
+    A name, as in HLO, is converted to its number.
+    """
     text = str(value)
     if text in API_VERSIONS:
         return IntegerAttr(API_VERSIONS.index(text), I32)
@@ -440,7 +455,7 @@ _I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
 _TEXT: Final = _plain(read_text, lambda value: StringAttr.of(value))
 _TABLE: Final = _plain(read_table, write_table)
 VERBATIM: Final = _plain(verbatim, read_verbatim)
-"""Uninterpreted attributes, kept as text."""
+"""Conversion of attributes that are not interpreted, but stored as text."""
 
 _ENUMS: Final = (
     *("comparison_direction", "comparison_type", "fft_type", "rng_algorithm", "rng_distribution"),
@@ -468,11 +483,11 @@ KINDS: Final[dict[str, Kind]] = {
     **{name: _enum(name) for name in _ENUMS},
     **{name: _struct(name) for name in ("gather", "scatter", "dot", "ragged_dot")},
 }
-"""Conversions by constraint; attributes of other constraints are text."""
+"""Conversions by constraint of the attribute; other constraints are stored as text."""
 
 
 def kind_of(constraint: str) -> Kind:
-    """Return the conversion of attributes of a constraint."""
+    """Return how attributes with a constraint are read and written."""
     return KINDS.get(constraint, VERBATIM)
 
 
@@ -483,18 +498,18 @@ def kind_of(constraint: str) -> Kind:
 
 
 class AttributeGroups(MeshGroups):
-    """Groups along the axes of a mesh, given by an attribute."""
+    """Device groups along the axes of a mesh, given by an attribute."""
 
     __slots__ = ()
 
     @property
     def mesh(self) -> Mesh | str:
-        """The mesh, or its name."""
+        """The mesh, or its name if the attribute refers to it by a symbol."""
         return mesh_of(self._structure.get("mesh"))
 
     @property
     def axes(self) -> tuple[AxisRef, ...]:
-        """The axes, or parts of them."""
+        """The axes or sub-axes along which a group extends."""
         return axes_of(self._structure)
 
     @property

@@ -1,4 +1,4 @@
-"""Operations from Python values: attributes by the tables, result types, broadcasting."""
+"""Operations built from Python values: attributes, inferred result types, broadcasting."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TypeLike: TypeAlias = Type | str
 """A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
 
 CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant", "chlo.constant"])
-"""Constants: ops whose attribute `value` is their result's value."""
+"""Names of the ops whose attribute `value` is the value of their result."""
 
 _ATTRIBUTES: Final = get_args(Attribute)
 
@@ -76,7 +76,7 @@ _SCALARS: Final = frozenset(["index", "none"])
 
 
 def attribute_of(value: Any) -> Attribute:
-    """Return the attribute of a Python value: integers are `i64`, floats `f64`.
+    """Return a Python value as an attribute: integers as `i64`, floats as `f64`.
 
     Raises:
         TypeError: No attribute has such a value.
@@ -174,7 +174,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
 
 
 def known_type(value: Value) -> Type:
-    """Return the type of a value, with its elements if it is a constant of integers."""
+    """Return the type of a value; for a constant of integers, with its elements."""
     type = value.type
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return type
@@ -187,7 +187,7 @@ def known_type(value: Value) -> Type:
 def known_integers(value: Value) -> Dims | None:
     """Return the integers of a constant in row-major order; `None` for other values.
 
-    Constants of more than `MOST_SPLAT` elements give `None`, too.
+    It is also `None` for constants of more than `MOST_SPLAT` elements.
 
     >>> type = TensorType(I64, (2,))
     >>> constant = Operation("stablehlo.constant", properties={"value": DenseAttr("[1, 2]", type)})
@@ -201,7 +201,10 @@ def known_integers(value: Value) -> Dims | None:
 
 
 def integers_in(literal: Attribute | None) -> Dims | None:
-    """Return all integers of a literal; `None` if it has none, or more than `MOST_SPLAT`."""
+    """Return all integers of a literal in row-major order; `None` if it is none of integers.
+
+    It is also `None` for literals of more than `MOST_SPLAT` elements.
+    """
     type = getattr(literal, "type", None)
     if not isinstance(literal, DenseAttr) or not isinstance(type, TensorType):
         return None
@@ -215,7 +218,7 @@ def integers_in(literal: Attribute | None) -> Dims | None:
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
-    """Return the types of the operands, with elements where inference needs them."""
+    """Return the types of the operands; with their elements where type inference needs them."""
     types = [value.type for value in operands]
     for number in op.reads_values:
         if number < len(types):
@@ -224,7 +227,9 @@ def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
 
 
 def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -> tuple[Type, ...]:
-    """Infer the types of an op's results.
+    """Return the inferred types of an op's results.
+
+    `calls` are the signatures of its regions.
 
     Raises:
         VerifyError: The op cannot have these operands.
@@ -261,7 +266,7 @@ def made(
     attributes: Mapping[str, Attribute] | None = None,
     callee: Callee | None = None,
 ) -> Operation:
-    """Return an operation; result types that are not given are inferred.
+    """Create an operation that is in no block; result types that are not given are inferred.
 
     Raises:
         VerifyError: The op cannot have these operands or attributes.
@@ -287,10 +292,10 @@ def made(
 def broadcast_together(values: Sequence[Value]) -> tuple[list[Operation], list[Value]]:
     """Return the operations that broadcast `values`, and the values in their common shape.
 
-    A value that has that shape already is returned unchanged.
+    A value of that shape is returned unchanged.
 
     Raises:
-        VerifyError: There is nothing to broadcast, or the shapes are incompatible.
+        VerifyError: There are no values, or the shapes are incompatible.
         UnsupportedError: A size is known at run time only and has no bound.
     """
     dims = numpy_broadcast([value.type for value in values])
@@ -342,7 +347,10 @@ def _stretched(
 
 
 def _sized(value: Value, d: int, source: tuple[Value, int], operations: list[Operation]) -> Value:
-    """Give dimension `d` of `value` the run-time size of a dimension of another array."""
+    """Set the run-time size of dimension `d` of `value` to that of a dimension of another tensor.
+
+    `source` is that tensor and dimension; the new operations are appended to `operations`.
+    """
     other, e = source
     size = made("stablehlo.get_dimension_size", [other], {"dimension": IntegerAttr(e, I64)})
     bounded = made(

@@ -1,4 +1,4 @@
-"""Nodes of the program graph, with the part of the syntax tree that they come from."""
+"""Instructions of the program graph that know the operation of the syntax tree they come from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Extras = tuple[tuple[str, str], ...]
 
 
 class _TreeInstruction(Instruction):
-    """An instruction of the syntax tree, which formats attributes and location on demand.
+    """An instruction of a syntax tree; attributes and location are formatted on request.
 
     The text of a location may be long, so only `extras` and `extra("loc")` format it.
     """
@@ -43,22 +43,22 @@ class _TreeInstruction(Instruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes that are not fields: `(name, text)`."""
+        """Attributes that no field holds: `(name, text)`."""
         raise NotImplementedError
 
     @property
     def extras(self) -> Extras:
-        """Attributes that are not fields, and the location as `loc`: `(name, text)`."""
+        """Attributes that no field holds, and the location as `loc`: `(name, text)`."""
         return (*self._others, *location_extras(self.location))
 
     def extra(self, name: str) -> str | None:
-        """Return the text of an attribute that is not a field; `None` if there is none."""
+        """Return the text of an attribute that no field holds; `None` if there is none."""
         found = location_extras(self.location) if name == "loc" else self._others
         return dict(found).get(name)
 
 
 class Node(_TreeInstruction):
-    """An instruction of one operation of the tree, or of one of its results."""
+    """The instruction of an operation of the tree, or of one of its several results."""
 
     __slots__ = ("operation",)
 
@@ -71,7 +71,7 @@ class Node(_TreeInstruction):
         calls: tuple[Computation, ...],
         operation: Operation,
     ) -> None:
-        """Set the fields of an instruction; `operation` has everything else."""
+        """Create the instruction of `operation`, which has the attributes and the location."""
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = type  # type: ignore[misc]
         self.op = op  # type: ignore[misc]
@@ -82,7 +82,7 @@ class Node(_TreeInstruction):
 
     @property
     def _others(self) -> Extras:
-        """Attributes that are not fields: `(name, text)`."""
+        """Attributes that no field holds: `(name, text)`."""
         operation = self.operation
         if isinstance(self.op, Result | UnknownOp):
             return ()
@@ -93,7 +93,7 @@ class Node(_TreeInstruction):
         return tuple([(name, verbatim(a)) for name, a in given.items() if name not in own])
 
     def extra(self, name: str) -> str | None:
-        """Return the text of an attribute that is not a field; `None` if there is none."""
+        """Return the text of an attribute that no field holds; `None` if there is none."""
         operation = self.operation
         if name != "loc" and name not in operation.attributes and name not in operation.properties:
             return None  # `_others` writes all of them out: a sixth of `cost` of 47,493 kernels
@@ -101,7 +101,7 @@ class Node(_TreeInstruction):
 
     @property
     def span(self) -> Span | None:
-        """Position of the operation in the source."""
+        """Span of the operation in the source text; `None` if it was not parsed."""
         return self.operation.span
 
     @property
@@ -116,7 +116,11 @@ class Argument(_TreeInstruction):
     __slots__ = ("owner", "value")
 
     def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
-        """Set name and value; `owner` has the attributes of a function's arguments."""
+        """Create the parameter of a block argument.
+
+        `number` counts from 0. `owner` is the op with the block; a function has the attributes of
+        its arguments.
+        """
         self.name = name  # type: ignore[misc]  # the base class says Final
         self.type = value.type  # type: ignore[misc]
         self.op = parameter(number)  # type: ignore[misc]
@@ -137,12 +141,12 @@ class Argument(_TreeInstruction):
 
     @property
     def span(self) -> Span | None:
-        """Position of the operation with the block in the source."""
+        """Span of the operation with the block in the source text."""
         return self.owner.span
 
     @property
     def location(self) -> Location:
-        """Location of the argument."""
+        """Location of the argument, not of the op with its block."""
         return self.value.location
 
 
@@ -159,7 +163,7 @@ def result(number: int) -> Result:
 
 
 class RegionCode(Computation):
-    """The code of a region; `operation` is the op with the region."""
+    """The computation of a region; `operation` is the op with the region."""
 
     __slots__ = ("operation",)
 
@@ -175,18 +179,18 @@ class RegionCode(Computation):
 
     @property
     def span(self) -> Span | None:
-        """Position of the operation with the region in the source."""
+        """Span of the operation with the region in the source text."""
         return self.operation.span
 
 
 class Function(RegionCode):
-    """A function of the tree."""
+    """The computation of a function in the syntax tree."""
 
     __slots__ = ()
 
 
 class TreeModule(Module):
-    """A module with its syntax tree."""
+    """A program graph that was built from a syntax tree, which is its `tree`."""
 
     has_tree: ClassVar[bool] = True
 
@@ -213,13 +217,13 @@ class TreeModule(Module):
 
 
 class MeshText(Written):
-    """The text of `sdy.mesh`, with the mesh by its name as value."""
+    """The text of the `sdy.mesh` ops of a module; the value has the meshes by name."""
 
     __slots__ = ()
 
     @property
     def value(self) -> Any:
-        """The meshes of the text, as `meshes_in` gives them; `None` if they are not understood."""
+        """The meshes by name, as `meshes_in` returns them; `None` if the text is not understood."""
         try:
             return meshes_in(self)
         except UnsupportedError:
@@ -232,7 +236,7 @@ def _op_text(operation: Operation) -> str:
 
 
 def loose(tree: Operation) -> Iterator[Operation]:
-    """Iterate over the ops of a module that are not functions or modules."""
+    """Yield the ops of a module that are neither functions nor modules."""
     known = ("func.func", "builtin.module")
     return (o for o in tree.inside if o.name not in known)
 

@@ -1,4 +1,4 @@
-"""Conversion between operations of the syntax tree and ops of the graph, by tables."""
+"""Conversion between operations of the syntax tree and ops of the graph, by the op tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim, ver
 
 
 class OpMaker:
-    """Makes the ops of one module; operations that share their attributes share their op."""
+    """Creates the ops of one module; operations that share their attributes share one op."""
 
     __slots__ = ("_alike", "_known")
 
@@ -37,7 +37,7 @@ class OpMaker:
         self._alike: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
-        """Return the op of an operation, as `make_op` does."""
+        """Return the op of the graph for an operation; see `make_op`."""
         alike = operation.alike
         if alike is None:
             return self._made(operation)
@@ -63,13 +63,14 @@ class OpMaker:
 
 
 def make_op(operation: Operation) -> Op:
-    """Return the op of the graph, with the attributes as its fields.
+    """Return the op of the graph for an operation, with the attributes as its fields.
 
-    Fields have the values as written, also if type inference refuses them. An unknown operation
-    becomes an `UnknownOp` with its attributes as settings.
+    Fields have the values of the attributes, also if type inference refuses them. An unknown
+    operation becomes an `UnknownOp` with its attributes as settings.
 
     Raises:
-        VerifyError: A required attribute is missing, or one has another kind.
+        VerifyError: A required attribute is missing, or an attribute has another kind than the op
+            declares.
     """
     name = operation.name
     cls = CLASSES.get(name)
@@ -99,7 +100,7 @@ def _text(value: object) -> str:
 
 
 def _values(operation: Operation) -> dict[str, Any]:
-    """Return the values of the given attributes, by field."""
+    """Return the values of an operation's attributes, by field of its op."""
     values: dict[str, Any] = {}
     properties, attributes = operation.properties, operation.attributes
     for slot in own_attributes(operation.name):
@@ -130,7 +131,7 @@ def _values(operation: Operation) -> dict[str, Any]:
 
 
 def own_attributes(name: str) -> Sequence[AttributeSlot]:
-    """Return the attributes of an op that are in its fields or settings: all but a callee's name.
+    """Return the attributes that an op's fields or settings hold: all but the name of a callee.
 
     >>> [slot.name for slot in own_attributes("stablehlo.composite")]
     ['name', 'composite_attributes', 'version']
@@ -151,7 +152,7 @@ def _read_if(values: dict[str, Any], operation: Operation) -> None:
 
 
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
-    """Count a negative dimension, such as the default -1, from the start."""
+    """Replace a negative dimension in `values`, such as the default -1, by the one it counts to."""
     given = values.get("dimension", -1)
     type = operation.operands[0].type if operation.operands else None
     rank = type.rank if isinstance(type, TensorType) else 0
@@ -298,7 +299,7 @@ def attributes_of(op: Op) -> dict[str, Attribute]:
 
 
 def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
-    """Return the values of all attributes by field, and the defaults of optional ones."""
+    """Return the values of all attributes, by field, and the defaults of optional ones."""
     defaults = defaults_of(type(op))
     values: dict[str, Any] = {field: getattr(op, field) for field in defaults}
     values |= dict(values.pop("settings", ()))

@@ -29,7 +29,7 @@ PYTHON_TYPES: Final[dict[str, str]] = {
     "precision": _WORDS,
     "channel": "int | tuple[int, int]",
 }
-"""Python type of an attribute by its constraint; other attributes have type `Any`."""
+"""Python type of an attribute, by its constraint; other attributes have type `Any`."""
 
 _HEAD: Final = '''\
 """Made by `python -m hloscope.stablehlo.op_stub`; not edited by hand."""
@@ -77,7 +77,7 @@ def _method(name: str, definition: Definition) -> Iterator[str]:
 
 
 def _operands(slots: tuple[Slot, ...]) -> Iterator[str]:
-    """Yield the operands as parameters; `*operands` if any of them is variadic."""
+    """Yield the operands as Python parameters; only `*operands` if one of them is variadic."""
     if any(slot.count for slot in slots):  # a list may stand for the operands of several slots
         yield "*operands: _Values"
     else:

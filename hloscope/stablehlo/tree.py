@@ -1,4 +1,4 @@
-"""Conversion of the program graph to the syntax tree, for printing, verifying and serialising."""
+"""Conversion of the program graph to the syntax tree, for printing, verification and bytecode."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from hloscope.stablehlo.op_making import attributes_of, name_of
 
 _CALLERS: Final = Call, Composite, CustomCall
 _ONE_VALUE: Final = Call, CustomCall, GetTupleElement, Tuple
-"""Ops with one result that may be a tuple."""
+"""Ops that have one result even if that is a tuple."""
 
 
 def to_mlir(module: Module) -> Operation:
@@ -63,7 +63,7 @@ def to_mlir(module: Module) -> Operation:
     Computations that an op calls as its regions become regions, all others functions.
 
     Raises:
-        UnsupportedError: StableHLO does not have an op, or not in this form.
+        UnsupportedError: StableHLO lacks an op, or an op's form.
     """
     # A computation is a region if any op other than a call uses it; then it must not become a
     # function, too.
@@ -93,14 +93,17 @@ def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region
 
 
 class _Trees:
-    """Rebuilds the functions of a tree in place, with the ops between them."""
+    """Rebuilds a syntax tree with the current bodies of its functions; other ops are copied."""
 
     def __init__(self, module: TreeModule, regions: set[Computation]) -> None:
         self.computations: Final = [c for c in module if c not in regions]
         self.functions: Final = {c.operation: c for c in module if isinstance(c, Function)}
 
     def module(self, tree: Operation, prefix: str) -> Operation:
-        """Return a module and its nested modules."""
+        """Return a copy of a module, with the modules nested in it.
+
+        `prefix` is the name of the module in names of functions.
+        """
         blocks: list[Block] = []
         for block in tree.blocks:
             operations = [self._item(item, prefix) for item in block]
@@ -123,7 +126,7 @@ class _Trees:
 
 
 class _Body:
-    """Makes one function and its regions, without recursion."""
+    """Builds the operation of one function, with its regions, without recursion."""
 
     def __init__(self, computation: Computation, name: str) -> None:
         self.computation, self.name = computation, name
@@ -132,7 +135,7 @@ class _Body:
         """New values by those of the original tree, for regions that are copied."""
 
     def function(self) -> Operation:
-        """Return the function."""
+        """Return the operation of the function."""
         computation = self.computation
         original = computation.operation if isinstance(computation, Function) else None
         if original is not None and computation.root.op.name == "unknown":
@@ -194,7 +197,10 @@ class _Body:
         return tuple(made)
 
     def _fill(self, frame: _Frame) -> Instruction | None:
-        """Make operations up to an instruction whose regions must be made first; return it."""
+        """Create operations up to an instruction whose regions must be created first.
+
+        Return that instruction; `None` at the end of the computation.
+        """
         for ins in frame.instructions:
             if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
                 continue
@@ -211,16 +217,16 @@ class _Body:
         return None
 
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
-        """Iterate over the values that a computation without `return` returns.
+        """Yield the values that a computation without `return` returns.
 
-        In a region, the parts of HLO's root tuple are the values.
+        In a region, these are the elements of HLO's root tuple.
         """
         if root is frame.returned:
             return (self._value(operand) for operand in root.operands)
         return iter([self._value(root)])
 
     def _value(self, ins: Instruction) -> Value:
-        """Return the value of an instruction.
+        """Return the value of an instruction in the syntax tree.
 
         Raises:
             UnsupportedError: The instruction is a tuple where StableHLO has several results.
@@ -305,7 +311,7 @@ class _Body:
 
 
 class _Frame:
-    """A block under construction."""
+    """A block under construction, and what is known of it so far."""
 
     __slots__ = (
         "arguments",
@@ -341,7 +347,7 @@ def _same(
     results: tuple[Value, ...],
     regions: tuple[Region, ...],
 ) -> Operation:
-    """Return an operation with the name, attributes and location of the original."""
+    """Return an operation with the name, attributes and location of `original`."""
     return Operation(
         original.name,
         operands,
@@ -354,7 +360,7 @@ def _same(
 
 
 def _is_part(ins: Instruction) -> bool:
-    """Is the instruction one of several results, which HLO takes from a tuple?"""
+    """Is the instruction one result of an op with several, taken from its tuple?"""
     if isinstance(ins.op, Result) or isinstance(ins, Node):
         return isinstance(ins.op, Result)
     if not isinstance(ins.op, GetTupleElement):
@@ -365,7 +371,7 @@ def _is_part(ins: Instruction) -> bool:
 
 
 def _is_implied(ins: Instruction) -> bool:
-    """Is the instruction the implied `return` of a block without one?"""
+    """Is the instruction the `return` that a block without one has implicitly?"""
     return (
         isinstance(ins.op, Return)
         and isinstance(ins, Node)
@@ -378,7 +384,10 @@ def _return_name(owner: Instruction | None) -> str:
 
 
 def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
-    """Return the attributes of an op; the value of an HLO constant is converted."""
+    """Return the attributes of the operation for an instruction.
+
+    The value of an HLO constant is converted to a StableHLO literal.
+    """
     op, type = ins.op, bare(ins.type)
     if not isinstance(op, Constant) or isinstance(op.literal, MlirLiteral):
         return attributes_of(op)
@@ -402,10 +411,10 @@ def _callees(ins: Instruction) -> Mapping[str, Attribute]:
 
 
 def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
-    """Copy an operation with its regions.
+    """Return a copy of an operation with its regions.
 
-    `values` maps values from outside, and receives those of the copy. Values and blocks are made
-    first, then the operations from the innermost to the outermost.
+    `values` maps values from outside to new ones, and the values in the copy are added to it.
+    Values and blocks are created first, then the operations from the innermost to the outermost.
     """
     order = [operation]
     blocks: dict[Block, Block] = {}
@@ -428,7 +437,7 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
 
 
 def _empty(block: Block, values: dict[Value, Value]) -> Block:
-    """Return a block with copies of the arguments, which are added to `values`."""
+    """Return a block without operations, with copies of the arguments; `values` receives them."""
     arguments = tuple([Value(a.type, None, a.index, a.name, a.location) for a in block.arguments])
     values.update(zip(block.arguments, arguments, strict=True))
     made = Block(arguments, (), block.label)
@@ -474,13 +483,13 @@ def print_stablehlo(
     locations: bool = False,
     names: Literal["mlir", "source"] = "mlir",
 ) -> str:
-    """Print a program as MLIR text, with the same characters as MLIR's own tools.
+    """Return a program as MLIR text, with the same characters as MLIR's own tools.
 
     Args:
         program: A syntax tree, a module of the program graph, or a builder.
         generic: Print all ops in the generic form.
         locations: Print the locations of ops.
-        names: Number values as MLIR does, or keep the names they have.
+        names: `mlir` numbers the values as MLIR does; `source` writes the names of the source.
 
     Raises:
         UnsupportedError: StableHLO does not have an op of the graph.

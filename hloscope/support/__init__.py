@@ -1,1 +1,1 @@
-"""What every room uses: late loading, traversals, limits, source positions, the system."""
+"""Code that all subpackages use: late loading, traversals, limits, source positions, the system."""

@@ -1,4 +1,4 @@
-"""Tiles: the part of every tensor that a tile of the output needs, symbolically and exactly."""
+"""Tiles: the part of every tensor that a tile of the output needs, symbolic and exact."""
 
 from typing import TYPE_CHECKING
 

@@ -50,9 +50,12 @@ DOTS: Final = (DotGeneral, ScaledDot)
 GEMM_KINDS: Final = ("__triton_nested_gemm_fusion", "__triton_gemm")
 """Kinds of fusions, by their backend config, in which a pad may be tiled."""
 MAX_TILES: Final = 10_000
-"""Maximum number of tiled instructions: nested regions may double with every level."""
+"""Maximum number of tiled instructions; with more, tiling is refused.
+
+Nested regions may double the number with every level.
+"""
 MAX_VALUES: Final = 256
-"""Maximum number of run-time values that together decide which elements are read.
+"""Maximum number of run-time values in the map of one tile; with more, tiling is refused.
 
 The map of gather k of a chain has k of them, so the work grows with the square of their number.
 """
@@ -78,9 +81,9 @@ class TiledNode:
     """An instruction with its symbolic tile.
 
     Attributes:
-        instruction: Inside the fusion, or an operand of it.
+        instruction: The instruction: inside the fusion, or an operand of it.
         output: Number of the tensor in its value.
-        map: Map from the parameters to its elements.
+        map: Map from an index over the parameters to an element of the tensor.
         tile: The symbolic tile of that map.
         operands: The tiles of its operands.
         runtime: The tiles of the arrays of its runtime variables, outermost first.
@@ -117,7 +120,7 @@ class TiledNode:
 
 
 def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
-    """Yield the nodes and all nodes in their regions, operands before users."""
+    """Yield the nodes and all nodes in their regions, each after its operands."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
 
@@ -227,7 +230,7 @@ def _check_types(fused: Fused) -> None:
 
 
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
-    """Return the instructions that introduce parameters, with the number of these, users first."""
+    """Return pairs (instruction, number of parameters that it introduces), users first."""
     found = {root: _rank(root)}
     for ins in fused.users_first:
         if isinstance(ins.op, DOTS):
@@ -254,7 +257,7 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 
 
 class _TileTraversal:
-    """One traversal from the root to the operands, region by region."""
+    """One traversal from the root to the operands, region by region, that collects constraints."""
 
     def __init__(
         self,
@@ -276,11 +279,14 @@ class _TileTraversal:
         self._ruled: dict[tuple[Instruction, int], list[tuple[int, IndexingMap, str]]] = {}
 
     def run(self, root: TiledNode) -> list[TiledNode]:
-        """Return the tiles of everything that a root depends on."""
+        """Return the tiles of everything that the root depends on; the root's is the last."""
         return answered(self._region, root)
 
     def _region(self, root: TiledNode) -> Asking[TiledNode, list[TiledNode]]:
-        """Return the tiles of one region. Yields the roots of nested regions to get their tiles."""
+        """Return the tiles of one region, its root last.
+
+        Yields the roots of nested regions to receive their tiles.
+        """
         known: dict[tuple[object, ...], TiledNode] = {}
         todo = [root]
         while todo:
@@ -323,7 +329,11 @@ class _TileTraversal:
         return [*nodes, root]
 
     def _set_tile(self, node: TiledNode) -> None:
-        """Give a node its symbolic tile, and add the tile's constraints."""
+        """Set a node's symbolic tile, and add the constraints of that tile to the traversal's.
+
+        Raises:
+            RefusedError: There is no tile, or no sizes satisfy all constraints.
+        """
         ins = node.instruction
         self._count += 1
         if self._count > MAX_TILES:
@@ -344,7 +354,11 @@ class _TileTraversal:
         self.dropped &= tile.dropped
 
     def _check_op(self, ins: Instruction) -> None:
-        """Raise an error for an op that XLA does not tile, whatever the map."""
+        """Raise an error for an op that XLA does not tile, whatever its map is.
+
+        Raises:
+            RefusedError: XLA does not tile the op.
+        """
         if isinstance(ins.op, Pad) and self._kind not in GEMM_KINDS:
             raise refused("Bailing out on a pad outside of fusions of a gemm", ins)
         if isinstance(ins.op, Fusion):
@@ -357,7 +371,10 @@ class _TileTraversal:
                 raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
     def _maps(self, ins: Instruction, output: int = 0) -> list[tuple[int, IndexingMap, str]]:
-        """Return for each operand the tensor read, its map, and why the map is too large."""
+        """Return, for each operand, the number of the tensor that is read, its map, and a reason.
+
+        The reason says why the map has more elements than are read; it is empty if it has not.
+        """
         # An instruction has a node for each of its different tiles, and all of them use its maps.
         found = self._ruled.get((ins, output))
         if found is None:
@@ -381,7 +398,7 @@ class _TileTraversal:
                 yield leaf, _known_map(access, ins, k), access.reason
 
     def _reads(self, ins: Instruction, output: int) -> dict[tuple[int, int], Accesses]:
-        """Return the accesses of an output, by operand and tensor."""
+        """Return the accesses of an output by (operand number, tensor number)."""
         if self.keeps_points:  # the rules' own maps: an analysis replaces points by their value
             plain = output_to_input(ins, output, reader=self._analysis.bodies)
             maps = [access.map for some in plain for access in some]
@@ -396,7 +413,13 @@ class _TileTraversal:
         return {(k, leaf): some for (k, leaf), some in reads.items() if isinstance(k, int)}
 
     def _composed(self, node: TiledNode, operand: int, m: IndexingMap) -> IndexingMap:
-        """Return the map from the parameters to the elements of an operand."""
+        """Return the map from the parameters to the elements of an operand.
+
+        `m` is the operand's own map, from the elements of the node's instruction.
+
+        Raises:
+            RefusedError: Nothing is read, or too many run-time values decide the elements.
+        """
         first, op = node.map, node.instruction.op
         if isinstance(op, DOTS) and m.ranges:
             start = self._first[node.instruction]
@@ -417,7 +440,7 @@ class _TileTraversal:
     def _runtime(
         self, node: TiledNode, m: IndexingMap, composed: IndexingMap
     ) -> Iterator[TiledNode]:
-        """Yield the tiles of the arrays that an operand's runtime variables are read from."""
+        """Yield the tiles of the arrays from which an operand's runtime variables are read."""
         read = {v.origin for v in composed.runtime}
         known = [(e, i) for e, i in m.constraints if not depends_on_runtime(e)]
         for variable in m.runtime:
@@ -465,7 +488,11 @@ def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]
 
 
 def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
-    """Return the range variable of each contracted dimension in a dot operand's map."""
+    """Return, by position among the contracted dimensions, the range variable of each one.
+
+    Contracted dimensions that are no range variable are left out. `m` is the map of operand number
+    `operand`.
+    """
     dims = op.dimensions
     contracting = dims.rhs_contracting if operand % 2 else dims.lhs_contracting
     found = {k: _range_in(m.results[d]) for k, d in enumerate(contracting)}
@@ -473,14 +500,14 @@ def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
 
 
 def _range_in(e: Expr) -> int | None:
-    """Return the range variable that an expression is, or divides; `None` for any other."""
+    """Return the number of the range variable that `e` is, or is a quotient of; else `None`."""
     if isinstance(e, FloorDiv):
         e = e.num
     return e.index if isinstance(e, Range) else None
 
 
 def _needs_points(ins: Instruction) -> bool:
-    """Is there a dimension of one element whose tile size simplification would lose?"""
+    """Does the op have a dimension of one element whose tile size simplification would lose?"""
     op = ins.op
     if isinstance(op, Pad):
         return True
@@ -495,7 +522,10 @@ def _needs_points(ins: Instruction) -> bool:
 
 
 def _definitions_first(root: TiledNode) -> dict[int, int]:
-    """Return a number for each node that the root depends on, operands before users."""
+    """Return a number for each node, by its `id`, such that operands have smaller ones.
+
+    The nodes are those that the root depends on.
+    """
     nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
     return {id(node): number for number, node in enumerate(nodes)}
 
@@ -507,11 +537,16 @@ def _definitions_first(root: TiledNode) -> dict[int, int]:
 Q = TypeVar("Q")
 A = TypeVar("A")
 Asking: TypeAlias = Generator[Q, Any, A]
-"""Generator that yields arguments of recursive calls and receives their results."""
+"""Generator of a recursive function.
+
+It yields the arguments of recursive calls, receives their results, and returns its result.
+"""
 
 
 def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
-    """Return the result of a generator function that yields arguments of recursive calls.
+    """Return the result of `ask(question)`, without recursion on Python's stack.
+
+    `ask` is a generator function that yields the arguments of recursive calls.
 
     >>> def depth(tree):
     ...     below = []

@@ -24,7 +24,7 @@ GEMM: Final = "triton_gemm_config"
 
 
 class ChosenTiles(Struct, frozen=True):
-    """The tiling of a Triton fusion in its dump.
+    """The tiling of a Triton fusion, as its dump states it.
 
     Attributes:
         kind: Kind of the fusion, such as `__triton`.
@@ -47,14 +47,17 @@ class ChosenTiles(Struct, frozen=True):
 
 
 def fusion_config(ins: Instruction) -> Mapping[str, Any]:
-    """Return the entries of a fusion's backend config, such as its kind and tile sizes."""
+    """Return the entries of a fusion's backend config, such as its kind.
+
+    The result is empty if there are none.
+    """
     settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
     found = backend_config(settings, ins.extras).get("fusion_backend_config")
     return found if isinstance(found, Mapping) else {}
 
 
 def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
-    """Return the tiling that a fusion's dump holds; `None` if it holds no tile sizes.
+    """Return the tiling that a fusion's dump states; `None` if it states no tile sizes.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo(
@@ -65,7 +68,7 @@ def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
     ... )
     >>> chosen_tiles(module.entry.root)
     ChosenTiles(kind='__triton', outputs=((1, 4),), contractions=(), warps=2, stages=0, ctas=0, \
-split_k=0)
+    split_k=0)
     """
     config = fusion_config(ins)
     block, gemm = config.get(BLOCK_LEVEL), config.get(GEMM)
@@ -91,7 +94,7 @@ split_k=0)
 
 
 def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
-    """Return the tile sizes of each output that a fusion's backend config names.
+    """Return the tile sizes of each output in a fusion's backend config; `None` without them.
 
     >>> output_tiles({"block_level_fusion_config": {"output_tiles": [{"sizes": ["1", "64"]}]}})
     [(1, 64)]
@@ -108,8 +111,8 @@ def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
 def chosen_sizes(symbolic: SymbolicTiles, chosen: ChosenTiles) -> tuple[int, ...] | str:
     """Return one tile size for each parameter, or the reason why the dump lacks some.
 
-    The tile of the root that no instruction of the fusion uses is found by its number among the
-    outputs.
+    The root that no instruction of the fusion uses has one of the output tiles, by its number among
+    the outputs.
     """
     place = symbolic.roots.index(symbolic.root)
     if len(chosen.outputs) not in (1, len(symbolic.roots)):

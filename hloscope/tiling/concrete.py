@@ -1,6 +1,4 @@
-"""Tiles for given tile sizes, and the schedule that says which program computes which tile.
-
-Schedules: maps from the number of a program to the tile that it computes.
+"""Concrete tiles for given tile sizes, and schedules: maps from a program to its tile.
 
 >>> from hloscope.indexing import IndexingMap
 >>> tiles = IndexingMap.parse("(d0, d1) -> (d0 * 16, d1 * 8), domain: d0 in [0, 3], d1 in [0, 5]")
@@ -47,7 +45,7 @@ MOST_TILINGS: Final = 1 << 20
 
 
 def candidate_sizes(size: int) -> list[int]:
-    """Return the tile sizes XLA tries for a dimension: powers of two below it, then all of it.
+    """Return the tile sizes that XLA tries for a dimension: powers of two below it, and its size.
 
     >>> candidate_sizes(11), candidate_sizes(0)
     ([1, 2, 4, 8, 11], [0])
@@ -57,12 +55,12 @@ def candidate_sizes(size: int) -> list[int]:
 
 
 def candidate_tilings(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all combinations of candidate sizes, the last dimension fastest."""
+    """Yield all combinations of candidate sizes of the dimensions; the last one varies fastest."""
     return product(*map(candidate_sizes, sizes))
 
 
 class TiledInstruction:
-    """One tile of an instruction for each program.
+    """The tile of an instruction for given tile sizes, with its offset for each program.
 
     Attributes:
         node: The symbolic tile.
@@ -96,12 +94,12 @@ class TiledInstruction:
 
     @property
     def instruction(self) -> Instruction:
-        """Return the tiled instruction."""
+        """The tiled instruction."""
         return self.node.instruction
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Return a key that is equal for equal tiles."""
+        """Key that is equal for equal tiles."""
         of_output = self.instruction, self.node.output
         return of_output, self.sizes, self.strides, self.offsets, self.operands, self.runtime
 
@@ -126,7 +124,7 @@ class TiledComputation(Struct, frozen=True, eq=False):
 
     @property
     def programs(self) -> int:
-        """Return the number of programs."""
+        """Number of programs."""
         return prod(self.tiles)
 
     def every(self) -> Iterator[TiledInstruction]:
@@ -170,7 +168,7 @@ class Tiler:
         return Refusal(RefusalCode.INVALID_ARGUMENT, reason)
 
     def valid_tilings(self, limit: int = MOST_TILINGS) -> list[tuple[int, ...]]:
-        """Return the candidate tilings that satisfy the constraints.
+        """Return the candidate tilings that satisfy XLA's constraints.
 
         Raises:
             UnsupportedError: There are more than `limit` candidates.
@@ -191,12 +189,12 @@ class Tiler:
         schedule: ScheduleName = "major_to_minor",
         is_known_valid: bool = False,
     ) -> TiledComputation | Refusal:
-        """Return the tiles of every instruction, or a refusal.
+        """Return the tiles of every instruction, or a refusal with the reason.
 
         Args:
             sizes: Tile sizes, one for each parameter.
             schedule: Numbering of the programs.
-            is_known_valid: Tile even if the sizes violate the constraints.
+            is_known_valid: Whether to tile even if the sizes violate the constraints.
         """
         wrong = self.refused(sizes)
         is_broken = wrong is not None and wrong.code is not RefusalCode.INVALID_ARGUMENT
@@ -226,7 +224,7 @@ def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
 
 
 class _IterationSpace(Struct, frozen=True):
-    """The iteration space of a region's tiles, and the offsets that it gives.
+    """The iteration space of a region's tiles, and the offsets that follow from it.
 
     Attributes:
         active: Parameters that are iterated over, major to minor.
@@ -242,7 +240,7 @@ class _IterationSpace(Struct, frozen=True):
 
 
 class _Concrete:
-    """The tiles of one fusion for one choice of sizes."""
+    """The tiles of one fusion for one choice of tile sizes."""
 
     def __init__(
         self,
@@ -254,7 +252,11 @@ class _Concrete:
         self._made: dict[int, TiledInstruction] = {}
 
     def computation(self) -> TiledComputation:
-        """Return the tiles of all instructions and of the roots."""
+        """Return the tiles of all instructions and of the roots.
+
+        Raises:
+            RefusedError: XLA does not tile the fusion with these sizes.
+        """
         nodes: Sequence[TiledNode] = self._symbolic.nodes
         for node in nodes:
             if any([stride < 0 for stride in node.tile.strides_at(self._sizes)]):
@@ -273,10 +275,15 @@ class _Concrete:
     def _place(
         self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
     ) -> _IterationSpace:
-        """Return the tile offsets of a region whose root has the map `m`.
+        """Return the iteration space of a region whose root has the map `m`.
 
         Only some of the parent's programs compute a region of a concatenate. Its numbers of tiles
         are the parent's, and a constraint selects the programs. The same holds for loops inside it.
+
+        Args:
+            m: Map from the parameters to the elements of the region's root.
+            active: Parameters that are iterated over, major to minor.
+            parent: Iteration space of the region around a region of a concatenate.
         """
         bounds = [1] * len(m.dims)
         results: list[Expr] = [ZERO] * len(m.dims)
@@ -325,7 +332,10 @@ class _Concrete:
     def _region(
         self, question: tuple[Sequence[TiledNode], _IterationSpace]
     ) -> Asking[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
-        """Return the tiles of one region. Yields nested regions to get their tiles."""
+        """Return the tiles of one region.
+
+        Yields nested regions, with their iteration spaces, to receive their tiles.
+        """
         nodes, place = question
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
@@ -368,12 +378,14 @@ class _Concrete:
     def _roots(
         self, instructions: Sequence[TiledInstruction], programs: int
     ) -> tuple[TiledInstruction, ...]:
-        """Return a tile for each root.
+        """Return a tile for each root, in order.
 
-        A root with users inside takes a tile that the real root needs.
+        A root with users inside gets one of the tiles that the real root needs of it. The output
+        may share a buffer with an operand, so the program that reads it must write it: the tile
+        must be the one that tiling this root alone would give.
 
-        The output may share a buffer with an operand, so the program that reads it must write it:
-        the tile must be the one that tiling this root alone would give.
+        Raises:
+            RefusedError: A root has no such tile.
         """
         found = {instructions[-1].instruction: instructions[-1]}
         wanted = dict.fromkeys(self._symbolic.roots)
@@ -401,7 +413,7 @@ class _Concrete:
 
 
 def with_parameters(m: IndexingMap, active: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the active parameters, followed by those that a map's results use."""
+    """Return the active parameters, followed by the others that occur in the map's results."""
     used = [e.index for e in postorder(*m.results) if isinstance(e, Dim)]
     return tuple(dict.fromkeys([*active, *used]))
 
@@ -436,7 +448,7 @@ def _check(space: Space, tiles: IndexingMap) -> Refusal | None:
 
 
 def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
-    """Return the map from a program's number to the results of `tiles`, last dimension fastest.
+    """Return the map from a program's number to the results of `tiles`; last dimension fastest.
 
     Args:
         tiles: Map from the position of a tile along each dimension, for example to its offsets.
@@ -458,7 +470,10 @@ def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
 def transposed(
     tiles: IndexingMap, space: Space, exchanged: tuple[int, int]
 ) -> IndexingMap | Refusal:
-    """Return `major_to_minor` with two dimensions exchanged, if both are iterated over."""
+    """Return `major_to_minor` with two dimensions exchanged, if both are iterated over.
+
+    `exchanged` has the numbers of the two dimensions.
+    """
     wrong = _check(space, tiles)
     if wrong is not None:
         return wrong
@@ -473,7 +488,9 @@ def transposed(
 def exchanged_by_transposed_dot(
     introduced: Sequence[tuple[Instruction, int]],
 ) -> tuple[int, int] | Refusal:
-    """Return the parameters `m` and `n` of the root dot, which the schedule exchanges.
+    """Return the numbers of the parameters `m` and `n` of the root dot, or a refusal.
+
+    The schedule `transposed_dot` exchanges them.
 
     Args:
         introduced: Instructions with the number of parameters that each introduces, the root first.

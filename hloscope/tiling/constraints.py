@@ -28,21 +28,24 @@ from hloscope.support.arrays import Bools, Ints, np
 ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
 MAX_EXPANDED: Final = 20_000
-"""Maximum number of conjunctions that `expand` returns; above it only clauses can be shown."""
+"""Maximum number of conjunctions that `expand` returns; with more it raises an error."""
 _TRIED: Final = 20_000
-"""Maximum number of choices of alternatives that are tried; then it counts as satisfiable."""
+"""Maximum number of alternatives that are tried to find out if constraints are satisfiable.
+
+Beyond it they count as satisfiable.
+"""
 
 Sizes: TypeAlias = "Sequence[int] | Ints"
 Conjunction: TypeAlias = "tuple[Within, ...]"
 
 
 def _value(e: Expr, sizes: Sequence[int]) -> int | None:
-    """Return the value for tile sizes; `None` after a division by zero."""
+    """Return the value of `e` for these tile sizes; `None` after a division by zero."""
     return safe_evaluate(e, {Dim(i): int(size) for i, size in enumerate(sizes)})
 
 
 def values(e: Expr, sizes: Ints) -> Ints:
-    """Return the values for many tilings, one in each row: [tilings]."""
+    """Return the values of `e` for many tilings: [tilings]. `sizes` has a tiling in each row."""
     at: dict[Var, Ints] = {Dim(i): sizes[:, i] for i in range(sizes.shape[1])}
     if isinstance(e, Const) or not at:
         return np.full(len(sizes), e.value if isinstance(e, Const) else 0, dtype=np.int64)
@@ -59,17 +62,17 @@ class Within(Struct, frozen=True):
         return f"{self.expr} in {self.interval}"
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        """Does it hold for these tile sizes?"""
+        """Does the constraint hold for these tile sizes?"""
         value = _value(self.expr, sizes)
         return value is not None and value in self.interval
 
     def holds_array(self, sizes: Ints) -> Bools:
-        """For which of many tilings, one in each row, does it hold?"""
+        """Return, for each tiling (row of `sizes`), whether the constraint holds: [tilings]."""
         found = values(self.expr, sizes)
         return (found >= self.interval.lo) & (found <= self.interval.hi)
 
     def alternatives(self) -> Iterator[Conjunction]:
-        """The conjunctions, one of which must hold, as XLA builds them."""
+        """Yield the conjunctions, as XLA builds them; the constraint holds if one of them does."""
         yield (self,)
 
 
@@ -86,12 +89,12 @@ class Divides(Struct, frozen=True):
         return " || ".join(str(a) for (a,) in self.alternatives())
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        """Does it hold for these tile sizes?"""
+        """Does the constraint hold for these tile sizes?"""
         size = _value(self.size, sizes)
         return bool(size) and (self.number % size == 0 or size % self.number == 0)  # type: ignore[operator]  # not None
 
     def holds_array(self, sizes: Ints) -> Bools:
-        """For which of many tilings, one in each row, does it hold?"""
+        """Return, for each tiling (row of `sizes`), whether the constraint holds: [tilings]."""
         size = values(self.size, sizes)
         some = np.maximum(size, 1)
         fits = (self.number % some == 0) | (some % self.number == 0)
@@ -99,20 +102,20 @@ class Divides(Struct, frozen=True):
         return found
 
     def alternatives(self) -> Iterator[tuple[Within]]:
-        """The conjunctions, one of which must hold, as XLA builds them."""
+        """Yield the conjunctions, as XLA builds them; the constraint holds if one of them does."""
         yield (Within(mod(self.number, self.size), _ZERO),)
         yield (Within(mod(self.size, self.number), _ZERO),)
 
 
 class Run(Struct, frozen=True):
-    """The constraint on tile sizes of collapsed dimensions, major to minor, that gives one stride.
+    """The constraint that tile sizes of collapsed dimensions, major to minor, give one stride.
 
     The sizes are ones, then one size of any value, then full sizes, then ones. Each part may be
     empty.
 
     Attributes:
-        sizes: Constants or single tile sizes.
-        full: Sizes of the dimensions; a tile size equal to it is full.
+        sizes: The tile size of each dimension: a constant, or the tile size of a parameter.
+        full: The size of each dimension; a tile size equal to it is full.
 
     >>> print(Run((Dim(0), Dim(1)), (8, 25)))
     d0 = 1, or d1 = 1, or d1 = 25
@@ -132,7 +135,7 @@ class Run(Struct, frozen=True):
         return ", or ".join(options)
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        """Does it hold for these tile sizes?"""
+        """Does the constraint hold for these tile sizes?"""
         found = [_value(e, sizes) for e in self.sizes]
         start = next((i for i, size in enumerate(found) if size != 1), len(found))
         stop = start + 1
@@ -141,7 +144,7 @@ class Run(Struct, frozen=True):
         return all([size == 1 for size in found[stop:]])
 
     def holds_array(self, sizes: Ints) -> Bools:
-        """For which of many tilings, one in each row, does it hold?"""
+        """Return, for each tiling (row of `sizes`), whether the constraint holds: [tilings]."""
         # An automaton with three states: leading ones, full sizes, trailing ones.  The sizes match
         # if any state is possible at the end.
         before, full, ones = (np.ones(len(sizes), dtype=bool), *np.zeros((2, len(sizes)), bool))
@@ -153,7 +156,7 @@ class Run(Struct, frozen=True):
         return found
 
     def alternatives(self) -> Iterator[Conjunction]:
-        """The conjunctions, one of which must hold, as XLA builds them."""
+        """Yield the conjunctions, as XLA builds them; the constraint holds if one of them does."""
         count = len(self.sizes)
         for partial in reversed(range(count)):
             for last in range(partial, count):
@@ -167,7 +170,10 @@ class Run(Struct, frozen=True):
 
 
 class OneSign(Struct, frozen=True):
-    """The constraint that strides of both signs do not mix: all sizes of one group are 1."""
+    """The constraint that strides do not have mixed signs: all sizes of one group are 1.
+
+    `down` has the sizes of dimensions with negative stride, `up` those with positive stride.
+    """
 
     down: tuple[Expr, ...]
     up: tuple[Expr, ...]
@@ -176,11 +182,11 @@ class OneSign(Struct, frozen=True):
         return " || ".join(" && ".join(map(str, some)) for some in self.alternatives())
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        """Does it hold for these tile sizes?"""
+        """Does the constraint hold for these tile sizes?"""
         return any([all([w.holds(sizes) for w in some]) for some in self.alternatives()])
 
     def holds_array(self, sizes: Ints) -> Bools:
-        """For which of many tilings, one in each row, does it hold?"""
+        """Return, for each tiling (row of `sizes`), whether the constraint holds: [tilings]."""
         down, up = (
             np.logical_and.reduce([w.holds_array(sizes) for w in some])
             for some in self.alternatives()
@@ -189,7 +195,7 @@ class OneSign(Struct, frozen=True):
         return found
 
     def alternatives(self) -> Iterator[Conjunction]:
-        """The conjunctions, one of which must hold."""
+        """Yield the conjunctions; the constraint holds if one of them does."""
         for group in (self.down, self.up):
             yield tuple([Within(e, ONE) for e in group])
 
@@ -198,7 +204,10 @@ Clause: TypeAlias = Within | Divides | Run | OneSign
 
 
 class TileConstraints(Struct, frozen=True):
-    """A conjunction of distinct clauses, in the order in which they were found."""
+    """A conjunction of distinct clauses: constraints on tile sizes that all have to hold.
+
+    They are in the order in which they were found.
+    """
 
     clauses: tuple[Clause, ...] = ()
 
@@ -232,7 +241,7 @@ class TileConstraints(Struct, frozen=True):
         return tuple([clause for clause in self.clauses if not clause.holds(sizes)])
 
     def holds_array(self, sizes: Ints) -> Bools:
-        """For which of many tilings, one in each row, do all clauses hold?"""
+        """Return, for each tiling (row of `sizes`), whether all clauses hold: [tilings]."""
         found = np.ones(len(sizes), dtype=bool)
         for clause in self.clauses:
             found &= clause.holds_array(sizes)
@@ -240,7 +249,7 @@ class TileConstraints(Struct, frozen=True):
 
     @property
     def is_satisfiable(self) -> bool:
-        """Are there possibly sizes that satisfy all clauses?
+        """May there be sizes that satisfy all clauses? `False` means that there are none.
 
         Distinct expressions count as independent, as in XLA.
         """
@@ -265,7 +274,7 @@ class TileConstraints(Struct, frozen=True):
         return not self.clauses
 
     def expand(self, limit: int = MAX_EXPANDED) -> ConstraintExpression:
-        """Return the constraint in XLA's form, simplified.
+        """Return the constraints in XLA's disjunctive normal form, simplified.
 
         Raises:
             UnsupportedError: It has more than `limit` conjunctions.
@@ -287,7 +296,10 @@ def _is_always(clause: Clause) -> bool:
 
 
 def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
-    """Return a conjunction without constant atoms; `None` if it is false."""
+    """Return the interval of each expression in a conjunction; `None` if it is always false.
+
+    Constraints on constants are decided and left out.
+    """
     found: dict[Expr, Interval] = {}
     for atom in some:
         if isinstance(atom.expr, Const):
@@ -338,7 +350,7 @@ class ConstraintExpression(Struct, frozen=True):
 
     @property
     def is_satisfiable(self) -> bool:
-        """Is any conjunction left?"""
+        """Is there any conjunction?"""
         return bool(self.conjunctions)
 
     def __and__(self, other: ConstraintExpression) -> ConstraintExpression:
@@ -358,7 +370,7 @@ class ConstraintExpression(Struct, frozen=True):
         return ConstraintExpression(self.conjunctions + other.conjunctions)
 
     def simplify(self) -> ConstraintExpression:
-        """Return the expression without constant atoms and duplicates, sorted."""
+        """Return the equal expression without constraints on constants and duplicates, sorted."""
         found: dict[str, Conjunction] = {}
         for conjunction in self.conjunctions:
             simple = _simple(conjunction)
@@ -371,11 +383,11 @@ class ConstraintExpression(Struct, frozen=True):
         return ConstraintExpression(tuple([found[text] for text in sorted(found)]))
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        """Does it hold for these tile sizes?"""
+        """Does one of the conjunctions hold for these tile sizes?"""
         return any([all([atom.holds(sizes) for atom in some]) for some in self.conjunctions])
 
     def unsatisfied(self, sizes: Sequence[int]) -> str:
-        """Describe the atoms of each conjunction that do not hold, with their values."""
+        """Return a text with the violated constraints of each conjunction, and their values."""
         lines = []
         for number, conjunction in enumerate(self.conjunctions):
             wrong = [atom for atom in conjunction if not atom.holds(sizes)]

@@ -10,18 +10,18 @@ from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tup
 from hloscope.support.walks import needed_first
 
 PROJECTIONS = (GetTupleElement, Result)
-"""Ops that take one element of a tuple."""
+"""Ops that select one element of a tuple."""
 
 
 class Fused:
-    """Instructions of one kernel, with their operands inside and outside of it.
+    """The instructions of one kernel, with their operands inside and outside of it.
 
     Parameters of a fused computation are replaced by the fusion's operands. A tuple at the root is
     not an instruction of the kernel: its elements are the roots.
 
     Attributes:
         roots: The values that the kernel computes.
-        inside: Its instructions.
+        inside: The instructions of the kernel.
     """
 
     def __init__(
@@ -57,7 +57,10 @@ class Fused:
         return cls(_roots(computation), _inside(computation))
 
     def operands(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """Return the operands of an instruction, inside or outside of the kernel."""
+        """Return the operands of an instruction.
+
+        Parameters of the fusion are replaced by the fusion's operands.
+        """
         return tuple([self._outer.get(o, o) for o in ins.operands])
 
     def outside(self, ins: Instruction) -> Instruction:
@@ -67,7 +70,7 @@ class Fused:
     # Read once for each check of a symbolic tiling, and for each tiling space.
     @cached_property
     def users_first(self) -> tuple[Instruction, ...]:
-        """Return the instructions that roots depend on, users before operands."""
+        """The instructions inside that roots depend on, users before operands."""
         inside = self.inside
 
         def read(ins: Instruction) -> list[Instruction]:
@@ -77,7 +80,7 @@ class Fused:
         return tuple(reversed(order))
 
     def source(self, ins: Instruction) -> tuple[Instruction, int]:
-        """Return the instruction and output number that a tuple element is taken from.
+        """Return the instruction that computes a tuple element, and the element's number.
 
         Any other instruction is returned unchanged, with number 0.
         """

@@ -1,4 +1,4 @@
-"""Propagation of a tile through an instruction, to its operands or to its outputs."""
+"""Propagation of a tile through one instruction, to its operands or to its outputs."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def propagate_to_operands(
     *,
     beyond_xla: bool = False,
 ) -> Answer:
-    """Return the tiles of the operands that a tile of an output depends on.
+    """Return the tiles of the operands on which a tile of an output depends, or a refusal.
 
     Args:
         space: The tiling space of the kernel that the instruction is in.
         ins: The instruction.
-        tile: The tile of one of its arrays.
+        tile: The tile of one of its output arrays.
         output: Number of that array in its value.
-        beyond_xla: Also propagate through ops that XLA refuses, if tiles exist.
+        beyond_xla: Whether to propagate also through ops that XLA refuses, if tiles exist.
 
     Source: XLA's experimental `PropagateTileToInput`.
     """
@@ -89,14 +89,14 @@ def propagate_to_outputs(
     *,
     beyond_xla: bool = False,
 ) -> Answer:
-    """Return the tiles of the outputs that depend on a tile of an operand.
+    """Return the tiles of the outputs that depend on a tile of an operand, or a refusal.
 
     Args:
         space: The tiling space of the kernel that the instruction is in.
         ins: The instruction.
         tile: The tile of one of its operands.
         operand: Number of that operand.
-        beyond_xla: Also propagate through ops that XLA refuses, if tiles exist.
+        beyond_xla: Whether to propagate also through ops that XLA refuses, if tiles exist.
 
     Source: XLA's experimental `PropagateTileToOutput`.
     """
@@ -127,7 +127,7 @@ def _carried(
 
 
 def _shape(way: Way, ins: Instruction, number: int) -> Dims:
-    """Return the sizes of the array whose tile is propagated."""
+    """Return the sizes of output or operand `number`, whose tile is propagated."""
     if way is Way.TO_OUTPUTS:
         type_ = ins.operands[number].type
         return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
@@ -148,7 +148,7 @@ def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
 
 
 class TileCoverage(Struct, frozen=True):
-    """Existence of propagation rules for an op.
+    """The directions in which an op has a propagation rule.
 
     Attributes:
         op: Name of the op.
@@ -164,7 +164,7 @@ class TileCoverage(Struct, frozen=True):
 
 
 def tile_coverage() -> tuple[TileCoverage, ...]:
-    """Return for each op whether it has rules in both directions, and why not.
+    """Return one row per op, in alphabetical order.
 
     >>> next(row for row in tile_coverage() if row.op == "transpose").to_outputs
     True
@@ -184,7 +184,7 @@ def tile_coverage() -> tuple[TileCoverage, ...]:
 @to_operands(GetTupleElement)
 @to_outputs(GetTupleElement)
 def _(space: TilingSpace, ins: Instruction, op: GetTupleElement, tile: Tile, number: int) -> Answer:
-    """Return the tile of the element that is taken from the tuple."""
+    """Return the tile unchanged: that of the selected tuple element."""
     return exact(tile)
 
 
@@ -246,7 +246,7 @@ _FAMILIES: Final = {
     "random": "its numbers depend on a state, not on elements",
     "transfers": "it talks to the host or to another device",
 }
-"""Reasons by family why its ops have no rules."""
+"""By op family, the reason why its ops have no rules."""
 
 for _cls in OPS.values():
     if _reason := _FAMILIES.get(_cls.__module__.rpartition(".")[2]):

@@ -1,4 +1,4 @@
-"""A tiled kernel: every instruction with its needed tiles, in nested regions.
+"""Regions of a tiled kernel: every instruction with the tiles that are needed of it.
 
 A region is computed repeatedly: in the loop over the tiles of a contraction or a reduction, or only
 for the tiles of a concatenation that read one operand.
@@ -30,19 +30,22 @@ from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Refusal, RefusalCode, Tile
 
 MOST_INSTRUCTIONS: Final = 1 << 13
-"""Maximum number of tiled instructions: nested regions multiply."""
+"""Maximum number of tiled instructions of a kernel, as nested regions multiply.
+
+With more, the kernel is incomplete and has a refusal.
+"""
 _WORST: Final = {fit: k for k, fit in enumerate(Fit)}
 
 
 class RegionInstruction:
-    """An instruction with one of its tiles.
+    """An instruction with one of the tiles that are needed of it.
 
     Attributes:
         instruction: The instruction.
         output: Number of the array in its value.
         tile: The tile.
-        operands: Its tiled operands; empty for inputs of the kernel.
-        regions: The regions that are computed in loops or branches for it.
+        operands: The tiled operands; empty for inputs of the kernel.
+        regions: The regions of its operands that are computed in loops or branches.
         fit: Precision of the tile, compared with the elements that its users need.
         reasons: Why the tile is not exact.
     """
@@ -60,11 +63,14 @@ class RegionInstruction:
 
     @property
     def starts(self) -> tuple[RegionInstruction, ...]:
-        """Return the operands that are the start indices of a slice."""
+        """The tiled operands that are the start indices of a dynamic slice; empty for other ops."""
         return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
 
     def claims(self, fit: Fit, reasons: Sequence[str]) -> bool:
-        """Lower the precision to that of another tile. Return `True` if anything changed."""
+        """Lower the tile's precision to `fit`, if that is lower, and add the reasons.
+
+        Return whether anything changed.
+        """
         new = tuple(dict.fromkeys((*self.reasons, *filter(None, reasons))))
         worst = max(self.fit, fit, key=_WORST.__getitem__)
         if worst is self.fit and new == self.reasons:
@@ -77,7 +83,7 @@ class RegionInstruction:
 
 
 class TiledRegion:
-    """Tiled instructions that are computed together.
+    """Tiled instructions that are computed in one loop or branch.
 
     Attributes:
         instructions: The distinct tiled instructions.
@@ -92,7 +98,7 @@ class TiledRegion:
 
 
 class TiledKernel:
-    """A tiled kernel.
+    """A kernel whose instructions are all tiled, in nested regions.
 
     Attributes:
         space: Its tiling space.
@@ -115,7 +121,7 @@ class TiledKernel:
         self.beyond: Final = tuple(beyond)
 
     def regions(self) -> Iterator[TiledRegion]:
-        """Yield all regions, outer ones before inner ones."""
+        """Yield all regions; a region comes before those nested in it."""
         todo = [self.region]
         while todo:
             region = todo.pop()
@@ -132,11 +138,11 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Groups of operands with a region each, and the other operands."""
+"""Groups of operands that have a region each, and the operands without one, by number."""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:
-    """Return the groups of operands with a region each, and the other operands."""
+    """Return the groups of operands of `ins` that have a region each, and its other operands."""
     count = len(ins.operands)
     match ins.op:
         case Dot() | DotGeneral() | ScaledDot() | RaggedDot():
@@ -152,7 +158,7 @@ def _schema(space: TilingSpace, ins: Instruction) -> Schema:
 
 
 def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
-    """Does one of its own sequential dimensions have several tiles?"""
+    """Does a sequential dimension that the instruction introduces have several tiles?"""
     return any(
         d.instruction is ins
         and d.kind is DimensionKind.SEQUENTIAL
@@ -163,7 +169,7 @@ def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
 
 
 class _Growing:
-    """A region under construction."""
+    """A region under construction, with the instructions that still have to be visited."""
 
     def __init__(self) -> None:
         self.region = TiledRegion()
@@ -171,7 +177,7 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """Return the tiled instruction, created if it does not exist yet."""
+        """Return the region's instruction with this tile, a new one if there is none yet."""
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
@@ -180,7 +186,10 @@ class _Growing:
 
 
 class _Tiling:
-    """Builder of a kernel's regions, from its roots on. Nested regions are built later."""
+    """Builder of a kernel's regions, from the roots to the inputs.
+
+    A nested region is built after the one around it.
+    """
 
     def __init__(self, space: TilingSpace, *, beyond_xla: bool) -> None:
         self.space, self.fused = space, space.fused
@@ -192,7 +201,7 @@ class _Tiling:
         self.count = 0
 
     def run(self) -> TiledKernel:
-        """Return the kernel with all regions."""
+        """Return the kernel with all its regions."""
         outer = _Growing()
         for root in self.fused.roots:
             source, output = self.fused.source(root)
@@ -206,7 +215,10 @@ class _Tiling:
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
-        """Propagate the tiles of a region to operands, the last one found first."""
+        """Propagate the tiles of a region to operands, until there are no new tiled instructions.
+
+        The last one found is visited first.
+        """
         while growing.todo:
             tiled = growing.todo.pop()
             ins = tiled.instruction
@@ -219,7 +231,7 @@ class _Tiling:
         growing.region.instructions = tuple(growing.known.values())
 
     def _follow(self, growing: _Growing, tiled: RegionInstruction) -> None:
-        """Propagate a tile to the operands, and create their regions."""
+        """Propagate the tile of one instruction to its operands, and create their regions."""
         ins = tiled.instruction
         answer = propagate_to_operands(
             self.space, ins, tiled.tile, tiled.output, beyond_xla=self.beyond_xla
@@ -256,7 +268,10 @@ _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 def _spread_claims(
     edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
 ) -> None:
-    """Lower the precision of every tile to that of the tiles that need it."""
+    """Lower the precision of every tile to the lowest precision of the tiles that need it.
+
+    An edge has a tiled instruction, one of its operands, and the tile propagated to it.
+    """
     below: dict[RegionInstruction, list[RegionInstruction]] = {}
     todo: list[RegionInstruction] = []
     for tiled, operand, part in edges:
@@ -279,8 +294,9 @@ def tiled_kernel(
 
     Args:
         space: The tiling space, with or without tile sizes.
-        beyond_xla: Also propagate tiles through ops that XLA refuses, if tiles exist.
-        in_order: Put operands before users; otherwise instructions are in the order of traversal.
+        beyond_xla: Whether to propagate also through ops that XLA refuses, if tiles exist.
+        in_order: Whether to put operands before users; otherwise instructions are in the order of
+            traversal.
     """
     found = _Tiling(space, beyond_xla=beyond_xla).run()
     if in_order:
@@ -290,7 +306,10 @@ def tiled_kernel(
 
 
 def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
-    """Return operands before their users, and start indices before the other operands."""
+    """Return the region's instructions so that operands come before users.
+
+    The start indices of a slice come before its other operands.
+    """
     inside = set(region.instructions)
 
     def before(tiled: RegionInstruction) -> list[RegionInstruction]:

@@ -1,4 +1,4 @@
-"""Report about the tiles of one instruction, by XLA's analysis and exactly."""
+"""Report about the tiles of one instruction: by XLA's analysis, and exactly."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def held(self) -> int | None:
-        """Return the number of elements of XLA's tile; `None` without one."""
+        """The number of elements of XLA's tile; `None` without one."""
         return None if self.xla is None else prod(self.xla.sizes)
 
 
 class TileReport(Struct, frozen=True):
-    """Facts about the tiles of one instruction.
+    """The tiles of one instruction: symbolic, for chosen sizes, and as XLA chose them.
 
     Attributes:
         instruction: A fusion, or a single instruction.
@@ -69,7 +69,7 @@ class TileReport(Struct, frozen=True):
         parameters: The tile sizes to choose; for a refused fusion, the output's dimensions.
         sizes: The given tile sizes, one for each parameter.
         tiled: The tiles of these sizes, or XLA's refusal.
-        operands: The elements that the tiles read.
+        operands: The elements that the tiles read, for each operand tensor.
         ranking: The result of a search for tilings.
         chosen: The tiling in the dump; `None` if it has none.
         is_own: Are `sizes` those of the dump?
@@ -91,7 +91,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def own_sizes(self) -> tuple[int, ...] | None:
-        """Return the dump's tile sizes, one for each parameter; `None` if they are unknown."""
+        """The dump's tile sizes, one for each parameter; `None` if they are unknown."""
         if self.chosen is None or isinstance(self.symbolic, Refusal):
             return None
         sizes = chosen_sizes(self.symbolic, self.chosen)
@@ -99,7 +99,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def output_sizes(self) -> tuple[int, ...]:
-        """Return the tile sizes along the output's dimensions."""
+        """The given tile sizes along the output's dimensions; empty without sizes."""
         sizes = self.sizes or ()
         pairs = zip(self.parameters, sizes, strict=True)
         chosen = [n for p, n in pairs if not p.is_contracting]
@@ -107,7 +107,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def refusal(self) -> Refusal | None:
-        """Return why XLA does not tile the instruction in this way; `None` if it does."""
+        """XLA's reason not to tile the instruction with these sizes; `None` if it does."""
         for found in (self.symbolic, self.tiled):
             if isinstance(found, Refusal):
                 return found
@@ -115,7 +115,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
-        """Are all elements that tiles read known to be strided boxes?"""
+        """Is the image of every tile in every operand known to be a strided box?"""
         read = [o for o in self.operands if o.exact.verdict is not TileVerdict.EMPTY]
         return bool(read) and all([o.exact.is_box and not o.claim for o in read])
 
@@ -167,7 +167,13 @@ def tile_report(
 def _output(
     ins: Instruction, fused: Fused, symbolic: SymbolicTiles | Refusal, analysis: Analysis
 ) -> tuple[int, TensorType]:
-    """Return the number and type of the tiled output: the real root's, else the first tensor."""
+    """Return the number and type of the tiled output.
+
+    It is the root that no instruction of the fusion uses, else the first tensor.
+
+    Raises:
+        UnsupportedError: No output is a tensor of static sizes.
+    """
     tensors = analysis.tensors(ins.type)
     wanted = [*range(len(tensors))]
     if isinstance(symbolic, SymbolicTiles) and len(fused.roots) == len(tensors):
@@ -243,5 +249,9 @@ def _xla_tile(report: TileReport, operand: Instruction) -> TiledInstruction | No
 
 
 def raise_unsupported(ins: Instruction) -> NoReturn:
-    """Raise an error: the instruction has no tensor to tile."""
+    """Raise an error that says that the instruction has no tensor to tile.
+
+    Raises:
+        UnsupportedError: Always.
+    """
     raise UnsupportedError(f"`{ins.name}` has no tensor of known sizes to tile")

@@ -1,4 +1,4 @@
-"""The tiling space of a kernel: its tiled dimensions and run-time values."""
+"""The tiling space of a kernel: its tiled dimensions and its run-time values."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from hloscope.tiling.tile import DimTile, Refusal, RefusalCode, Tile
 
 
 MOST_TILE: Final = POS_INF
-"""Largest size of a tile."""
+"""Maximum size of a tile."""
 UNFIT: Final = "operands and result do not fit together"
-"""Reason for a refusal of an instruction in an invalid program."""
+"""Reason why an instruction of an invalid program is refused."""
 
 
 class DimensionKind(StrEnum):
-    """Are the tiles of a dimension independent, or computed one after another?"""
+    """Order of the tiles of a dimension: independent (parallel), or one after another."""
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
@@ -54,7 +54,7 @@ class Roots(StrEnum):
     """Treatment of a kernel with several roots."""
 
     REFUSED = "refused"
-    """Refused, as XLA does unless a flag is set."""
+    """The kernel is refused, as by XLA unless a flag is set."""
     SHARED = "shared"
     """Roots of equal sizes share their dimensions; others are refused."""
     OWN = "own"
@@ -62,13 +62,14 @@ class Roots(StrEnum):
 
 
 class Dimension(Struct, frozen=True):
-    """A tiled dimension.
+    """A tiled dimension of an instruction in a kernel.
 
     Attributes:
         size: Number of elements.
-        kind: Are its tiles independent of each other?
+        kind: Whether its tiles are independent of each other.
         instruction: The instruction that it belongs to.
-        position: Its position: output dimensions first, then reduced or contracted ones.
+        position: Its position among the instruction's dimensions: output dimensions first, then
+            reduced or contracted ones.
         tile_size: The size of its tiles; `None` while it is not chosen.
     """
 
@@ -80,18 +81,18 @@ class Dimension(Struct, frozen=True):
 
     @property
     def tiles(self) -> int:
-        """Return the number of tiles that cover it; an upper bound if the tile size is unknown."""
+        """Number of tiles that cover the dimension; an upper bound if the tile size is unknown."""
         return self.size if self.tile_size is None else -(-self.size // self.tile_size)
 
 
 class RuntimeValue(Struct, frozen=True):
-    """A value that the kernel reads at run time.
+    """A value that the kernel reads at run time, such as a start index.
 
     Attributes:
         bounds: Interval of its values, after clamping.
         origin: The instruction that computes it.
         dimension: The sequential dimension whose tile selects the element; `None` for a scalar.
-        is_prefix_sum: Is it the sum of the preceding elements, and not the element?
+        is_prefix_sum: Whether it is the sum of the preceding elements instead of the element.
     """
 
     bounds: Interval
@@ -138,17 +139,17 @@ class TilingSpace:
 
     @property
     def is_symbolic(self) -> bool:
-        """Are the tile sizes variables?"""
+        """Is some tile size not chosen, so that it is a variable?"""
         return any(d.tile_size is None for d in self.dimensions)
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """Return the tile sizes of all dimensions; `None` for those not chosen."""
+        """The tile sizes of all dimensions; `None` for those that are not chosen."""
         return tuple([d.tile_size for d in self.dimensions])
 
     @property
     def parallel(self) -> tuple[int, ...]:
-        """Return the numbers of the parallel dimensions."""
+        """The numbers of the parallel dimensions."""
         return tuple([i for i, d in enumerate(self.dimensions) if d.kind is DimensionKind.PARALLEL])
 
     def with_sizes(self, sizes: Sequence[int]) -> TilingSpace:
@@ -172,15 +173,18 @@ class TilingSpace:
         return TilingSpace(self.fused, dimensions, self.runtime, self._keys, self._runtime_keys)
 
     def number(self, ins: Instruction, position: int) -> int | None:
-        """Return the number of an instruction's dimension; `None` if it is not in the space."""
+        """Return the number of an instruction's dimension; `None` if it is not in the space.
+
+        `position` is that of `Dimension.position`.
+        """
         return self._keys.get((ins, position))
 
     def runtime_number(self, ins: Instruction, operand: int) -> int | None:
-        """Return the number of the run-time value of an operand; `None` without one."""
+        """Return the number of the run-time value read from an operand; `None` without one."""
         return self._runtime_keys.get((ins, operand))
 
     def own_tile(self, i: int) -> DimTile:
-        """Return the tile of dimension `i`: offset `tid_i * ts_i`, size `ts_i`, cut off at its end.
+        """Return the tile of dimension `i`: offset `tid_i * ts_i`, size `ts_i`, cut off at the end.
 
         If one tile covers the dimension, the offset is 0.
         """
@@ -192,7 +196,7 @@ class TilingSpace:
     # Read for each root that a caller tiles.
     @cached_property
     def root_tiles(self) -> tuple[Tile, ...]:
-        """Return the tile of each array that the kernel computes; tuples are flattened."""
+        """The tile of each array that the kernel computes; tuples are flattened."""
         tiles = []
         for root in self.fused.roots:
             source, output = self.fused.source(root)
@@ -201,7 +205,10 @@ class TilingSpace:
         return tuple(tiles)
 
     def output_tile(self, root: Instruction, output: int) -> Tile:
-        """Return the tile of an array of a root. A carry of a scan has no scanned dimension."""
+        """Return the tile of output number `output` of a root.
+
+        A carry of a scan has no scanned dimension.
+        """
         numbers = [self._keys[root, k] for k in range(len(output_sizes(root)))]
         if is_carry(root, output):
             del numbers[root.op.scan_dimension]  # type: ignore[attr-defined]
@@ -209,7 +216,7 @@ class TilingSpace:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """Return the intervals of the variables."""
+        """The intervals of the variables `tid_i`, `ts_i` and `rt_j`."""
         found: dict[Var, Interval] = {}
         for i, d in enumerate(self.dimensions):
             found[Dim(i)] = Interval(0, max(d.tiles, 1) - 1)
@@ -220,24 +227,24 @@ class TilingSpace:
     # Each expression of each tile is simplified and bounded in it.
     @cached_property
     def domain(self) -> Domain:
-        """Return the domain in which expressions of tiles are simplified."""
+        """The domain of the simplifier for expressions of tiles."""
         return Domain(self.box)
 
     def simplify(self, e: Expr) -> Expr:
-        """Return an equal expression. Intervals are used once the tile sizes are known."""
+        """Return an equal expression, simplified once all tile sizes are chosen."""
         return e if self.is_symbolic else self.domain.simplify(e)
 
     def simplified(self, tile: Tile) -> Tile:
-        """Return the tile with simplified expressions."""
+        """Return the tile with expressions simplified once all tile sizes are chosen."""
         return tile if self.is_symbolic else tile.mapped(self.domain.simplify)
 
     def bounds(self, e: Expr) -> Interval:
-        """Return the interval of the values of an expression."""
+        """Return an interval that contains all values of an expression."""
         return self.domain.bounds(e)
 
 
 class _Builder:
-    """Collector of the dimensions and run-time values of a kernel."""
+    """Builder of a tiling space: it collects the dimensions and run-time values of a kernel."""
 
     def __init__(self, fused: Fused) -> None:
         self.fused = fused
@@ -323,7 +330,7 @@ def is_carry(ins: Instruction, output: int) -> bool:
 
 
 def _unfit_root(root: Instruction) -> Refusal | None:
-    """Return why a root has no tiles; `None` if it has."""
+    """Return why a root cannot be tiled; `None` if it can."""
     arrays = root.type.elements if isinstance(root.type, TupleType) else (root.type,)
     if not arrays or not all(isinstance(array, TensorType) for array in arrays):
         return Refusal(RefusalCode.INVALID_ARGUMENT, f"a root of type {root.type}", root)
@@ -338,14 +345,14 @@ def _unfit_root(root: Instruction) -> Refusal | None:
 
 
 class Reading(Struct, frozen=True):
-    """A value that an op reads at run time.
+    """A value that an op reads at run time, from one of its operands.
 
     Attributes:
         operand: Number by which it is looked up; -1 for a value that is not an operand.
         origin: The operand that it is read from.
-        most: The upper bound of clamping; the lower bound is 0.
+        most: The upper bound to which the value is clamped; the lower bound is 0.
         along: The sequential dimension of the op that selects the element; `None` for a scalar.
-        is_prefix_sum: Is it the sum of the preceding elements?
+        is_prefix_sum: Whether it is the sum of the preceding elements instead of the element.
     """
 
     operand: int
@@ -356,7 +363,7 @@ class Reading(Struct, frozen=True):
 
 
 class Added(Struct, frozen=True):
-    """Dimensions and run-time values that an instruction adds.
+    """Dimensions and run-time values that an instruction adds to the tiling space.
 
     Attributes:
         sequential: Sizes of the dimensions that it reduces or contracts; their positions follow
@@ -371,7 +378,7 @@ class Added(Struct, frozen=True):
 Adding: TypeAlias = Callable[[Instruction, Any], Added]
 A = TypeVar("A", bound=Adding)
 ADDED: Final[dict[type[Op], Adding]] = {}
-"""By op class, the function that returns what an instruction adds."""
+"""For each op class, the function that returns what an instruction adds to the space."""
 
 
 def _adds(*classes: type[Op]) -> Callable[[A], A]:
@@ -383,7 +390,7 @@ def _adds(*classes: type[Op]) -> Callable[[A], A]:
 
 
 def dot_dimensions(ins: Instruction) -> DotDimensions:
-    """Return the batch and contracting dimensions of a product."""
+    """Return the batch and contracting dimensions of a product of two arrays."""
     op = ins.op
     if isinstance(op, Dot):
         return DotDimensions((), (), (len(sizes(ins.operands[0].type)) - 1,), (0,))
@@ -404,7 +411,10 @@ def _(ins: Instruction, op: Reduce) -> Added:
 
 
 def has_scalar_starts(ins: Instruction, count: int, first: int = 1) -> bool:
-    """Does a slice have a scalar start for each dimension? Old texts have one vector of them."""
+    """Does a slice have one scalar start for each of its `count` dimensions?
+
+    The starts are operands from number `first` on. Old HLO texts have one vector of them.
+    """
     starts = ins.operands[first:]
     return len(starts) == count and all(sizes(start.type) == () for start in starts)
 

@@ -1,7 +1,7 @@
 """Many tilings of a fusion at once: their traffic and resources, and the best of them.
 
 Everything is computed from the symbolic tiles, with one array for all tilings. The model: a tile is
-padded to powers of two, as Triton does. Transposes pass the tile of their operand through shared
+padded to powers of two, as Triton does. Transposes stage the tile of their operand in shared
 memory, products those of both operands, once for each pipeline stage, and buffers of different
 instructions share their memory. Registers hold an instruction's tile and its operands' tiles. Bytes
 are those of `traffic`: whole transactions of every tile that is read or written.
@@ -40,15 +40,21 @@ from hloscope.tiling.traffic import (
 )
 
 MOST: Final = 1 << 16
-"""Maximum number of tilings in one sweep."""
+"""Maximum number of tilings in one sweep; with more, some candidate sizes are left out."""
 MOST_CHECKED: Final = 1 << 8
-"""Maximum number of tilings for fusions with several outputs: each is tiled separately."""
+"""Maximum number of tilings for fusions with several outputs, where each is tiled separately."""
 TRANSACTION: Final = 64
 """Bytes of a transaction between memory and L2, on most devices."""
 MAX_ELEMENTS: Final = 1 << 20
-"""Elements of one padded tile that Triton takes.  Source: Triton `TRITON_MAX_TENSOR_NUMEL`."""
+"""Maximum number of elements of a padded tile in Triton.
+
+Source: Triton `TRITON_MAX_TENSOR_NUMEL`.
+"""
 MAX_DOT_SIDE: Final = 256
-"""The largest tile size of a product.  Source: XLA, Triton emitter constraints."""
+"""Maximum tile size of a product along a dimension.
+
+Source: XLA, Triton emitter constraints.
+"""
 
 
 class Sweep(Struct, frozen=True, eq=False):
@@ -56,13 +62,14 @@ class Sweep(Struct, frozen=True, eq=False):
 
     Attributes:
         sizes: Tile sizes, [tilings, parameters].
-        is_valid: Does XLA accept the sizes: constraints, offsets of concatenates, signs of strides?
+        is_valid: Whether XLA accepts the sizes: constraints, offsets of concatenates, signs of
+            strides.
         programs: Number of programs.
         bytes_moved: Bytes that all programs read and write: whole transactions of each tile.
         shared: Bytes of shared memory of a program.
         registers: Registers of 4 bytes that a program holds at once.
         elements: Elements of the largest padded tile.
-        dot_side: The largest tile size of a product.
+        dot_side: The largest tile size of a product along a dimension.
     """
 
     sizes: Ints
@@ -78,7 +85,7 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """Return one of the tilings, with its figures and the limits that it exceeds."""
+        """Return the tiling in row `row`, with its figures and the limits that it exceeds."""
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),
@@ -146,7 +153,7 @@ class Ranking(Struct, frozen=True):
         best: The tilings with the fewest bytes, then the fewest programs.
         refused: Tilings with fewer bytes than the best that the device cannot run; the nearest
             first.
-        is_thinned: Were there so many candidates that some sizes were left out?
+        is_thinned: Whether there were so many candidates that some sizes were left out.
         standing: Rank of the caller's tiling; `None` without one.
     """
 
@@ -206,9 +213,10 @@ def sweep(
 
 
 def _combinations(lists: Sequence[Sequence[int]]) -> Ints:
-    """Return all choices of a number from each list, one in each row; the last list is fastest.
+    """Return all choices of one number from each list: [choices, lists].
 
-    The table is built column by column, as numpy limits the number of dimensions of an array.
+    The last list varies fastest. The table is built column by column, as numpy limits the number of
+    dimensions of an array.
     """
     count = after = prod(map(len, lists))
     columns = []
@@ -320,7 +328,10 @@ def _standing(
     stages: int,
     transaction: int,
 ) -> Standing:
-    """Return the rank of one tiling among those that were found."""
+    """Return the rank of the tiling `own` among the found ones that fit the device.
+
+    `fits` says for each tiling in `found` whether it fits.
+    """
     sizes = [min(size, max(p.size, 1)) for size, p in zip(own, symbolic.parameters, strict=True)]
     alone = sweep(symbolic, [sizes], stages=stages, transaction=transaction)
     is_there = bool((found.sizes[fits] == np.array(sizes, np.int64)).all(axis=1).any())
@@ -336,12 +347,12 @@ def transaction_of(limits: Limits) -> int:
 
 
 def _position(order: Ints, good: Sequence[int]) -> int:
-    """Return the number of tilings before the best one that fits."""
+    """Return how many tilings in `order` come before the best one that fits, `good[0]`."""
     return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
 
 
 class _Sweeping:
-    """One sweep. Tile sizes are computed once for equal symbolic sizes."""
+    """Computes one sweep; tile sizes are computed once for equal symbolic sizes."""
 
     def __init__(self, symbolic: SymbolicTiles, table: Ints, stages: int, transaction: int) -> None:
         self._symbolic, self._table, self._transaction = symbolic, table, transaction
@@ -390,9 +401,10 @@ class _Sweeping:
         )
 
     def _takes(self, node: TiledNode) -> Bools:
-        """Return for which tilings XLA can place the tile: not before a part, and not backwards.
+        """Return for which tilings XLA can place the node's tile: [tilings].
 
-        `Tiler.tiled` refuses the others, one by one.
+        Tiles of a concatenate must begin where operands do, and no stride may be negative.
+        `Tiler.tiled` refuses other tilings one by one.
         """
         found = np.ones(len(self._table), dtype=bool)
         for p, v in enumerate(node.map.dims):
@@ -401,7 +413,7 @@ class _Sweeping:
         return found & (node.tile.strides_array(self._table) >= 0).all(axis=1)
 
     def sizes(self, node: TiledNode) -> Ints:
-        """Return the sizes of a node's tile: [tilings, dimensions]."""
+        """Return the sizes of a node's tile for each tiling: [tilings, dimensions]."""
         # Element-wise chains share their symbolic sizes, so most nodes find theirs here.
         found = self._sizes.get(node.tile.sizes)
         if found is None:
@@ -409,7 +421,7 @@ class _Sweeping:
         return found
 
     def padded(self, node: TiledNode) -> Floats:
-        """Return the elements of a node's tile with every size a power of two: [tilings]."""
+        """Return the number of elements of a node's tile padded to powers of two: [tilings]."""
         found = self._padded.get(node.tile.sizes)
         if found is None:
             sizes = np.maximum(self.sizes(node), 1)
@@ -418,7 +430,7 @@ class _Sweeping:
         return found
 
     def _staged(self, node: TiledNode) -> Floats:
-        """Return the bytes that pass through shared memory for an instruction: [tilings]."""
+        """Return the bytes that an instruction stages in shared memory: [tilings]."""
         op, staged = node.instruction.op, np.zeros(len(self._table))
         if isinstance(op, Transpose):
             operands = node.operands[:1]
@@ -432,12 +444,12 @@ class _Sweeping:
 
 
 def _bytes(ins: Instruction) -> float:
-    """Return the bytes of an element; fractions for packed elements."""
+    """Return the bytes of an element, which may be a fraction; 4 if it is not an array."""
     return ins.type.element.bits / 8 if isinstance(ins.type, TensorType) else 4
 
 
 def _words(ins: Instruction) -> float:
-    """Return the registers of 4 bytes for an element."""
+    """Return the number of 4-byte registers for an element, which may be a fraction."""
     return _bytes(ins) / 4
 
 
@@ -473,7 +485,10 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
 
 
 def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays, and for which tilings each differs from all earlier tiles."""
+    """Yield the arrays of a fusion, and for each tiling whether the array's tile is new.
+
+    It is not new if it equals an earlier tile of the same array.
+    """
     before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
     for array in arrays_of(symbolic):
         once = np.ones(len(table), dtype=bool)
@@ -492,7 +507,7 @@ def tile_traffics(
 
     Args:
         symbolic: The fusion.
-        sizes: One for each parameter.
+        sizes: Tile sizes, one for each parameter.
         transaction: Bytes of a transaction between memory and L2.
     """
     table = np.array([sizes], dtype=np.int64).reshape(1, len(symbolic.parameters))

@@ -74,15 +74,15 @@ class SymbolicTile(Struct, frozen=True):
 
     @property
     def rank(self) -> int:
-        """Return the number of dimensions of the operand."""
+        """Number of dimensions of the operand."""
         return len(self.sizes)
 
     def sizes_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the operand tile's sizes for tile sizes of the output."""
+        """Return the sizes of the operand's tile for these tile sizes of the parameters."""
         return tuple([_at(e, sizes) for e in self.sizes])
 
     def strides_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the operand tile's strides for tile sizes of the output.
+        """Return the strides of the operand's tile for these tile sizes of the parameters.
 
         Sizes beyond a dimension count as the whole dimension, as in XLA.
 
@@ -95,13 +95,13 @@ class SymbolicTile(Struct, frozen=True):
         return tuple([_at(e, clamped) for e in self.strides])
 
     def sizes_array(self, sizes: Ints) -> Ints:
-        """Return the operand tiles' sizes for many tilings: [tilings, dimensions]."""
+        """Return the sizes of the operand's tile for many tilings: [tilings, dimensions]."""
         if not self.sizes:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         return np.stack([values(e, sizes) for e in self.sizes], axis=1)
 
     def strides_array(self, sizes: Ints) -> Ints:
-        """Return the operand tiles' strides for many tilings: [tilings, dimensions]."""
+        """Return the strides of the operand's tile for many tilings: [tilings, dimensions]."""
         if not self.strides:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))
@@ -115,7 +115,7 @@ class SymbolicTile(Struct, frozen=True):
         )
 
     def rows(self) -> dict[str, str]:
-        """Return the text of each part, by XLA's names."""
+        """Return the texts of the tile's parts, by the names that XLA prints."""
         symbols: dict[Var, Expr] = {Runtime(i): Range(i) for i in range(len(self.runtime))}
         count, offsets = len(self.bounds), [substitute(e, symbols) for e in self.offsets]
         rows = {
@@ -156,7 +156,7 @@ _ZERO: Final = Interval(0, 0)
 
 
 def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
-    """Return the tile of a map, or a refusal.
+    """Return the symbolic tile of a map, or a refusal with the reason.
 
     Args:
         m: Map from the elements of the output to those of the operand.
@@ -211,7 +211,7 @@ def _no(reason: str, e: Expr | None = None) -> Refusal:
 
 
 class _Part(Struct, frozen=True):
-    """Size and stride of one result."""
+    """Size and stride of the tile along one result, and the constraints for them."""
 
     size: Expr
     stride: Expr
@@ -223,7 +223,7 @@ _Found: TypeAlias = _Part | Refusal
 
 
 def _part(e: Expr, m: IndexingMap) -> _Found:
-    """Return size and stride of an expression that is 0 at the origin, by its structure."""
+    """Return size and stride of a result that is 0 at the origin, by the form of its expression."""
     if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
         return _of_sum(e, m)
     term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)
@@ -322,7 +322,10 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
 
 
 def _whole(size: Expr, m: IndexingMap) -> int | None:
-    """Return the upper bound of a size that is a constant or a dimension's; `None` for others."""
+    """Return the size of which `size` is the tile size, or `size` itself if it is a constant.
+
+    The result is `None` for other expressions, and for dimensions that do not begin at 0.
+    """
     if isinstance(size, Const):
         return size.value
     if not isinstance(size, Dim) or m.dims[size.index].interval.lo != 0:

@@ -1,4 +1,4 @@
-"""Tiles: boxes with strides and offsets that are expressions, or reasons why there are none."""
+"""Tiles: strided boxes whose offsets and sizes are expressions, and refusals."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class DimTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, offset: Expr | int, size: Expr | int, stride: int, bound: int) -> DimTile:
-        """Return the tile with some expressions given as numbers."""
+        """Return the tile of these expressions; an integer stands for a constant."""
         return cls(expr(offset), expr(size), Const(stride), Const(bound))
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ class DimTile(Struct, frozen=True):
 
     @property
     def last(self) -> Expr:
-        """Return the index of the last element, if the size is not 0."""
+        """The index of the last element, if the size is not 0."""
         return self.offset + (self.size - 1) * self.stride
 
     def mapped(self, change: Callable[[Expr], Expr]) -> DimTile:
@@ -143,7 +143,9 @@ UNIT: Final = DimTile(ZERO, ONE, ONE, ONE)
 
 
 def whole(size: int) -> DimTile:
-    """Return the tile that covers a dimension: the next power of two, cut off at the end.
+    """Return the tile that covers a dimension of this size.
+
+    Its size is the next power of two, cut off at the end of the dimension.
 
     >>> print(whole(6))
     offset [0], size [8], stride [1], upper bound [6]
@@ -152,7 +154,7 @@ def whole(size: int) -> DimTile:
 
 
 class Tile(Struct, frozen=True):
-    """A tile of an array: the product of tiles of its dimensions.
+    """A tile of an array: the product of the tiles of its dimensions.
 
     Attributes:
         dims: Tile of each dimension.
@@ -167,30 +169,30 @@ class Tile(Struct, frozen=True):
 
     @property
     def offsets(self) -> tuple[Expr, ...]:
-        """Return the first index in every dimension."""
+        """The first index in every dimension."""
         return tuple([d.offset for d in self.dims])
 
     @property
     def sizes(self) -> tuple[Expr, ...]:
-        """Return the number of indices in every dimension."""
+        """The number of indices in every dimension, before the cut at the bounds."""
         return tuple([d.size for d in self.dims])
 
     @property
     def strides(self) -> tuple[Expr, ...]:
-        """Return the distance between indices in every dimension."""
+        """The distance between indices in every dimension."""
         return tuple([d.stride for d in self.dims])
 
     @property
     def upper_bounds(self) -> tuple[Expr, ...]:
-        """Return the exclusive upper bound of indices in every dimension."""
+        """The exclusive upper bound of indices in every dimension."""
         return tuple([d.upper_bound for d in self.dims])
 
     def fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the expressions of all dimensions as texts, by name."""
+        """Return the expressions of all dimensions as texts: pairs (name of the field, texts)."""
         return _fields(self.dims)
 
     def replica_fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the expressions of the positions in groups as texts, by name."""
+        """Return the expressions of the positions in groups as texts, as in `fields`."""
         return _fields(self.replicas)
 
     def __str__(self) -> str:
@@ -198,7 +200,9 @@ class Tile(Struct, frozen=True):
         return f"{text} replica ids {{ {_line(self.replica_fields())} }}" if self.replicas else text
 
     def text(self, dimensions: int, runtime: int = 0) -> str:
-        """Return the text of the tile after the variables of its space.
+        """Return the text of the tile, preceded by the names of the variables of its space.
+
+        `dimensions` and `runtime` are the numbers of these variables.
 
         Source: XLA's experimental `Tile::ToString`.
 
@@ -217,7 +221,7 @@ class Tile(Struct, frozen=True):
         )
 
     def substituted(self, values: Mapping[Var, Expr | int]) -> Tile:
-        """Return the tile with values for some variables.
+        """Return the tile with some variables replaced by values.
 
         >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 8),)).substituted({Range(0): 4}))
         offsets [tid_0 * 4] sizes [4] strides [1] upper bounds [8]
@@ -225,7 +229,7 @@ class Tile(Struct, frozen=True):
         return self.mapped(lambda e: substitute(e, values))
 
     def with_dims(self, dims: Iterable[DimTile]) -> Tile:
-        """Return a tile with other dimensions and the same positions in groups."""
+        """Return a tile with the tiles `dims` of dimensions, and the same positions in groups."""
         return Tile(tuple(dims), self.replicas)
 
     def permuted(self, order: Sequence[int]) -> Tile:
@@ -242,7 +246,7 @@ class Tile(Struct, frozen=True):
         return variables(*every) if every else frozenset()
 
     def indices(self, at: Mapping[Var, int]) -> tuple[range, ...]:
-        """Return the indices in every dimension, for values of the variables."""
+        """Return the indices of the tile in each dimension, at the values `at` of the variables."""
         return tuple([d.indices(at) for d in self.dims])
 
 
@@ -269,15 +273,15 @@ class RefusalCode(StrEnum):
     UNIMPLEMENTED = "UNIMPLEMENTED"
     """Tiles exist, but this case is not implemented."""
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
-    """There is no rule for it."""
+    """There is no rule for this op or tile."""
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
-    """It is too large to be analysed; tiles may exist."""
+    """The kernel or tile is too large to be analysed; tiles may exist."""
     FAILED_PRECONDITION = "FAILED_PRECONDITION"
-    """There is a rule, but the sizes do not satisfy its conditions."""
+    """There is a rule, but the program or sizes do not satisfy its conditions."""
 
 
 class Refusal(Struct, frozen=True):
-    """The reason why tiles are refused, with its location.
+    """The reason why something is not tiled, with its location.
 
     Attributes:
         code: Kind of the refusal.
@@ -306,7 +310,7 @@ class Refusal(Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """Exception that ends an analysis with a refusal, which the caller returns."""
+    """Raised inside an analysis to end it with a refusal, which the caller returns."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(str(refusal))
@@ -316,5 +320,5 @@ class RefusedError(Exception):
 def refused(
     reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED"
 ) -> RefusedError:
-    """Return the exception of a refusal, to be raised."""
+    """Return an exception with a refusal, for the caller to raise."""
     return RefusedError(Refusal(RefusalCode(code), reason, at))

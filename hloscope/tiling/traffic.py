@@ -29,7 +29,10 @@ from hloscope.tiling.concrete import with_parameters
 MOST_ROWS: Final = 1 << 16
 """Maximum number of rows of a tile that are enumerated if rows share transactions."""
 MOST_CUT: Final = 6
-"""Most dimensions whose partial last tiles are counted separately; others count as whole."""
+"""Maximum number of dimensions whose partial last tiles are counted separately.
+
+In other dimensions the last tile counts as a whole one.
+"""
 UNALIGNED: Final = "not every tile is known to begin at the border of a transaction"
 TOO_MANY: Final = f"more than {MOST_ROWS:,} rows of a tile share transactions: at most this"
 
@@ -40,14 +43,14 @@ class TileTraffic(Struct, frozen=True):
     Attributes:
         node: The tiled instruction: an operand of the fusion, or a root.
         root: Index of the root that is written; -1 for an input.
-        sizes: Sizes of a whole tile, along each dimension.
-        strides: Distances between its elements, along each dimension.
+        sizes: Sizes of a tile that is not cut, along each dimension.
+        strides: Index distances between its elements, along each dimension.
         tiles: Number of tile reads or writes.
         asked: Bytes of the tiles' elements.
         needed: Bytes of the transactions needed if the elements of each tile were contiguous.
         moved: Bytes of the transactions that the tiles touch.
         reason: Why `moved` is not exact; empty if it is.
-        is_least: Is `moved` the minimum over all alignments of the tiles?
+        is_least: Whether `moved` is the minimum over all alignments of the tiles.
     """
 
     node: TiledNode
@@ -63,7 +66,7 @@ class TileTraffic(Struct, frozen=True):
 
     @property
     def at_least(self) -> int | None:
-        """Return a lower bound of the transferred bytes, for any alignment; `None` if unknown."""
+        """A lower bound of the transferred bytes, for any alignment; `None` if unknown."""
         if not self.reason or (self.reason == UNALIGNED and self.is_least):
             return self.moved
         if self.reason == UNALIGNED:
@@ -74,19 +77,22 @@ class TileTraffic(Struct, frozen=True):
 
     @property
     def at_most(self) -> int | None:
-        """Return an upper bound of the transferred bytes, for any alignment; `None` if unknown."""
+        """An upper bound of the transferred bytes, for any alignment; `None` if unknown."""
         if not self.reason or self.reason == TOO_MANY:
             return self.moved
         return 2 * self.moved if self._is_counted else None
 
     @property
     def _is_counted(self) -> bool:
-        """Is the number of tiles known, so that only their transactions are uncertain?"""
+        """Is the number of tiles exact, so that at most their transactions are uncertain?"""
         return not {*self.reason.split("; ")} - {UNALIGNED, TOO_MANY}
 
 
 class Counted(NamedTuple):
-    """Figures of one array: [tilings]."""
+    """Traffic of one array's tiles for each tiling: [tilings]; fields as in `TileTraffic`.
+
+    `is_sure` says whether `moved` is exact for tiles that begin at a transaction boundary.
+    """
 
     tiles: Floats
     asked: Floats
@@ -97,21 +103,21 @@ class Counted(NamedTuple):
 
 
 class Region(NamedTuple):
-    """The place of tiles that are computed together: its root and the iterated parameters."""
+    """A region of tiles that are computed together: its root and the parameters iterated over."""
 
     root: TiledNode
     active: tuple[int, ...]
 
 
 def bits_of(type: TensorType) -> int:
-    """Return the bits that an element takes in memory: bytes, unless the layout packs them."""
+    """Return the bits that an element takes in memory: whole bytes, unless the layout packs it."""
     if type.layout is not None and type.layout.element_bits:
         return type.layout.element_bits
     return max(8, type.element.bits)
 
 
 def array_type(node: TiledNode) -> TensorType | None:
-    """Return the type of a node's array; `None` unless its sizes are known and fit the tile."""
+    """Return the type of a node's array; `None` unless it is static and of the tile's rank."""
     leaves = leaf_types(node.instruction.type)
     type = leaves[node.output] if node.output < len(leaves) else None
     if not isinstance(type, TensorType) or not type.is_static or type.rank != node.tile.rank:
@@ -176,9 +182,9 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
 
 
 def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
-    """Return for which tilings two nodes of one array are the same tile, loaded once: [tilings].
+    """Return for which tilings two nodes are the same tile of one array: [tilings].
 
-    XLA compares concrete tiles: sizes, strides and offsets.
+    Such a tile is loaded once. XLA compares concrete tiles: sizes, strides and offsets.
     """
     rows = np.ones(len(table), dtype=bool)
     if (node.instruction, node.output, node.runtime) != (
@@ -209,9 +215,10 @@ def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
 def _transactions(
     extents: Ints, strides: Ints, type: TensorType, bits: int, per: int, wanted: Bools
 ) -> tuple[Floats, Bools, Bools]:
-    """Count the transactions of each row's box, as if it began at a transaction boundary.
+    """Return the transactions of each row's box, as if it began at a transaction boundary.
 
-    Return the counts, which of them are exact, and which are minimal over all alignments.
+    Return three arrays, [rows]: the counts, which of them are exact, and which are minimal over all
+    alignments.
 
     From the minor dimension on, the inner part of the box is a contiguous run of bits or not. Along
     the next dimension, copies of it form a longer run; or all of them begin at a boundary; or no
@@ -221,6 +228,14 @@ def _transactions(
     needs at least `ceil(n / per)`. Copies that begin at boundaries need equally many each, in
     distinct transactions; copies without a whole transaction in between need all those of their
     span.
+
+    Args:
+        extents: Sizes of the boxes, [rows, dimensions].
+        strides: Distances between elements, [rows, dimensions].
+        type: Type of the array.
+        bits: Bits of an element.
+        per: Bits of a transaction.
+        wanted: Which rows are needed, [rows].
     """
     rows = len(extents)
     run = np.full(rows, bits, dtype=np.int64)  # bits of the run
@@ -261,9 +276,16 @@ def _transactions(
 def _enumerated(
     box: Sequence[int], order: Sequence[int], shape: Sequence[int], bits: int, per: int
 ) -> tuple[int, bool]:
-    """Count the transactions of one box row by row; an upper bound if it has too many rows.
+    """Return the transactions of one box, counted row by row, and whether the count is exact.
 
-    Return the count and whether it is exact.
+    It is an upper bound if the box has too many rows.
+
+    Args:
+        box: Sizes, then strides, of the box.
+        order: Dimensions of the array, minor to major.
+        shape: Sizes of the array.
+        bits: Bits of an element.
+        per: Bits of a transaction.
     """
     rank = len(box) // 2
     starts = np.zeros(1, dtype=np.int64)
@@ -289,7 +311,10 @@ def _enumerated(
 
 
 def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
-    """Does each tile surely begin at a transaction boundary, or lie inside one transaction?"""
+    """Does each tile surely begin at a transaction boundary, or lie inside one transaction?
+
+    `transaction` is the number of bytes of a transaction.
+    """
     type = array_type(node)
     if type is None:
         return False
@@ -308,7 +333,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
 
 
 def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
-    """Return a divisor of all offsets of the tiles along a dimension; 0 if all are 0."""
+    """Return a divisor of all offsets of the tiles along dimension `d`; 0 if all are 0."""
     terms, constant = as_sum(node.map.results[d])
     common = abs(constant)
     for t, factor in terms:
@@ -325,7 +350,7 @@ def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
 
 
 def regions_of(nodes: Sequence[TiledNode]) -> Iterator[tuple[TiledNode, Region]]:
-    """Yield every tiled instruction with its region, nested regions included."""
+    """Yield every tiled instruction with its region; nested regions are included."""
     root = nodes[-1]
     todo = [(nodes, Region(root, with_parameters(root.map, ())))]
     while todo:

@@ -1,4 +1,4 @@
-"""Verification of modules: all errors, with the specification's constraints."""
+"""Verification of modules: all errors, each with the violated constraint of the specification."""
 
 from typing import TYPE_CHECKING
 

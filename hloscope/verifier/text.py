@@ -1,4 +1,4 @@
-"""Verification of StableHLO text, and the `expected-error {{…}}` comments in it."""
+"""Verification of StableHLO text, and of `expected-error {{…}}` comments in it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def verify_text(
     allow_unregistered: bool = False,
     notes: list[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
-    """Return every error of a text: of its grammar, or of the program if the grammar is right.
+    """Return all syntax errors of a text; if there is none, all errors of the program.
 
     Args:
         text: StableHLO text.
         name: Name of the text in messages.
-        allow_unregistered: Accept ops of dialects without a definition?
-        notes: Receives a note for each construct that is read differently from its spelling.
+        allow_unregistered: Accept ops that have no definition.
+        notes: List to which a note is added for each construct that is parsed differently from how
+            it is written.
 
     >>> [d] = verify_text('%0 = stablehlo.iota dim = 1 : tensor<2xf32>')
     >>> d.message
@@ -56,7 +57,7 @@ def verify_text(
 def first_errors(
     text: str, name: str = "<text>", *, allow_unregistered: bool = False
 ) -> list[Diagnostic]:
-    """Return the errors that MLIR's tools report for a text."""
+    """Return the errors that MLIR's tools report for a text: the first one of each function."""
     try:
         module = parse_mlir(text, name, dialects=DIALECTS, allow_unregistered=allow_unregistered)
     except ParseError as error:
@@ -65,7 +66,7 @@ def first_errors(
 
 
 def diagnostics_of(error: ParseError) -> list[Diagnostic]:
-    """Return the diagnostics of a parse error, which may carry several."""
+    """Return the diagnostics of a parse error: one or several."""
     found = getattr(error, "diagnostics", None)
     return list(found) if found else [Diagnostic(error.message, error.span, error.rule)]
 
@@ -93,15 +94,16 @@ _CLASSES: Final = {
 
 
 class Expectation(Struct, eq=False):
-    """One comment: a diagnostic of this severity is due on this line.
+    """The diagnostic that one comment expects: its severity, line and text.
 
     Attributes:
         severity: `error`, `warning`, `remark` or `note`.
-        line: Counted from 1; `None` for a diagnostic without a known location.
+        line: Line of the diagnostic, counted from 1; `None` for a diagnostic without a known
+            location.
         text: Text that the message must contain.
-        span: The comment.
+        span: Position of the comment.
         pattern: Regular expression that the message must match, of an `expected-error-re`.
-        is_met: True once such a diagnostic was found.
+        is_met: Whether such a diagnostic was found.
     """
 
     severity: str
@@ -119,10 +121,11 @@ class Expectation(Struct, eq=False):
 
 
 def expectations(source: Source) -> list[Expectation]:
-    r"""Return the expectations in the comments of a text, in order.
+    r"""Return the diagnostics that the comments of a text expect, in order.
 
-    `@+1` and `@-1` count from the comment's own line.  `@above` and `@below` mean the nearest line
-    there that is not such a comment itself.  `@unknown` means a diagnostic without a location.
+    `@+1` and `@-1` count from the comment's own line. `@above` and `@below` mean the nearest line
+    in that direction that is not such a comment itself. `@unknown` means a diagnostic without a
+    location.
 
     >>> [e.line for e in expectations(Source("f", "// expected-error@+1 {{no}}\nx"))]
     [2]
@@ -158,7 +161,10 @@ def expectations(source: Source) -> list[Expectation]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return a regular expression: `{{…}}` parts are POSIX expressions, the rest is literal."""
+    """Return the regular expression of an `expected-error-re`.
+
+    Its `{{…}}` parts are POSIX expressions, and the rest is literal.
+    """
     parts: list[str] = []
     while True:
         literal, opened, rest = text.partition("{{")
@@ -181,9 +187,9 @@ def _posix(expression: str) -> str:
 def mismatches(
     expected: Iterable[Expectation], diagnostics: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return unexpected diagnostics, then expectations that no diagnostic meets.
+    """Return the unexpected diagnostics, then an error for each expectation without a diagnostic.
 
-    Several diagnostics may meet one expectation.  Notes need no expectation.
+    Several diagnostics may match one expectation. Notes need no expectation.
     """
     by_line: dict[int | None, list[Expectation]] = {}
     for expectation in expected:

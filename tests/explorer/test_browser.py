@@ -232,7 +232,7 @@ def test_the_page_opens_on_where_the_step_goes_and_leads_to_kernels_and_back(
     shown(page, tmp_path, text)
     assert page.value("document.documentElement.classList.contains('at-overview')")
     rows = page.value("[...document.querySelectorAll('.costs tbody tr')].map((r) => r.textContent)")
-    assert "a and 1 like it" in rows[0]
+    assert "2 × a" in rows[0]
     assert rows[-1].endswith("all")
     page.value("document.querySelector('.costs tr.leads').click()")
     page.until("H.state.k >= 0 && H.program.name[H.state.k] === 'a'")

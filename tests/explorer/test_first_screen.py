@@ -12,7 +12,7 @@ import hloscope
 from hloscope.api import overview
 from hloscope.checks import check_program, setting_of
 from tests.browser import Browser
-from tests.explorer.pages import EXAMPLES, browser, chunk, page_of
+from tests.explorer.pages import EXAMPLES, browser, chunk, page_of, saved
 from tests.explorer.test_browser import shown
 
 TPU: Final = """HloModule step, is_scheduled=true, num_partitions=4
@@ -108,6 +108,67 @@ def test_source_lines_stand_in_order_below_their_files_with_their_shares(
         "neg",
         "(no op_name)",
     ]
+
+
+@browser
+def test_the_number_of_equal_kernels_and_the_names_of_buffers_are_seen(
+    page: Browser, tmp_path: Path
+) -> None:
+    rows = "[...document.querySelectorAll('%s')].map((one) => one.textContent)"
+    try:
+        window(page, 1280, 800)
+        shown(page, tmp_path, EXAMPLES / "layers.hlo")
+        assert page.value(rows % ".sheet .costs td:last-child") == [
+            "8 × a0", "8 × h1", "4 × e3", "4 × s0", "all",
+        ]  # fmt: skip
+        held = page.value(rows % ".peak-holders ~ .wide th")
+        assert held[:4] == ["bytes", "share", "source", "what"]
+        assert held[-1] == "type"
+        window(page, 390, 844)
+        wide = ".sheet .wide"
+        assert page.value(
+            f"document.querySelector('{wide}').scrollWidth <= document.querySelector('{wide}')"
+            ".clientWidth"
+        )
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+@browser
+def test_a_source_file_alone_is_seen_before_its_folders(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, TPU.replace("/src/a.py", "/home/someone/a/long/way/model.py"))
+    page.value("H.view.tabs.children[1].click()")
+    page.until("document.querySelector('.row .head')?.textContent === 'model.py'")
+    head = "document.querySelector('.row .head')"
+    assert page.value(f"{head}.title").startswith("/home/someone/a/long/way/model.py: ")
+    assert page.value(f"{head}.nextSibling.textContent") == "/home/someone/a/long/way/"
+    right = "document.querySelector('.rows').getBoundingClientRect().right"
+    assert page.value(f"{head}.getBoundingClientRect().right <= {right}")
+
+
+@browser
+def test_all_tabs_and_whole_numbers_are_seen(page: Browser, tmp_path: Path) -> None:
+    old = hloscope.read("ENTRY e { p = f32[8192,6400] parameter(0) "
+                        "ROOT n = f32[8192,6400] tanh(p) }")  # fmt: skip
+    new = hloscope.read("ENTRY e { p = f32[8192,6400] parameter(0) "
+                        "ROOT n = f32[8192,6400] negate(p) }")  # fmt: skip
+    try:
+        window(page, 1280, 800)
+        page.open(saved(tmp_path, new.explore(before=old).to_html()))
+        assert page.value("H.view.tabs.lastChild.textContent") == "Changes"
+        assert page.value("H.view.tabs.scrollWidth <= H.view.tabs.clientWidth")
+        window(page, 390, 844)
+        page.value("H.view.graph.choose(1)")
+        page.until("document.querySelectorAll('.verdicts td.amount').length > 0")
+        lines = page.value(
+            "[...document.querySelectorAll('.verdicts td.amount')].map((one) => {"
+            " const range = document.createRange(); range.selectNodeContents(one);"
+            " return [one.textContent, range.getClientRects().length]; })"
+        )
+        assert ["52,428,800", 1] in lines
+        assert {count for _, count in lines} == {1}
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
 
 
 @browser

@@ -81,7 +81,7 @@ def test_a_page_asks_for_nothing_from_elsewhere(name: str) -> None:
 
 
 def test_the_library_of_layouts_is_as_published_and_stands_under_its_licence() -> None:
-    vendor = Path(hloscope.__file__).parent / "explorer/app/vendor"
+    vendor = Path(hloscope.__file__).parent / "display/explorer/app/vendor"
     library = (vendor / LIBRARY).read_bytes()
     assert hashlib.sha256(library).hexdigest() == PUBLISHED
     assert re.findall(rb"\beval\b|\bFunction\b|\bimport\b|fetch\(|</script|<!--", library) == []

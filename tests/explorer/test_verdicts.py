@@ -131,14 +131,15 @@ TOLD: Final = {
         "at most", "at best: it depends on values read at run time",
     ),
     "tiles that use a part": (
-        TRITON.replace("SIZE", "8"), "transferred and unused", "tiles of 2 × 8",
+        TRITON.replace("SIZE", "8"), "transferred and unused", "25 %1.563 MiBtiles of 2 × 8",
     ),
     "tiles that use all": (
-        TRITON.replace("SIZE", "64"), "tiles use all bytes they transfer", "100 %tiles of 2 × 64",
+        TRITON.replace("SIZE", "64"), "tiles use all bytes they transfer",
+        "100 %400 KiBtiles of 2 × 64",
     ),
     "tiles that are not known": (
         TRITON.replace('"output_tiles":[{"sizes":["2","SIZE"]}]', ""),
-        "unknown: no sectors are counted", "unknown",
+        "unknown: no sectors are counted", "not counted",
     ),
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -49,6 +51,12 @@ def test_a_row_leads_to_a_pass_of_its_name(name: str) -> None:
     assert isinstance(found, Pass)
     assert PASSES[name] == PASSES[found.name]
     assert found.help.endswith(".")
+
+
+@pytest.mark.parametrize("name", sorted({*PASSES, *PIPELINES}))
+def test_the_page_of_passes_names_every_pass(name: str, request: pytest.FixtureRequest) -> None:
+    names = re.findall(r"`([a-z-]+)[`{]", (request.config.rootpath / "docs/passes.md").read_text())
+    assert name.removeprefix("stablehlo-") in names, "docs/passes.md needs a row"
 
 
 @pytest.mark.parametrize("name", sorted(PIPELINES))

@@ -84,7 +84,7 @@ def test_an_operand_of_other_elements_is_refused(text: str, operand: int) -> Non
 def test_every_opcode_of_which_elements_are_demanded_is_tried() -> None:
     tried = {*CASES, *(text.partition("(")[0].split()[-1] for text, _ in OTHERS)}
     demanding = {name for name, row in SPELLINGS.items() if any(":" in o for o in row.operands)}
-    assert demanding <= tried
+    assert not demanding - tried, "an element-wise opcode needs a place in a row of TAKEN"
 
 
 def made(cls: type[Op]) -> Op:

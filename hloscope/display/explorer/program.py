@@ -30,7 +30,7 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion import StructureIds, leaf_types
 from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
-from hloscope.memory import Coalescing
+from hloscope.memory import ArrayUse, Coalescing
 from hloscope.movement import Chain, Figures
 from hloscope.ops import Constant, CustomCall, Fusion, Parameter
 from hloscope.support.lazy import once_for_each, pattern
@@ -429,19 +429,23 @@ def coalescing_facts(answer: Coalescing) -> Facts:
     return {
         **{key: told[key] for key in kept},
         "notes": notes,
-        "arrays": [_array(array) for array in told["arrays"]],
+        "arrays": [
+            _array(array, use) for array, use in zip(told["arrays"], answer.arrays, strict=True)
+        ],
     }
 
 
-def _array(array: Facts) -> Facts:
+def _array(array: Facts, use: ArrayUse) -> Facts:
     told = {key: array[key] for key in ("role", "number", "leaf", "xla_map", "precision")}
     told |= {key: array[key] for key in _TRAFFIC if key in array}
     if "best" in array:
         told["best"] = array["best"]["efficiency"]
     if "spoiler" in array:
         told["spoiler"] = visible(array["spoiler"]["text"])
-    if "tile" in array:
+    if use.tile is not None:
         told["tile"] = array["tile"]
+        if use.tile.asked:  # otherwise the number of tiles is unknown
+            told["tile"] = {**array["tile"], "moved_bytes": use.tile.moved}
     if array["reason"]:
         told["reason"] = visible(array["reason"])
     return told

@@ -1,7 +1,7 @@
 """Attributes of an opcode in HLO text, from the fields of an `HloInstructionProto`.
 
-The table in `opcodes` has the attributes of each opcode. Here each attribute has one function; it
-returns `None` if nothing is to be written.
+The table in `opcodes` has the attributes of each opcode. Here each attribute has one function, from
+the instruction to the text; it returns `None` if nothing is to be written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _ALGORITHMS: Final = dict(
         dot_f64_f64_f64 dot_bf16_bf16_f32_x9""".split()
     )
 )
-"""Source: XLA's `PrecisionConfig.Algorithm`."""
+"""Names of dot algorithms by their numbers.
+
+Source: XLA's `PrecisionConfig.Algorithm`.
+"""
 
 
 def _dims(name: str) -> Writer:
@@ -187,7 +190,7 @@ def _domain(ins: Message) -> str:
 
 
 def frontend_text(attributes: Message) -> str | None:
-    """Return `{a="b"}`; `None` without attributes."""
+    """Return the text of frontend attributes, `{a="b"}`; `None` if there are none."""
     pairs = sorted((entry["key"], entry["value"]) for entry in attributes["map"])
     texts = (f"{key}={value if value[:1] == '{' else quote(value)}" for key, value in pairs)
     return f"{{{','.join(texts)}}}" if pairs else None
@@ -246,7 +249,7 @@ def _origin_leaf(element: Message) -> str:
 
 
 def _origin_tree(value: Message) -> str:
-    """Return nested parentheses by the elements' indices, which are in order."""
+    """Return the elements' texts in parentheses that are nested like the shape indices."""
     out = ""
     before: Dims = ()
     for element in value["elements"]:
@@ -272,7 +275,7 @@ _GATHER, _SCATTER = "gather_dimension_numbers", "scatter_dimension_numbers"
 
 
 def _numbered(name: str, *, always: bool = True) -> Writer:
-    """Return the writer of a field of a gather or scatter."""
+    """Return the function that prints field `name` of a gather's or scatter's dimension numbers."""
 
     def write(ins: Message) -> str | None:
         group = ins[_SCATTER if ins["opcode"] == "scatter" else _GATHER]
@@ -405,4 +408,4 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "metadata": lambda ins: source_text(ins) or None,
     "backend_config": _config,
 }
-"""Writers of all attributes that do not name computations or instructions."""
+"""Functions that print the attributes that do not name computations or instructions."""

@@ -31,37 +31,38 @@ from hloscope.support.lazy import pattern
 from hloscope.support.limits import MOST_INPUT
 
 _LOCAL: Final = (1 << 32) - 1
-"""Bits of an instruction's id that identify it within its computation."""
+"""Mask of the bits of an instruction's id that identify the instruction in its computation."""
 _IDENTIFIER: Final = pattern(NAME)
 _OPCODE: Final = pattern(r"[a-z][a-z0-9-]*")
 _PRED: Final = 1
 _SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
-"""Asynchronous opcodes, with the attributes of the opcode that they start."""
+"""Asynchronous opcodes that have the attributes of the opcode that they start."""
 _ALIASES: Final = {1: "may-alias", 2: "must-alias"}
 _LEAST, _TIMES = 1 << 20, 32
-"""Maximum characters of a text: a constant, and a multiple of the proto's bytes.
+"""Maximum characters of the text: `_LEAST`, plus `_TIMES` for each byte of the proto.
 
-Programs of compilers are far below it. A long name that every line repeats is above it.
+A longer text is refused. Programs of compilers are far below the limit; a long name that every line
+repeats is above it.
 """
 _FIELDS: Final = {"origin": ("original_value",), "statistics": ("statistics_viz",)} | {
     "backend_config": ("backend_config", "backend_config_payload")
 }
-"""Fields of attributes of every instruction whose attribute has another name."""
+"""Fields of attributes that every opcode may have, by the attribute's name, if it differs."""
 _ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in COMMON)
 _PREDECESSORS: Final = COMMON.index("control-predecessors")
 _SOURCE: Final = COMMON.index("metadata")
 _BEFORE, _BETWEEN = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 : _SOURCE]
 _AFTER: Final = _ROWS[_SOURCE + 1 :]
 _OWN_FIELDS: Final = frozenset(("name", "id", "operand_ids", "control_predecessor_ids", "metadata"))
-"""Fields that identify one instruction; the values of all other fields repeat."""
+"""Fields whose values differ from instruction to instruction; values of other fields repeat."""
 _BY_OPERANDS: Final = frozenset(("compare", "conditional"))
-"""Opcodes whose attributes depend on operand types."""
+"""Opcodes whose attributes depend on the types of the operands."""
 _MOST_REMEMBERED: Final = 1 << 12
-"""Maximum bytes of an instruction whose text is shared by others with equal fields."""
+"""Maximum bytes of an instruction whose text is cached for others with equal fields."""
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 _Shared: TypeAlias = tuple[str, str, str, str]
-"""Parts of a line: up to the operands, to control predecessors, to metadata, and the rest."""
+"""The four parts of a line, which end at operands, control predecessors, metadata and line end."""
 
 
 def proto_text(data: bytes, name: str) -> str:
@@ -69,7 +70,7 @@ def proto_text(data: bytes, name: str) -> str:
 
     Raises:
         ParseError: The bytes are damaged or invalid.
-        UnsupportedError: They have an unknown or unsupported field.
+        UnsupportedError: The proto has an unknown or unsupported field.
         InputError: The text would be too long.
     """
     kind = form(data) or "HloModuleProto"
@@ -84,8 +85,9 @@ def proto_text(data: bytes, name: str) -> str:
 def allocated_bytes(data: bytes, name: str) -> int | None:
     """Return the bytes that XLA allocated for an `HloProto`'s program in the default memory space.
 
-    Values inside reducers and comparators are thread-local and take no memory.  `None` if the file
-    has no buffer assignment: it was written before XLA assigned memory, or is another message.
+    Values inside reducers and comparators are thread-local and take no memory.  The result is
+    `None` if the file has no buffer assignment: it was written before XLA assigned memory, or it is
+    another message.
 
     Raises:
         ParseError: The bytes are damaged.
@@ -120,21 +122,21 @@ def recorded_arguments(data: bytes, name: str) -> list[Any]:
 
 
 class _Ids:
-    """Ids of a computation's instructions, reduced to the bits that identify them in it."""
+    """Ids of one computation's instructions, reduced to the bits that identify them there."""
 
     def __init__(self) -> None:
         self._as_written: dict[bytes, int] = {}
-        """Ids by their bytes in the usual encoding."""
+        """Ids by their bytes in the file, in the usual encoding of varints."""
 
     def add(self, ins: Message) -> int:
-        """Add the id of an instruction, and return it."""
+        """Add the id of an instruction, and return it reduced to the identifying bits."""
         number: int = ins["id"] & _LOCAL
         if (written := ins.piece("id")) is not None:
             self._as_written[written] = number
         return number
 
     def of(self, message: Message, field: str) -> list[int]:
-        """Return the ids in a field."""
+        """Return the ids that a field of a message lists."""
         known = self._as_written
         try:
             return [known[written] for written in message.varints(field)]
@@ -143,7 +145,7 @@ class _Ids:
 
 
 class _Text:
-    """Text of one module, under construction."""
+    """Builder of the text of one module."""
 
     def __init__(self, module: Message) -> None:
         self.module = module
@@ -166,7 +168,7 @@ class _Text:
         return "".join(parts)
 
     def refuse_long(self, length: int) -> None:
-        """Raise an error if a text, or a part of it, is too long."""
+        """Raise an `InputError` if a text, or a part of it, of `length` characters is too long."""
         if length > self.most:
             file = self.module.file
             size = f"{len(file.data):,} bytes stand for more than {self.most:,} characters"
@@ -224,7 +226,7 @@ class _Text:
             yield "frontend_attributes", attributes
 
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
-        """Yield the lines of the instructions, in the order of the schedule if there is one."""
+        """Yield the lines of a computation's instructions, in the order of `sequence` if given."""
         # All ids are known before the first line is written, since a scheduled order need not be
         # the file's, and each id that an instruction lists must be one of them.
         known: dict[int, Message] = {}
@@ -256,7 +258,7 @@ class _Text:
             ins.forget()
 
     def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:
-        """Return the names of the instructions that a field lists.
+        """Return the names of the instructions that a field lists, separated by commas.
 
         The length is checked, since a list may repeat a long name.
         """
@@ -271,9 +273,9 @@ class _Text:
         return ", ".join(found)
 
     def shared(self, ins: Message, known: dict[int, Message]) -> _Shared:
-        """Return the parts of an instruction's line that it shares with those of equal fields."""
-        # A dump repeats a few hundred combinations of fields. The key excludes fields of a single
-        # instruction, and opcodes whose text depends on operands are not shared.
+        """Return the parts of an instruction's line that instructions with equal fields share."""
+        # A dump repeats a few hundred combinations of fields. The key has no fields of a single
+        # instruction. Opcodes whose text depends on operands are not cached.
         key = ins.values_but(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
         found = self._shared.get(key) if key else None
         if found is None:
@@ -284,7 +286,7 @@ class _Text:
         return found
 
     def attributes(self, ins: Message, known: dict[int, Message]) -> str:
-        """Return `, name=value` for each attribute of the opcode."""
+        """Return the text `, name=value` for each attribute of the instruction's opcode."""
         found = []
         spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
@@ -305,7 +307,7 @@ class _Text:
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
     ) -> Iterator[tuple[str, str]]:
-        """Yield names and values of the attributes that name computations."""
+        """Yield the name and the text of each attribute that names called computations."""
         if "called_computation_ids" not in ins:
             return
         names = []
@@ -320,7 +322,7 @@ class _Text:
         single = [row.name for row in rows if row.kind == "call"]
         match ins["opcode"]:
             case "while" if len(names) == 2:
-                names.reverse()  # the proto has the body first, the text the condition
+                names.reverse()  # the proto has the body first; the text has the condition first
             case "conditional":
                 operands = ins["operand_ids"]
                 selector = known.get(operands[0] & _LOCAL) if operands else None
@@ -338,7 +340,7 @@ class _Text:
 
 
 def _head(ins: Message) -> str:
-    """Return type and opcode, with the text in the parentheses of parameters and constants."""
+    """Return type and opcode; for parameters and constants, with the text in parentheses."""
     opcode = ins["opcode"]
     if not _OPCODE.fullmatch(opcode):
         ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
@@ -362,7 +364,7 @@ def _name(message: Message) -> str:
 
 
 def _usual_comparison(ins: Message, known: dict[int, Message]) -> str:
-    """Return the type of a comparison that the text omits."""
+    """Return the comparison type that the text omits, since the operand type implies it."""
     first = known.get(ins["operand_ids"][0] & _LOCAL) if ins["operand_ids"] else None
     element = ELEMENTS.get(first["shape"]["element_type"], "") if first else ""
     kind = ELEMENT_TYPES[element].kind if element in ELEMENT_TYPES else ""
@@ -374,13 +376,13 @@ def _is_other(thread: str) -> bool:
 
 
 def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
-    """Return `, name=value` of the attributes whose field is present."""
+    """Return the text `, name=value` of each attribute in `rows` whose field is present."""
     texts = ((name, ATTRIBUTES[name](ins)) for name, fields in rows if not ins.lacks(fields))
     return "".join(f", {name}={text}" for name, text in texts if text)
 
 
 def _tables(index: Message) -> Iterator[str]:
-    """Yield the tables of files, functions and stack frames."""
+    """Yield the lines of the tables of files, functions and stack frames."""
     if not index["stack_frames"]:
         return
     for title, field in (("FileNames", "file_names"), ("FunctionNames", "function_names")):

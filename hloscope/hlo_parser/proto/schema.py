@@ -1,8 +1,8 @@
-"""Messages and fields of HLO protos that are read.
+"""Messages and fields of HLO protos that are read, as a table.
 
-A row: `message source number field kind`. A kind is a scalar of protobuf or the name of a message,
-with `*` for a repeated field; an `enum` is read as its number. Sources: `hlo` is XLA's
-`xla/service/hlo.proto`, `data` its `xla/xla_data.proto`.
+A line of the table: `message source number field kind`. A kind is a scalar of protobuf or the name
+of a message, with `*` for a repeated field; an `enum` is read as its number. Sources: `hlo` is
+XLA's `xla/service/hlo.proto`, `data` its `xla/xla_data.proto`.
 """
 
 from __future__ import annotations
@@ -356,22 +356,22 @@ IGNORED: Final = {
     "ShapeProto": (1,),
     "LiteralProto": (14,),
 }
-"""Fields that are skipped, by message; `None` skips every field without a row.
+"""Fields that are skipped, by message; `None` skips every field that the table lacks.
 
 They are reserved, repeat other fields, or do not describe the program. A field that is neither here
-nor in a row is an error, since its effect is unknown.
+nor in the table is an error, since its effect is unknown.
 """
 
 
 class Field(Struct, frozen=True):
-    """One field of a message."""
+    """One field of a message, with its number and its kind."""
 
     name: str
     number: int
     kind: str
     repeated: bool
     is_text: bool
-    """Is the field a single string?"""
+    """Whether the field is a single string."""
 
 
 def _messages() -> dict[str, dict[int, Field]]:
@@ -385,10 +385,10 @@ def _messages() -> dict[str, dict[int, Field]]:
 
 
 MESSAGES: Final[dict[str, dict[int, Field]]] = _messages()
-"""Fields of each message by number."""
+"""Fields of each message by the field's number."""
 
 FIELDS: Final = {
     message: {field.name: field for field in fields.values()}
     for message, fields in MESSAGES.items()
 }
-"""Fields of each message by name."""
+"""Fields of each message by the field's name."""

@@ -29,7 +29,7 @@ _GROUPS: Final = {0: " shard_as ", 1: " shard_like "}
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Return `1,2`."""
+    """Return integers separated by commas: `1,2`."""
     return ",".join(map(str, values))
 
 
@@ -42,9 +42,9 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
     "size_of_memory_working_set_in_bytes": str,
     "stack_frame_id": str,
 }
-"""Writers of the fields of metadata, in the order of the text."""
+"""Functions that print the fields of metadata, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
-"""Fields that usually differ between any two instructions."""
+"""Fields of metadata that usually differ between any two instructions."""
 _ORDER: Final = list(_METADATA)
 _PLACE: Final = _ORDER.index("scheduling_name")
 _BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])
@@ -52,7 +52,7 @@ _SCHEDULING_NAME: Final = tag_of("OpMetadata", "scheduling_name")
 
 
 def metadata_text(metadata: Message) -> str:
-    """Return `{op_name="f" source_line=3}`.
+    """Return the text of metadata: `{op_name="f" source_line=3}`.
 
     Source: XLA's `OpMetadataToString`.
     """
@@ -66,7 +66,7 @@ def metadata_text(metadata: Message) -> str:
 def source_text(ins: Message) -> str:
     """Return the text of an instruction's metadata; empty if it has none.
 
-    Most dumps end it with the instruction's own name, and the text before that repeats.
+    In most dumps it ends with the instruction's own name, and the text before that name repeats.
     """
     name, data = ins.piece("name"), ins.piece("metadata")
     if not name or not data or len(name) > 127:
@@ -90,7 +90,7 @@ def _whole_metadata_text(ins: Message) -> str:
 
 
 def _halves(metadata: Message) -> tuple[str, str]:
-    """Return the text before and after the position of a scheduling name."""
+    """Return the text of metadata in two parts: before and after the scheduling name's position."""
     parts = _parts(metadata)
     first = [text for name, text in parts if name in _BEFORE_NAME]
     last = [text for name, text in parts if name in _AFTER_NAME]
@@ -102,7 +102,7 @@ def _metadata_text(metadata: Message) -> str:
 
 
 def _parts(metadata: Message) -> list[tuple[str, str]]:
-    """Return names and texts of the fields to write, in order."""
+    """Return the name and the text of each field to print, in order."""
     parts, known = [], metadata.file.metadata_fields
     for name, write in _written(tuple(metadata.given)):
         key = name, metadata.piece(name)
@@ -120,12 +120,12 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
 # Metadata of a module has few combinations of fields.
 @lru_cache(maxsize=1 << 10)
 def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Return the fields to write and their writers, in the order of the text."""
+    """Return the fields to print, each with its function, in the order of the text."""
     return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
 def sharding_text(sharding: Message) -> str:
-    """Return the text of a sharding with its braces.
+    """Return the text of a sharding, with its braces.
 
     Raises:
         UnsupportedError: The sharding has an unknown kind.
@@ -208,7 +208,7 @@ def _named(sharding: Message) -> str:
 
 
 def groups_text(ins: Message) -> str | None:
-    """Return the replica groups of a collective in their own notation, or `None`."""
+    """Return the text of a collective's replica groups in the notation of the proto."""
     if "mesh_axes_replica_group_list" in ins:
         groups = ins["mesh_axes_replica_group_list"]
         mesh = groups["mesh"]
@@ -238,7 +238,10 @@ ELEMENTS: Final = {
     """.splitlines()
     for number, name in zip(map(int, row.split()[::2]), row.split()[1::2], strict=True)
 }
-"""Element types by their numbers.  Source: XLA's `PrimitiveType`."""
+"""Names of element types by their numbers in protos.
+
+Source: XLA's `PrimitiveType`.
+"""
 
 _TUPLE, _OPAQUE, _TOKEN, _BUFFER = 13, 14, 17, 34
 _UNBOUNDED: Final = -(1 << 63)
@@ -247,7 +250,7 @@ _INDICES: Final = {0: ""} | {6: "u8", 7: "u16", 8: "u32", 9: "u64"}
 
 
 def shape_text(shape: Message) -> str:
-    """Return the text of a type.
+    """Return the text of the type that a `ShapeProto` describes.
 
     Raises:
         ParseError, UnsupportedError: The message is not a type, or has an unsupported one.
@@ -341,16 +344,16 @@ def _levels(layout: Message) -> list[str]:
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
 }
-"""Element types whose values are lists of numbers; others are bytes."""
+"""Fields of the element types whose values are lists of numbers; other types have bytes."""
 _LARGEST: Final = 16
-"""Maximum bytes of an element."""
+"""Maximum bytes of an element of any type."""
 
 
 def literal_text(literal: Message) -> str:
     """Return the text of a literal; `{...}` if its values are omitted.
 
-    Values are also omitted after the file's literals have too many elements, as XLA omits long ones
-    when it prints text.
+    Values are also omitted once the literals of the file have too many elements, as XLA omits long
+    ones when it prints text.
 
     Raises:
         ParseError: The values do not fill the shape.
@@ -364,7 +367,7 @@ def literal_text(literal: Message) -> str:
 
 
 def literal_arrays(literal: Message) -> Value | None:
-    """Return the arrays of a literal, in tuples by its shape; `None` if values are omitted.
+    """Return the array of a literal, or nested tuples of arrays; `None` if values are omitted.
 
     Raises:
         ParseError: The values do not fill the shape.
@@ -374,7 +377,7 @@ def literal_arrays(literal: Message) -> Value | None:
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """Return the arrays; `None` if values are omitted or too many."""
+    """Return the arrays of a literal; `None` if values are omitted or too many."""
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
         if len(parts) != len(type_.elements):
@@ -422,7 +425,10 @@ def _array(literal: Message, type_: TensorType) -> Any:
 
 
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
-    """Return the array of little-endian elements; a narrow one has the low bits of its byte."""
+    """Return the array of the little-endian elements in `data`.
+
+    A narrow element is in the low bits of its byte.
+    """
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)
     if bits >= 8:

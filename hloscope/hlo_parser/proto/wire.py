@@ -1,8 +1,8 @@
-"""Protobuf's wire format: bytes to messages, with the schema's names of fields.
+"""Protobuf's wire format: messages decoded from bytes, with the field names of the schema.
 
 A message finds the positions of its fields on the first access to one, and decodes a value on
-access. So an unused field costs no more than its bytes. Nesting, number of fields and lengths are
-limited, and lengths end within their message.
+access. So an unused field is never decoded. Nesting, number of fields and lengths are limited, and
+lengths end within their message.
 
 Source: protobuf docs "Encoding".
 """
@@ -20,9 +20,9 @@ from hloscope.support.arrays import np
 from hloscope.support.lazy import pattern
 
 MOST_FIELDS: Final = 3 << 20
-"""Maximum number of fields in one file, and of numbers in its lists, without those of literals."""
+"""Maximum number of fields and listed numbers in one file, those of literals not counted."""
 MOST_ELEMENTS: Final = 1 << 20
-"""Maximum number of elements of all literals in one file that become text."""
+"""Maximum number of elements of one file's literals that become text; values beyond are omitted."""
 _MOST_DEPTH: Final = 100
 _VARINT, _LENGTH = 0, 2
 _SIZES: Final = {1: 8, 5: 4}
@@ -31,21 +31,21 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool", "enum"), _VARINT),
     **{"double": 1, "float": 5},
 }
-"""Wire type of each kind of field."""
+"""Wire type of each kind of field, by the name of the kind."""
 Places: TypeAlias = "tuple[int, ...] | array[int]"
-"""Begin and end of each value of a field; an array if there are several."""
+"""Start and end offset of each value of a field; an array if there are several."""
 _ONE: Final = pattern(rb"[\x80-\xff]*+[\x00-\x7f]")
-"""A varint of any length."""
+"""Pattern of one varint of any length."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
 def _wires(field: Field) -> set[int]:
-    """Return the wire types of a field: a list of numbers may be packed or not."""
+    """Return the wire types that a field may have: a list of numbers may be packed or not."""
     return {_WIRE[field.kind], *([_LENGTH] if field.repeated else [])}
 
 
 def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
-    """Return name, wire type and repetition of fields, by their first one or two bytes."""
+    """Return the fields by the bytes of their tags: name, wire type, whether it repeats."""
     tags: dict[int, tuple[str, int, bool]] = {}
     for number, field in fields.items():
         for wire in _wires(field):
@@ -56,7 +56,7 @@ def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
 
 
 def tag_of(message: str, name: str) -> bytes:
-    r"""Return the first bytes of a field, before its length or value.
+    r"""Return the bytes of a field's tag, which come before its length or value.
 
     >>> tag_of("HloModuleProto", "name"), tag_of("OpMetadata", "scheduling_name")
     (b'\n', b'\x82\x01')
@@ -66,7 +66,7 @@ def tag_of(message: str, name: str) -> bytes:
 
 
 _UNUSUAL: Final = "", -1, False
-"""Entry of a field that is not read, or whose tag has an unusual encoding."""
+"""Entry for a tag in an unusual encoding, or of a field that is not read."""
 
 
 def _default(field: Field) -> Any:
@@ -82,36 +82,36 @@ _ABSENT: Final = {
     }
     for message, fields in MESSAGES.items()
 }
-"""Values of absent fields, by message; an absent message is empty."""
+"""Default values of absent fields, by message and field; an absent message is empty."""
 
 
 class File:
-    """Bytes of a file, its name in messages, and the number of fields that may still be read."""
+    """The bytes of a file, its name for error messages, and how many fields may still be read."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self.data, self.left = name, data, MOST_FIELDS
         self.elements = MOST_ELEMENTS
         self.types: dict[bytes, str] = {}
-        """Texts of types by their bytes: a program has few types, each many times."""
+        """Texts of types by their bytes; a program has few types, each many times."""
         self.metadata: dict[bytes, str] = {}
-        """Texts of metadata by their bytes."""
+        """Texts of metadata by the bytes of the metadata."""
         self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
-        """Texts of fields of metadata, by their names and bytes."""
+        """Texts of single fields of metadata, by the field's name and bytes."""
         self.metadata_halves: dict[bytes, tuple[str, str]] = {}
-        """Text before and after the scheduling name, by the bytes before that name."""
+        """Text of metadata before and after the scheduling name, by the bytes before that name."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
-        """Raise a `ParseError` about a message at an offset."""
+        """Raise a `ParseError` about message `message` at offset `at`."""
         raise ParseError(f"{self.name}: {message} at byte {at}: {what}")
 
     def count(self, number: int, message: str, at: int) -> None:
-        """Count fields, and raise an error if the file has too many."""
+        """Count `number` more fields, and raise an error if the file has too many."""
         self.left -= number
         if self.left < 0:
             self.fail(message, at, f"more than {MOST_FIELDS:,} fields")
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
-        """Return the varint at an offset, and its end."""
+        """Return the number in the varint at offset `at`, and the varint's end."""
         value = shift = 0
         for byte in self.data[at : min(end, at + 10)]:
             value |= (byte & 127) << shift
@@ -124,7 +124,7 @@ class File:
 
 
 class Message:
-    """One message: values of its fields, and their positions in the file."""
+    """One message: decodes values of its fields, and has their offsets in the file."""
 
     __slots__ = ("_depth", "_end", "_places", "_values", "at", "file", "name")
 
@@ -159,16 +159,19 @@ class Message:
 
     @property
     def data(self) -> bytes:
-        """Bytes of the message."""
+        """The bytes of the message."""
         return self.file.data[self.at : self._end]
 
     @property
     def length(self) -> int:
-        """Number of bytes of the message."""
+        """The number of bytes of the message."""
         return self._end - self.at
 
     def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
-        """Return the bytes of all values, without those of `names`: equal for equal values."""
+        """Return the bytes of the values of all fields except `names`.
+
+        The tuples of two messages are equal if the values are.
+        """
         data, found = self.file.data, self._places or self._found()
         try:
             values: list[Any] = [data[at:end] for k, (at, end) in found.items() if k not in names]
@@ -177,23 +180,23 @@ class Message:
         return tuple(found), *values
 
     def piece(self, name: str) -> bytes | None:
-        """Return the bytes of the value of a field; `None` if it is absent."""
+        """Return the bytes of a field's value; `None` if the field is absent."""
         places = (self._places or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
 
     def cut(self, size: int) -> Message:
-        """Return the message without its last `size` bytes."""
+        """Return the message that consists of all but the last `size` bytes."""
         return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
     def pieces(self, name: str) -> list[bytes]:
-        """Return the bytes of each value of a field."""
+        """Return the bytes of each value of a repeated field."""
         places, data = (self._places or self._found()).get(name, _NONE), self.file.data
         if len(places) == 2:  # as of most
             return [data[places[0] : places[1]]]
         return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
 
     def varints(self, name: str) -> list[bytes]:
-        """Return the varints of a repeated field, undecoded."""
+        """Return the bytes of each varint of a repeated field."""
         pieces = self.pieces(name)
         if any([piece[-1:] > b"\x7f" for piece in pieces]):
             self[name]  # raises the error
@@ -203,30 +206,30 @@ class Message:
 
     @property
     def given(self) -> Iterable[str]:
-        """Names of the fields that are present, in order of position."""
+        """Names of the fields that are present, ordered by their position in the file."""
         return self._places or self._found()
 
     def __contains__(self, name: str) -> bool:
-        """Is the field present?"""
+        """Is the field `name` present?"""
         return name in (self._places or self._found())
 
     def says(self, name: str) -> bool:
-        """Is the field present and not empty?"""
+        """Is the field `name` present, with a value that is not empty?"""
         places = (self._places or self._found()).get(name)
         return places is not None and places[-2] < places[-1]
 
     def lacks(self, names: frozenset[str]) -> bool:
-        """Are all of these fields absent?"""
+        """Are all fields in `names` absent?"""
         return names.isdisjoint(self._places or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
-        """Iterate over the messages of a repeated field, without keeping them."""
+        """Yield the messages of a repeated field; they are not cached."""
         kind, places = FIELDS[self.name][name].kind, self._found().get(name, _NONE)
         for at, stop in zip(places[::2], places[1::2], strict=True):
             yield Message(self.file, kind, at, stop, self._depth + 1)
 
     def numbers(self, name: str) -> Any:
-        """Return the numbers of a repeated field as a numpy array."""
+        """Return the numbers of a repeated field as a one-dimensional numpy array."""
         kind = FIELDS[self.name][name].kind
         places, wire = self._found().get(name, _NONE), _WIRE[kind]
         data = np.frombuffer(self.file.data, np.uint8)
@@ -242,33 +245,33 @@ class Message:
         return data.view(f"<f{_SIZES[wire]}")
 
     def size(self, name: str) -> int:
-        """Return the number of bytes of the values of a field."""
+        """Return the number of bytes of all values of a field."""
         places = self._found().get(name, _NONE)
         return sum(places[1::2]) - sum(places[::2])
 
     def forget(self) -> None:
-        """Drop the decoded values; they are decoded again on the next access."""
+        """Drop the decoded values from memory; the next access decodes them again."""
         self._places = self._values = None
 
     def where(self, name: str) -> int:
-        """Return the offset of the last value of a field, or of the message without one."""
+        """Return the offset of a field's last value; if it is absent, that of the message."""
         places = self._found().get(name)
         return places[-2] if places else self.at
 
     def fail(self, name: str, what: str) -> NoReturn:
-        """Raise a `ParseError` about a field."""
+        """Raise a `ParseError` about the field `name`."""
         self.file.fail(f"{self.name}.{name}", self.where(name), what)
 
     def refuse(self, name: str, what: str) -> NoReturn:
-        """Raise an `UnsupportedError` about a field."""
+        """Raise an `UnsupportedError` about the field `name`."""
         where = f"{self.file.name}: {self.name}.{name} at byte {self.where(name)}"
         raise UnsupportedError(f"{where}: {what}")
 
     def word(self, name: str, words: dict[int, str]) -> str:
-        """Return the word of a number of an enumeration.
+        """Return the word for the number in an enumeration field.
 
         Raises:
-            UnsupportedError: The number has no word.
+            UnsupportedError: The number is not in `words`.
         """
         word = words.get(self[name])
         if word is None:
@@ -276,7 +279,7 @@ class Message:
         return word
 
     def _found(self) -> dict[str, Places]:
-        """Begin and end of the values of each field that is present."""
+        """Return the offsets of the values of each field that is present."""
         if self._places is None:
             self._places = self._scan()
         return self._places
@@ -285,9 +288,9 @@ class Message:
         file, at, end = self.file, self.at, self._end
         data, tags = file.data, _TAGS[self.name]
         found: dict[str, Places] = {}
-        # `left` counts the fields that the file may still have, so the limit costs no extra step.
+        # `left` counts the fields that the file may still have, so the limit needs no extra step.
         # The branches are ordered by frequency: short lengths, small numbers, lengths of two bytes,
-        # long numbers; everything else, and every error, goes to `_unusual`.
+        # long numbers. `_unusual` handles all other cases, and every error.
         for left in range(file.left, -1, -1):
             if at >= end:
                 file.left = left
@@ -317,8 +320,8 @@ class Message:
                 file.fail(self.name, at, f"field {self._tag(begin)[0] >> 3} {what}")
             if not key:
                 pass
-            # Protobuf lets the last value of a field win, so only repeated fields keep earlier
-            # ones.
+            # In protobuf the last value of a field counts, so only repeated fields store earlier
+            # values.
             elif not repeated or (before := found.get(key)) is None:
                 found[key] = at, stop
             else:
@@ -329,13 +332,16 @@ class Message:
         file.fail(self.name, at, f"more than {MOST_FIELDS:,} fields")
 
     def _tag(self, at: int) -> tuple[int, int]:
-        """Return number and wire type of the field at an offset, and the start of its value."""
+        """Return number and wire type of the field at offset `at`, and the start of its value."""
         if self.file.data[at] < 128:
             return self.file.data[at], at + 1
         return self.file.varint(at, self._end, self.name)
 
     def _unusual(self, begin: int) -> tuple[str, int, int, bool]:
-        """Return name ("" if unread), begin, end and repetition of a field of any encoding."""
+        """Return a field in any encoding: name, start and end of the value, and whether it repeats.
+
+        The name is empty if the field is not read.
+        """
         tag, at = self._tag(begin)
         at, stop = self._extent(at, tag)
         if stop > self._end:
@@ -347,7 +353,7 @@ class Message:
         return field.name, at, stop, field.repeated
 
     def _extent(self, at: int, tag: int) -> tuple[int, int]:
-        """Return begin and end of a value."""
+        """Return start and end of the value at offset `at` with the wire type of `tag`."""
         file, name, wire = self.file, self.name, tag & 7
         if not tag >> 3:
             file.fail(name, at, "field 0 does not exist")
@@ -362,7 +368,7 @@ class Message:
         return at, at + _SIZES[wire]
 
     def _pass_over(self, tag: int, begin: int) -> None:
-        """Raise an error if an unread field is not known to be ignorable."""
+        """Raise an error if a field that is not read is not listed as ignorable."""
         file, name, number = self.file, self.name, tag >> 3
         field, ignored = MESSAGES[name].get(number), IGNORED.get(name, ())
         if field is not None:
@@ -388,14 +394,14 @@ class Message:
         return tuple([value for a, b in pairs for value in self._values_at(field.kind, a, b)])
 
     def _values_at(self, kind: str, at: int, stop: int) -> list[Any]:
-        """Return the text, bytes or consecutive numbers of a value."""
+        """Return the text, the bytes or the consecutive numbers at `[at, stop)` as a list."""
         if _WIRE[kind] != _LENGTH:
             return self._numbers(kind, at, stop)
         value = self.file.data[at:stop]
         return [value.decode("utf-8", "surrogateescape") if kind == "string" else value]
 
     def _number(self, kind: str, at: int) -> int:
-        """Return the number at an offset."""
+        """Return the number of this kind at offset `at`."""
         file = self.file
         file.count(1, self.name, at)
         value = file.data[at]
@@ -406,7 +412,7 @@ class Message:
         return value if kind != "bool" else value > 0
 
     def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
-        """Return the consecutive numbers of a value."""
+        """Return the consecutive numbers of this kind at `[at, stop)`."""
         file, wire, data = self.file, _WIRE[kind], self.file.data
         if not wire and stop - at == 1 and data[at] < 128:  # as most are
             file.count(1, self.name, at)
@@ -434,7 +440,7 @@ class Message:
         return values
 
     def _varints(self, name: str, kind: str, data: Any) -> Any:
-        """Return consecutive varints as an array, equal to the result of `_numbers`."""
+        """Return the consecutive varints in `data` as an array, equal to `_numbers`'s result."""
         # The last byte of each varint is below 128, so all varints are found at once; then byte
         # `place` of all of them is added in one step.
         ends = np.flatnonzero(data < 128) + 1

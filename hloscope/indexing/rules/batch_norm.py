@@ -19,12 +19,19 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 def _of_feature(shape: Dims, feature: Dim) -> Accesses:
-    """Return the access from an index with this feature to the vector of features."""
+    """Return the access from an index with this feature to a vector's element for the feature."""
     return exact(MapBuilder(shape).map((feature,)))
 
 
 def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
-    """Return the access to every element of the array with the same feature."""
+    """Return the access from an index with this feature to all elements with the feature.
+
+    Args:
+        here: Sizes of the start tensor.
+        feature: The dimension of `here` that numbers features.
+        whole: Sizes of the array.
+        place: The dimension of the array that numbers features.
+    """
     at = MapBuilder(here)
     return exact(
         at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
@@ -32,14 +39,20 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
 
 
 def _is_array(operand: int) -> bool:
-    """Does the operand of training or of the gradient have the array's shape, not a vector's?"""
+    """Does this operand of training or of the gradient have the array's shape?
+
+    The other operands are vectors over features.
+    """
     return operand in (0, 4)
 
 
 _TRAINING = ({0, 1, 2}, {0}, {0})
-"""Operands (array, scale, offset) that the output, the mean and the variance read."""
+"""For the outputs (array, mean, variance): the operands (array, scale, offset) that each reads."""
 _GRAD = ({0, 1, 2, 3, 4}, {0, 2, 3, 4}, {4})
-"""Operands (array, scale, mean, variance, gradient) that the three gradients read."""
+"""For each of the three gradients, the operands that it reads.
+
+Operands are numbered as (array, scale, mean, variance, gradient).
+"""
 
 
 @output_to_input(BatchNormTraining, BatchNormGrad)

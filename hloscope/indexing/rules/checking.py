@@ -1,4 +1,4 @@
-"""Ops of StableHLO's own tests: prints pass their operand on, and comparisons have no result."""
+"""Rules for ops of StableHLO's own tests: prints return their operand, tests return nothing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Collectives: ops that exchange values between devices.
+"""Rules for collectives: ops that exchange values between devices.
 
 In both directions a map relates an output element on one device to an operand element.
-`Access.replica`, over the same variables, is the position in that device's group of the member that
-holds the operand. A position that the group does not have means no element. If the position of the
-device itself matters, it is a runtime variable. An access without `replica` is on the same device.
+`Access.replica`, over the same variables, is the position of the member that holds the operand, in
+the group of the output's device. A position that the group does not have means no element. If the
+position of the device itself matters, it is a runtime variable. An access without `replica` is on
+the same device.
 """
 
 from __future__ import annotations
@@ -52,21 +53,30 @@ from hloscope.ops import (
 
 
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
-    """Return one entry per operand, as each operand has its own output."""
+    """Return one entry per operand: `found` for operand `number`, no access for the others.
+
+    Each operand has its own output.
+    """
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
 
 def _access_on_member(
     ins: Instruction, at: MapBuilder, results: Iterable[Expr], member: Expr, reason: str = ""
 ) -> Access:
-    """Return an access of an element on a member of the group; with a reason, it is a superset."""
+    """Return an access of the element `results` on the member at position `member` of the group.
+
+    With a reason the access is an over-approximation.
+    """
     found, replica = at.map(results), at.map([member])
     precision = Precision.OVER if reason else Precision.EXACT
     return Access(found, precision, reason, replica, via=(ins,))
 
 
 def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
-    """Split an index into the number of a part of the given size, and the index inside it."""
+    """Return the number of the part of the given size that has the index, and the index inside it.
+
+    Both are 0 for parts of size 0.
+    """
     return (index // size, index % size) if size else (Const(0), Const(0))
 
 
@@ -75,14 +85,20 @@ def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
 def _(
     ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
 ) -> tuple[Accesses, ...]:
-    """An element depends on the element of every member at its index, per operand."""
+    """Return accesses of the same index on every member of the group.
+
+    Operand and output correspond.
+    """
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
     return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
 
 
 def _combined(ins: Instruction, bodies: Bodies) -> Use:
-    """Return the use of each member's elements; the body combines two at a time, in any order."""
+    """Return whether a result uses the members' elements always, sometimes or never.
+
+    The body combines two elements at a time, in any order.
+    """
     body = bodies[0] if bodies else Dependence.of_everything(1, 2)
     if groups_of(ins).size == 1 or all(k in body.sure[0] for k in (0, 1)):
         return Use.ALWAYS
@@ -106,7 +122,7 @@ def _(
 
 @output_to_input(AllGather, shared=False)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
-    """Each part of the result along the gathered dimension is the operand of one member."""
+    """Return accesses of the gathered parts: each is the operand of one member."""
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
@@ -126,7 +142,7 @@ def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
 
 @output_to_input(ReduceScatter, shared=False, bodies=True)
 def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    """The part of this device is read from each member of the group."""
+    """Return accesses of this device's part on each member of the group."""
     source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
     at = MapBuilder(target)
     results, k = dims(len(target)), op.scatter_dimension
@@ -184,7 +200,11 @@ def _written_size(
 
 
 def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Access:
-    """Return the access of an output: part `i` is from member `i`, at this device's part there."""
+    """Return the access of an output element.
+
+    Part `i` of the output is the part of member `i`'s operand that is numbered by this device's
+    position.
+    """
     split, concat = _split_and_concat(op)
     at = MapBuilder(target)
     mine = at.position(ins, 0, group - 1, group)
@@ -196,7 +216,7 @@ def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Acces
 
 
 def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
-    """Return the inverse of `_received`."""
+    """Return the access of an operand element's output elements, the inverse of `_received`."""
     split, concat = _split_and_concat(op)
     at = MapBuilder(source)
     mine, member = at.position(ins, 0, group - 1, group), at.range(group)
@@ -220,7 +240,7 @@ def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
 
 
 def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) -> Accesses:
-    """Return the access of the tuple form.
+    """Return the access of an all-to-all of tuples.
 
     Operand `q` of member `p` is output `p` of member `q`.
     """
@@ -251,12 +271,18 @@ def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tup
 
 
 MAX_RUNS: Final = 64
-"""Number of runs of consecutive devices above which senders are not distinguished."""
+"""Maximum number of runs of consecutive devices.
+
+With more, any sender may be the one that is read.
+"""
 _PAIRS: Final = f"which of more than {MAX_RUNS} senders sends to which device"
 
 
 class _Run(NamedTuple):
-    """Consecutive devices that each receive from a device at the same distance."""
+    """Consecutive devices, each of which receives from a device at the same distance.
+
+    `first` to `last` receive, and `source` sends to `first`.
+    """
 
     first: int
     last: int
@@ -264,7 +290,9 @@ class _Run(NamedTuple):
 
 
 def _runs(pairs: Pairs) -> list[_Run]:
-    """Group the pairs by consecutive targets; of two senders to one device the first counts.
+    """Return the pairs `(sender, receiver)` as runs of consecutive receivers.
+
+    If two senders send to one device, the first one counts.
 
     >>> _runs(((0, 1), (1, 2), (2, 0)))
     [_Run(first=0, last=0, source=2), _Run(first=1, last=2, source=0)]
@@ -285,7 +313,10 @@ def _runs(pairs: Pairs) -> list[_Run]:
 @output_to_input(CollectivePermute, shared=False)
 @input_to_output(CollectivePermute, shared=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
-    """The device that sends to this one is read; devices without a sender get zeros."""
+    """Return accesses of the device that sends to this one.
+
+    Devices without a sender receive zeros.
+    """
     if is_in_place(tuple([o.type for o in ins.operands])):
         raise UnsupportedError("a collective that writes into a slice of an operand")
     shape, runs = sizes(ins.operands[number].type), _runs(op.pairs)
@@ -306,12 +337,12 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
     return _access_on_member(ins, at, dims(len(shape)), sender)
 
 
-# One member of each group is its root: the first one, or the one that the last operand names for
-# each of the others.
+# One member of each group is its root: the first one, or the one whose number the last operand has,
+# in one element for each of the other operands.
 
 
 def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
-    """Return the position of the root for operand and output `number`."""
+    """Return the position of the root in its group, for operand and output `number`."""
     if not op.has_dynamic_root:
         return Const(0)
     size = groups_of(ins).size
@@ -319,7 +350,10 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """Return the accesses between operand and output `number`, the same in both directions."""
+    """Return the accesses between operand and output `number`.
+
+    They are the same in both directions.
+    """
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
     if isinstance(op, CollectiveBroadcast):
@@ -351,7 +385,10 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """Return the access from the root's number for output `number`: it influences all elements."""
+    """Return the access from the operand of roots to output `number`.
+
+    Element `number` influences all elements of that output.
+    """
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
     return exact(at.map([at.range(size) for size in target]))
@@ -361,7 +398,7 @@ _RAGGED = "which rows are exchanged depends on sizes and offsets known at run ti
 
 
 def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return an access of any row of any member, at the same position within the row."""
+    """Return an access of any row of any member, at the same index within the row."""
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
@@ -377,7 +414,10 @@ def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
 
 
 def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:
-    """Return the accesses of an operand: input, initial output, or a vector of offsets or sizes."""
+    """Return the accesses between operand `operand` and the output of a ragged all-to-all.
+
+    Operand 0 is the input, 1 the initial output; others are vectors of offsets or sizes.
+    """
     if operand == 0:
         return (_rows(ins, here, there),)
     if operand == 1:

@@ -1,4 +1,4 @@
-"""Products summed over dimensions: dot, scaled-dot, einsum, ragged-dot."""
+"""Rules for products summed over dimensions: dot, scaled-dot, einsum, ragged-dot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ SPARSE: Final = "a dot of compressed (sparse) operands"
 def dot_labels(
     dimensions: DotDimensions, lhs_rank: int, rhs_rank: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the labels of both sides and of the result: batch, free of `lhs`, free of `rhs`.
+    """Return the labels of the dimensions of `lhs`, `rhs` and the result.
+
+    Equal labels are one index. The result has batch labels, then free ones of `lhs`, then of `rhs`.
 
     >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
     ([0, 1, 2], [0, 2, 5], [0, 1, 5])
@@ -60,9 +62,9 @@ def dot_labels(
 def index_by_labels(
     at: MapBuilder, here: Labels, there: Labels, shape: Dims, order: Labels = ()
 ) -> list[Expr]:
-    """Return the index into an array with labels `there`.
+    """Return the index into an array whose dimensions have the labels `there`.
 
-    Labels that are not in `here` become ranges.
+    Labels that are not in `here` become range variables.
 
     Args:
         at: The map under construction, whose dimensions have the labels `here`.
@@ -91,10 +93,10 @@ def _by_labels(here: Dims, there: Dims, labels: tuple[Labels, Labels, Labels]) -
 
 
 def check_dense(op: DotGeneral | ScaledDot, lhs: Dims, rhs: Dims) -> None:
-    """Refuse compressed operands, whose contracting sizes differ.
+    """Check that the operands are dense: that contracting sizes of both sides agree.
 
     Raises:
-        UnsupportedError: The operands are sparse.
+        UnsupportedError: An operand is compressed (sparse).
     """
     pairs = zip(op.dimensions.lhs_contracting, op.dimensions.rhs_contracting, strict=True)
     if any(lhs[left] != rhs[right] for left, right in pairs):
@@ -172,7 +174,7 @@ def _(ins: Instruction, op: Dot | Einsum | UnaryEinsum, operand: int) -> tuple[A
 
 
 def _blocks(side: Dims, scale: Dims) -> Dims:
-    """Return the number of elements of a side that share a scale, per dimension.
+    """Return, per dimension, the number of elements of an operand that share one scale.
 
     >>> _blocks((2, 64), (2, 2))
     (1, 32)
@@ -246,13 +248,16 @@ def _index(
 
 
 MAX_GROUPS = 32
-"""Number of groups above which one superset map ignores the group sizes."""
+"""Maximum number of groups that have a map each; with more, one map ignores the group sizes."""
 _GROUPS = "which group an element belongs to depends on the group sizes"
 _GROUP = "group"
 
 
 def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
-    """Return the labels of lhs, rhs and result. The group is a label of rhs or of the result."""
+    """Return the labels of the dimensions of lhs, rhs and result.
+
+    The group is a label of rhs or of the result.
+    """
     ranks = [len(sizes(operand.type)) for operand in ins.operands[:2]]
     left, right, result = (list[int | str](x) for x in dot_labels(op.dimensions, *ranks))
     for k in op.rhs_group:
@@ -264,9 +269,9 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
 
 
 def _before(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
-    """Return labels of the dimensions before the ragged one, along which group sizes may vary.
+    """Return labels of the dimensions of lhs, before the ragged one, on which group sizes depend.
 
-    Dimensions of the left side are ordered by kind: batch, then free or contracting ones.
+    Dimensions of lhs are ordered by kind: batch, then free or contracting ones.
     """
     assert isinstance(ins.op, RaggedDot)
     dimensions, (ragged,) = ins.op.dimensions, ins.op.lhs_ragged
@@ -282,7 +287,7 @@ def _shapes(ins: Instruction) -> list[Dims]:
 
 
 def _maps(ins: Instruction, op: RaggedDot, here: int, there: int) -> Accesses:
-    """Return the accesses from lhs, rhs or result (0, 1, 2) to another of them."""
+    """Return the accesses from array `here` to array `there`; 0 is lhs, 1 rhs, 2 the result."""
     labels, shapes = _labels(ins, op), _shapes(ins)
     ragged = labels[0][op.lhs_ragged[0]]
     groups = sizes(ins.operands[2].type)[-1]
@@ -304,7 +309,16 @@ def _map(
     groups: range | None,
     ragged: int | str,
 ) -> IndexingMap:
-    """Return the map for elements in consecutive groups; with `None`, in any or in no group."""
+    """Return the map between two arrays for elements in a run of consecutive groups.
+
+    Args:
+        ins: The ragged dot.
+        labels: Labels of lhs, rhs and result.
+        shapes: Their sizes.
+        ends: Numbers of the start array and of the array that is reached.
+        groups: The groups; `None` for elements in any or in no group.
+        ragged: Label of the ragged dimension.
+    """
     here, there = ends
     at = MapBuilder(shapes[here])
     leading = [] if groups is None else _before(ins, labels)

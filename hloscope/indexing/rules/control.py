@@ -1,4 +1,4 @@
-"""Structure: parameters, tuples, tokens, barriers, and copies in two halves.
+"""Rules for structure: parameters, tuples, tokens, barriers, and copies in two halves.
 
 A tuple is a list of arrays, its leaves; `Access.leaf` is the number of the accessed one. Fusions,
 calls, branches, loops and asynchronous computations run other computations and are analysed in
@@ -50,11 +50,11 @@ from hloscope.ops import (
 )
 
 _COPY: Final = ELEMENTWISE["copy"]
-"""The copy op, which also copies whole tuples, unlike the other element-wise ops."""
+"""The copy op; unlike other element-wise ops it also copies whole tuples."""
 
 
 def _leaf(type: Type, number: int) -> Accesses:
-    """Return the access to the same element of one leaf of a tuple."""
+    """Return the access from an element to the same element of leaf `number` of a tuple."""
     leaf = leaves(type)[number]
     if not is_data(leaf):
         return NEVER  # a token: nothing is read
@@ -68,7 +68,7 @@ def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Acces
 
 @output_to_input(AfterAll, shared=False)
 def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
-    """Tokens order instructions and carry no data, so nothing is read."""
+    """Return no accesses: tokens order instructions and carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
@@ -77,11 +77,14 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
 
 
-# The leaves of the operands one after the other are the leaves of the value.
+# The leaves of the value are those of all operands, one operand after the other.
 
 
 def _first_leaves(ins: Instruction) -> list[int]:
-    """Return the output that is the first leaf of each operand, and one past the last."""
+    """Return, for each operand, the number of the output that is its first leaf.
+
+    The last entry is the number of outputs.
+    """
     firsts = [0]
     for operand in ins.operands:
         firsts.append(firsts[-1] + len(leaves(operand.type)))
@@ -121,11 +124,11 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return tuple([_leaf(type, output) for output in range(len(leaves(type)))])
 
 
-# Some leaves of operand 0, in order.
+# Ops whose value consists of some leaves of operand 0, in order.
 
 
 def _passed(ins: Instruction) -> list[int]:
-    """Return the leaf of operand 0 that each output equals; -1 if there is none."""
+    """Return, for each output, the number of the leaf of operand 0 that it equals; -1 if none."""
     source, outputs = ins.operands[0].type, len(leaves(ins.type))
     match ins.op:
         case GetTupleElement(index):
@@ -139,21 +142,27 @@ def _passed(ins: Instruction) -> list[int]:
 
 
 def first_leaves(ins: Instruction) -> list[int]:
-    """Return for each output the leaf of operand 0 with the same number; -1 if it holds no data."""
+    """Return, for each output, its own number if operand 0 has that leaf; -1 otherwise.
+
+    It is also -1 for an output that holds no data.
+    """
     count = len(leaves(ins.operands[0].type))
     return [k if is_data(x) and k < count else -1 for k, x in enumerate(leaves(ins.type))]
 
 
 def passed_from(ins: Instruction, leaf: int) -> tuple[Accesses, ...]:
-    """Return the accesses of an output that is the leaf `leaf` of the first operand."""
+    """Return, for each operand, the accesses of an output that equals leaf `leaf` of operand 0.
+
+    A negative `leaf` means that the output equals none.
+    """
     data = NEVER if leaf < 0 else _leaf(ins.operands[0].type, leaf)
     return (data, *[NEVER] * (len(ins.operands) - 1))
 
 
 def passed_to(ins: Instruction, operand: int, passed: list[int]) -> tuple[Accesses, ...]:
-    """Return the accesses of each output from an operand.
+    """Return, for each output, its accesses from an operand.
 
-    Output `i` is leaf `passed[i]` of operand 0.
+    Output `i` equals leaf `passed[i]` of operand 0, or none if that is negative.
     """
     source = ins.operands[0].type
     return tuple([NEVER if operand > 0 or k < 0 else _leaf(source, k) for k in passed])

@@ -1,10 +1,10 @@
-"""Convolution: relations between input, kernel and output elements.
+"""Rules for convolutions: relations between elements of input, kernel and output.
 
 Range variables are the taps of the spatial dimensions, then the input (or output) feature. A kernel
-element counts as read where it meets an element of the input. It does not count where it meets
-padding or a hole of dilation, as that product is not part of the sum (XLA:CPU returns numbers if
-only such a tap is NaN). XLA's own maps count these taps as read; `loose_accesses` returns that
-superset.
+element counts as read if it is multiplied by an element of the input. It does not count if it is
+multiplied only by padding or holes of dilation, as that product is not part of the sum (XLA:CPU
+returns numbers if only such a tap is NaN). XLA's own maps count these taps as read;
+`loose_accesses` returns that superset.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hloscope.ops import Convolution, DynamicConv
 
 
 class Meeting:
-    """A convolution with the sizes of its arrays, and the maps between each two of them."""
+    """A convolution with the sizes of its arrays, and the maps between any two of them."""
 
     def __init__(
         self, op: Convolution | DynamicConv, shapes: Sequence[Dims], padding: Instruction | None
@@ -45,23 +45,26 @@ class Meeting:
         self.in_per_group = self.rhs[self.names.kernel_input_feature]
 
     def spatial(self) -> list[tuple[int, int, int]]:
-        """Return number, input dimension and output dimension of each spatial dimension."""
+        """Return, for each spatial dimension, its number, input dimension and output dimension."""
         names = self.names
         pairs = zip(names.input_spatial, names.output_spatial, strict=True)
         return [(k, i, o) for k, (i, o) in enumerate(pairs)]
 
     def taps(self, at: MapBuilder) -> list[Expr]:
-        """Add a range variable for each spatial dimension of the kernel."""
+        """Add a range variable for each spatial dimension of the kernel, and return them."""
         return [at.range(size) for size in self.op.window.sizes]
 
     def reversed_tap(self, k: int, tap: Expr) -> Expr:
-        """Convert between a tap and the kernel's coordinate; the conversion is its own inverse."""
+        """Return the kernel's coordinate for a tap of spatial dimension `k`, or the reverse.
+
+        Both are equal unless the window is reversed; the conversion is its own inverse.
+        """
         return self.op.window.sizes[k] - 1 - tap if self.op.window.reversal[k] else tap
 
     def before(self, at: MapBuilder, k: int) -> Expr:
-        """Return the padding before the input.
+        """Return the padding before the input in spatial dimension `k`.
 
-        A constant, or read from an operand (dynamic_conv).
+        It is a constant, or a value read from an operand (dynamic_conv).
         """
         if self.padding is None:
             return Const(self.op.window.padding[k][0])
@@ -69,7 +72,10 @@ class Meeting:
         return at.read(lo, hi, self.padding, (Const(k), Const(0)))
 
     def grouped(self, index: list[Expr], out_feature: Expr) -> None:
-        """Shift the batch or feature in an index of the input to the group of an output feature."""
+        """Change an index of the input so that it lies in the group of an output feature.
+
+        Its batch or feature, which counts inside one group, is shifted in place.
+        """
         names, op = self.names, self.op
         for name, groups in (
             (names.input_batch, op.batch_group_count),
@@ -80,7 +86,7 @@ class Meeting:
                 index[name] = group * (self.lhs[name] // groups) + index[name]
 
     def group_of_input(self) -> tuple[Expr, Expr]:
-        """Return the group of an input index, and its batch inside the group."""
+        """Return the group of the input index that the map starts from, and its batch inside it."""
         names, op = self.names, self.op
         batch = Dim(names.input_batch)
         if op.batch_group_count > 1:
@@ -200,11 +206,9 @@ _PADDING: Final = "taps count also where they meet padding or holes of dilation"
 
 
 def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
-    """Return the accesses between output and kernel with padding and holes counted as read.
+    """Return the accesses from output to kernel and back, with taps on padding or holes as read.
 
-    `None` for ops that are not convolutions.
-
-    `None` for other ops than convolutions.
+    The result is `None` for ops that are not convolutions.
     """
     if not isinstance(ins.op, Convolution | DynamicConv):
         return None

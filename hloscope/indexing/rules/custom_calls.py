@@ -1,4 +1,4 @@
-"""Custom calls whose meaning is known from the name of their target.
+"""Rules for custom calls whose meaning is known from the name of their target.
 
 Most are an op of the language under a library's name, and use the rule of that op. Additional
 operands of a matrix product or a convolution (bias, side input) and additional outputs (workspace,
@@ -61,7 +61,7 @@ def _config(ins: Instruction) -> Config:
 
 
 def _letter(config: Config, name: str) -> str:
-    """Return the letter whose character code the setting has."""
+    """Return the letter whose character code is the value of setting `name`."""
     return chr(int(config[name]))
 
 
@@ -69,7 +69,7 @@ def _flag(config: Config, name: str) -> bool:
     return str(config.get(name, "false")).lower() == "true"
 
 
-# Targets that are ops.
+# Targets that are an op of the language under another name.
 
 
 def _same(ins: Instruction) -> Op:
@@ -87,7 +87,7 @@ def _cholesky(ins: Instruction) -> Op:
 
 
 def _is_in_place(op: CustomCall) -> bool:
-    """Is it LAPACK's factorisation, which leaves the other triangle unchanged?"""
+    """Is the call LAPACK's Cholesky, which leaves the other triangle unchanged?"""
     return op.call_target_name.endswith("potrf_ffi")
 
 
@@ -125,13 +125,14 @@ _OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
     (r"lapack_[sdcz]trsm_ffi|__cublas\$triangularSolve", _solve),
     (r"__cublas\$(lt\$)?(gemm|matmul)", _gemm),
 )
-"""Patterns of target names, and the functions that return the equivalent op."""
+"""Patterns of target names, each with a function that returns the equivalent op of a call."""
 
 
 def op_of_call(ins: Instruction) -> Op | None:
-    """Return the equivalent op of a custom call.
+    """Return the equivalent op of a custom call, or `None`.
 
-    `None` if it is unknown or has unreadable settings.
+    The result is `None` if the target is unknown, the settings are unreadable, or the types do not
+    match the op.
     """
     try:
         return _op_of(ins)
@@ -140,9 +141,10 @@ def op_of_call(ins: Instruction) -> Op | None:
 
 
 def _op_of(ins: Instruction) -> Op | None:
-    """Return the equivalent op of a call.
+    """Return the equivalent op of a custom call, or `None`.
 
-    `None` if it is unknown or the types do not match the op.
+    Raises:
+        KeyError, ParseError or ValueError: The settings are unreadable.
     """
     assert isinstance(ins.op, CustomCall)
     for target, make in _OPS:
@@ -182,11 +184,17 @@ CUDNN_ROLES: Final = {
     "__cudnn$convBackwardInput": (2, 1, 0),
     "__cudnn$convBackwardFilter": (0, 2, 1),
 }
-"""Role of operand 0, operand 1 and the result in the forward convolution."""
+"""By target name, the roles of operand 0, operand 1 and the result.
+
+Roles are arrays of the forward convolution: 0 (input), 1 (kernel), 2 (output).
+"""
 
 
 def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
-    """Return the map between two of operand 0, operand 1 and the result (0, 1, 2)."""
+    """Return the map from one array of a cuDNN call to another.
+
+    `here` and `there` are 0 for operand 0, 1 for operand 1, 2 for the result.
+    """
     assert isinstance(ins.op, CustomCall)
     roles = CUDNN_ROLES[ins.op.call_target_name]
     arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
@@ -211,7 +219,10 @@ def forward_convolution(call: CustomCall) -> Convolution:
 
 
 def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
-    """Return the map between two arrays of the forward convolution."""
+    """Return the map from one array of the forward convolution to another.
+
+    `ends` has the roles of both arrays: 0 (input), 1 (kernel), 2 (output).
+    """
     meeting = Meeting(op, shapes, None)
     return {
         (2, 0): meeting.output_to_input,
@@ -224,11 +235,14 @@ def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int
 
 
 def _output_feature(op: CustomCall) -> int:
-    """Return the feature dimension of the forward convolution's result, which a bias follows."""
+    """Return the output feature dimension of the forward convolution.
+
+    A bias has one element each.
+    """
     return forward_convolution(op).dimensions.output_feature
 
 
-# Factorisations: anything of a matrix of the same batch may matter.
+# Factorisations: every element of a matrix of the same batch may be read.
 
 _FACTORISATION: Final = pattern(
     r"(lapack_[sdcz]|lapack_ch|lapack_zh|cusolver_|cuda_)"
@@ -258,11 +272,12 @@ _RESIZED: Final = "SliceToDynamic", "PadToStatic"
 
 
 def _keeps_bounds(ins: Instruction) -> bool:
-    """Do operand and result have the same sizes, with bounds for dynamic ones, as in XLA?"""
+    """Do operand 0 and result 0 have the same sizes, with bounds for dynamic ones?"""
     return sizes(ins.operands[0].type) == all_output_sizes(ins)[0]
 
 
-# The k best of a line, some of them missed.  Operands: N arrays, N values to begin with.
+# The k best elements of a line, where some may be missed. Operands: N arrays, then N initial
+# values.
 
 _APPROXIMATE = "which elements of a line are looked at is not known"
 
@@ -272,7 +287,7 @@ def _line_of(
 ) -> Accesses:
     """Return the access of an `ApproxTopK` from an output element to the operand's elements.
 
-    Of an array these are all elements at the same index, except along `reduction_dim`; of an
+    From an array it reads all elements with the same index, except along `reduction_dim`; from an
     initial value, all elements. XLA sorts if `is_fallback` is set: then the access is exact, or
     empty if the sort does not use the operand. Otherwise it is a superset.
 
@@ -300,7 +315,7 @@ def _line_of(
 
 
 def _rule_of(ins: Instruction, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    """Return the accesses by the rule of the op."""
+    """Return the accesses of each operand of `ins`, by the rule of its op."""
     entry = lookup(Direction.OUTPUT_TO_INPUT, type(ins.op))
     assert entry is not None
     assert entry.rule is not None
@@ -401,7 +416,7 @@ def _writes(
     equal = _op_of(ins)
     if equal is None:
         return None
-    # The rule knows the factors only: a further operand is a bias or the matrix to add.
+    # The rule knows only the two factors: a further operand is a bias, or a matrix to add.
     if isinstance(equal, DotGeneral) and operand > 1:
         return (_epilogue(here, outputs[0], len(outputs[0]) - 1, back=True), *rest)
     inner, entry = _inner(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
@@ -418,7 +433,10 @@ def _writes(
 
 
 def _inner(ins: Instruction, op: Op) -> Instruction:
-    """Return the call as an instruction of the equivalent op, without workspace and epilogue."""
+    """Return the call as an instruction of the equivalent op.
+
+    Workspace outputs and additional operands are left out.
+    """
     if isinstance(op, TopK | Domain):
         return Instruction(ins.name, ins.type, op, ins.operands)
     count = 1 if isinstance(op, Cholesky) else 2
@@ -426,7 +444,17 @@ def _inner(ins: Instruction, op: Op) -> Instruction:
 
 
 def _epilogue(here: Dims, there: Dims, feature: int, *, back: bool) -> Accesses:
-    """Return the access of a side input of the result's shape, a scale, or a bias per feature."""
+    """Return the access of an additional operand: of the result's shape, a scalar, or a bias.
+
+    Args:
+        here: Sizes of the result, or with `back` of the operand.
+        there: Sizes of the other one.
+        feature: Dimension of the result that a bias follows.
+        back: Return the access from the operand to the result.
+
+    Raises:
+        UnsupportedError: The operand has other sizes.
+    """
     source, target = (here, there) if back else (there, here)
     if source == target:
         return identity(source)

@@ -1,4 +1,4 @@
-"""Dependences of a computation's results on its parameters, and their fixed point under repetition.
+"""Dependences of a computation's results on its parameters, also when it is applied repeatedly.
 
 A body that an op applies to elements (of a reduction, a sort, a scatter …) reaches the op's rules
 as one `Dependence`: the parameters that each result reads, by the structure of the body.
@@ -19,17 +19,23 @@ from hloscope.ir import Computation, Instruction
 
 UNUSED: Final = "the body does not use it in every case"
 MOST_STATES: Final = 1024
-"""Number of distinct repeated applications of a body; all later ones count as possible."""
+"""Maximum number of distinct states of a repeated body that are followed.
+
+With more, no use counts as sure.
+"""
 
 
 class Dependence(Struct, frozen=True):
-    """Dependences of each result of a computation; leaves of parameters are numbered in order.
+    """Dependences of each result of a computation on its parameters.
+
+    Leaves of the root are numbered in order, and so are the leaves of all parameters together.
 
     Attributes:
         reads: For each leaf of the root, the leaves of parameters that it may read.
-        sure: Those of them that it reads for all values.
-        aligned: Those of which it reads only the element at its own index.
-        unchanged: For each leaf of the root, the leaf that it equals unchanged; -1 if none.
+        sure: For each leaf of the root, those of its `reads` that it reads for all values.
+        aligned: For each leaf of the root, those of its `reads` of which an element reads only the
+            element at its own index.
+        unchanged: For each leaf of the root, the parameter leaf that it equals; -1 if none.
     """
 
     reads: tuple[frozenset[int], ...]
@@ -54,11 +60,14 @@ class Dependence(Struct, frozen=True):
 
 
 Bodies: TypeAlias = tuple[Dependence, ...]
-"""One dependence for each computation that an instruction calls."""
+"""One dependence for each computation that an instruction calls, in order."""
 
 
 def body_of(bodies: Bodies, count: int) -> Dependence:
-    """Return the body that combines `count` accumulators and as many elements."""
+    """Return the first body, which combines `count` accumulators with as many elements.
+
+    Without bodies, return one in which each result depends on everything.
+    """
     return bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
 
 
@@ -95,12 +104,15 @@ class Use(Enum):
 
 
 def used(possible: bool, sure: bool) -> Use:
-    """Return the use of a value from whether it is possibly, and surely, used."""
+    """Return the use of a value that is used if `possible`, and for all data if `sure`."""
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
 
 def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
-    """Return the accesses, with a precision no stronger than the use allows."""
+    """Return the accesses for a value with this use: none if it is never used.
+
+    If it is used sometimes, exact accesses become `OVER`, with the reason.
+    """
     match use:
         case Use.NEVER:
             return NEVER
@@ -116,7 +128,7 @@ def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
 
 
 class Uses(dict[int, Use]):
-    """Uses of values by number; values that are absent are never used.
+    """Uses of values, by the number of the value; absent values are never used.
 
     >>> Uses({7: Use.ALWAYS})[8]
     <Use.NEVER: 0>
@@ -127,7 +139,9 @@ class Uses(dict[int, Use]):
 
 
 def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
-    """Return the `claimed` accesses for each of `count` values that share the same accesses.
+    """Return, for each of `count` values, the same accesses, weakened by its use.
+
+    See `claimed`.
 
     >>> claims(Uses({1: Use.ALWAYS}), 3, ())
     [(), (), ()]
@@ -139,7 +153,7 @@ def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> 
 
 
 def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
-    """Return the results, by number, that use a value, and how.
+    """Return which of the rows use the value, as uses by row number.
 
     >>> uses_of(7, (Uses(), Uses({7: Use.ALWAYS})))
     {1: <Use.ALWAYS: 2>}
@@ -152,12 +166,17 @@ State: TypeAlias = tuple[frozenset[int], ...]
 
 
 def applied(rows: tuple[frozenset[int], ...], state: State) -> State:
-    """Return the values that the state depends on, one application of the body earlier."""
+    """Return the state before one more application of the body, given the state after it.
+
+    `rows` has, for each result of the body, the values that it reads.
+    """
     return tuple([frozenset[int]().union(*[rows[j] for j in known]) for known in state])
 
 
 class History:
-    """The states of a body that is applied repeatedly, the latest application first.
+    """States of a repeatedly applied body, the one after the last application first.
+
+    A state says which values each final result depends on at that point.
 
     >>> swap = (frozenset({1}), frozenset({0}))
     >>> past = History(swap, (frozenset({0}),))
@@ -182,23 +201,23 @@ class History:
 
     @property
     def is_steady(self) -> bool:
-        """Is there an application from which on nothing changes any more?"""
+        """Do states stop changing, going back far enough?"""
         return self.is_complete and self._first == len(self._states) - 1
 
     @property
     def length(self) -> int:
-        """Number of different states."""
+        """Number of different states that are known."""
         return len(self._states)
 
     def at(self, number: int) -> State:
-        """Return the state `number` applications before the last; the history must be complete."""
+        """Return the state `number` applications before the end; the history must be complete."""
         if number < len(self._states):
             return self._states[number]
         period = len(self._states) - self._first
         return self._states[self._first + (number - self._first) % period]
 
     def between(self, least: int, most: int) -> list[State]:
-        """Return the different states at `least` to `most` applications before the last."""
+        """Return the different states `least` to `most` applications before the end."""
         if not self.is_complete:
             return self._states
         return [self.at(n) for n in range(least, min(most, least + len(self._states)) + 1)]
@@ -240,7 +259,7 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 _BOTH: Final = (frozenset([0, 1]),)
 _OF_BOTH: Final = Fold(*[(Uses({0: Use.ALWAYS}),)] * 3)
-"""Result for a body that always uses the accumulator and the element."""
+"""The dependences of a fold whose body always uses the accumulator and the element."""
 
 
 def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
@@ -267,7 +286,10 @@ def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, .
 
 
 class _Backwards:
-    """A fold traced backwards from its result, by the possible or by the sure reads."""
+    """A fold `acc = body(acc, element)` traced backwards from its result.
+
+    `rows` are either the possible or the sure reads of the body.
+    """
 
     def __init__(self, rows: tuple[frozenset[int], ...], count: int, last: State) -> None:
         self._elements = tuple(frozenset(j - count for j in row if j >= count) for row in rows)
@@ -275,15 +297,18 @@ class _Backwards:
         self._history = History(accumulators, last)
 
     def initial(self, least: int, most: int) -> list[State]:
-        """Return the initial values that results depend on, for each number of applications."""
+        """Return the initial values that results depend on, for each number of applications.
+
+        The number is from `least` to `most`; equal states are not repeated.
+        """
         return self._states(least, most)
 
     def elements(self, most: int) -> list[State]:
-        """Return the elements that results depend on, for each application from the last one."""
+        """Return the elements that results depend on, for each application, the last one first."""
         return [applied(self._elements, state) for state in self.results(most)]
 
     def results(self, most: int) -> list[State]:
-        """Return the body's results that results depend on, per application from the last one."""
+        """Return the results of the body that results depend on, the last application first."""
         return self._states(0, most - 1) if most > 0 else []
 
     def _states(self, least: int, most: int) -> list[State]:

@@ -1,4 +1,4 @@
-"""Ops with sizes known only at run time; every output element reads the operands with sizes."""
+"""Rules for ops with run-time sizes; output elements depend on the operands that hold sizes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ from hloscope.ops import (
 
 
 def _require_static(ins: Instruction) -> None:
-    """Refuse dynamic sizes where the row-major order depends on their values."""
+    """Check that sizes are static, as the row-major order depends on their values.
+
+    Raises:
+        UnsupportedError: The result or operand 0 has a dynamic size.
+    """
     for type in (ins.type, ins.operands[0].type):
         if isinstance(type, TensorType) and not type.is_static:
             raise UnsupportedError("a reshape between sizes known only at run time")
@@ -130,7 +134,7 @@ def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, .
 
 
 def _kept(ins: Instruction) -> Accesses:
-    """Return the access to the elements that both arrays have.
+    """Return the identity access on the indices that both arrays have.
 
     The declared bound may differ from the operand's size.
     """
@@ -192,7 +196,7 @@ EXPANDS: Final = "a size known only at run time may be 1, which expands"
 _SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, ReduceScatter
 """Ops that join or split the values of several devices."""
 _MANY: Final = 4
-"""Number of dimensions that may expand above which any index counts as read."""
+"""Maximum number of dimensions that may expand; with more, any index counts as read."""
 
 
 def weakened(
@@ -200,7 +204,7 @@ def weakened(
 ) -> tuple[Accesses, ...]:
     """Return a rule's accesses, widened so that they hold for all run-time sizes within bounds.
 
-    Exact accesses become supersets, unless the op keeps dynamic sizes unchanged.
+    Exact accesses become `OVER`, unless the op keeps dynamic sizes unchanged.
 
     Args:
         direction: Direction of the accesses.
@@ -226,7 +230,7 @@ def weakened(
 
 
 def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
-    """Restrict accesses to elements that exist, as a bound may exceed the size it stands for.
+    """Return the accesses without elements that cannot exist: those beyond the declared sizes.
 
     Args:
         accesses: The accesses of a rule, which takes bounds for sizes.
@@ -245,7 +249,10 @@ def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
 
 
 def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
-    """Return the accesses as supersets, unless the instruction keeps dynamic sizes unchanged."""
+    """Return the accesses, with exact ones as `OVER`.
+
+    They stay unchanged if the instruction keeps dynamic sizes unchanged.
+    """
     if hands_on(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
     return _superset(accesses)
@@ -301,12 +308,15 @@ def _keeps_order(source: Type, target: Type) -> bool:
 
 
 def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
-    """Return the size and the bound of each dimension that may have more than one element."""
+    """Return pairs (size or `None`, bound) of the dimensions whose size is not 1."""
     return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
 
 
 def _larger_accesses(ins: Instruction) -> Mapping[int, Accesses]:
-    """Return larger accesses for operands where run-time sizes lead to more than the rule has."""
+    """Return, by operand number, accesses that replace those of the op's rule.
+
+    They are larger, as they hold for every run-time size.
+    """
     match ins.op:
         case Reverse(dimensions):
             moved = set(dimensions) & set(dynamic_dimensions(ins.type))
@@ -350,7 +360,7 @@ def _reversed(shape: Dims, dimensions: Dims, moved: set[int]) -> IndexingMap:
 
 
 def _concatenated(ins: Instruction, k: int) -> Iterator[tuple[int, Accesses]]:
-    """Yield accesses of operands whose start is known only within the sizes of those before."""
+    """Yield, by number, the accesses of operands whose start varies with sizes of earlier ones."""
     target = sizes(ins.type)
     least = most = 0
     for number, operand in enumerate(ins.operands):
@@ -374,7 +384,7 @@ def _set_again(ins: Instruction, dimension: int) -> Iterator[tuple[int, Accesses
 
 
 def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
-    """Yield accesses of operands whose sizes may differ, where one of size 1 expands.
+    """Yield, by number, the accesses of operands that may have size 1 and then expand.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """

@@ -32,9 +32,9 @@ def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
 
 
 def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
-    """Return the accesses of operands.
+    """Return, for each operand, the access from an output element.
 
-    Every element reads a scalar operand (predicate, bound of clamp).
+    It is the element at the same index; or the only one, of a scalar (predicate, bound of clamp).
     """
     return tuple(
         identity(target) if len(source) == len(target) else everything(target, source)
@@ -103,9 +103,10 @@ def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, 
 
 
 def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
-    """Return the access of a broadcast operand.
+    """Return the access from an output element to the operand of a broadcast.
 
-    Dimension `k` is read at `places[k]`, or at 0 if it expands.
+    Operand dimension `k` is read at the index of output dimension `places[k]`, or at 0 if it
+    expands.
 
     >>> print(broadcast_read((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1, d2) -> (d1, 0), domain: d0 in [0, 4], d1 in [0, 5], d2 in [0, 6]
@@ -136,9 +137,9 @@ def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
 
 
 def _misplaced(source: Dims, target: Dims, places: Dims) -> str:
-    """Return why the source does not broadcast like that, which CHLO's types allow.
+    """Return why the source cannot be broadcast to dimensions `places`, or an empty text.
 
-    Empty if it does.
+    CHLO's types allow such ops.
     """
     if len(places) != len(source):
         return f"{len(places)} dimensions are named for {len(source)}"

@@ -1,4 +1,4 @@
-"""Indexed reads and writes: gather, scatter, torch_index_select."""
+"""Rules for indexed reads and writes: gather, scatter, torch_index_select."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ LAST: Final = "of several updates of an element one wins"
 
 
 class Combined(Struct, frozen=True):
-    """Uses by the elements of the outputs of a scatter.
+    """Use of old elements, updates and results of the body by the outputs of a scatter.
 
     Attributes:
         old: For each output, its use of each input's old element, if there may be no update.
@@ -76,7 +76,7 @@ class Combined(Struct, frozen=True):
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
-    """Return how the body combines old elements and their updates."""
+    """Return which old elements, updates and results of the body each output of a scatter uses."""
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each row of each batch.
@@ -89,7 +89,7 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
 
 
 MOST_ROWS: Final = 256
-"""Largest number of rows of constant indices that are compared with each other."""
+"""Maximum number of rows of constant indices that are compared with each other."""
 
 
 def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
@@ -137,9 +137,17 @@ def _window(op: Scatter) -> frozenset[int]:
 def old_elements(
     ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
-    """Return the accesses of old elements.
+    """Return, for each input of a scatter, the accesses from an element of the output.
 
-    The output's own input, and others that an update combines with it.
+    It reads the old element of its own input, and those of others that an update combines with it.
+
+    Args:
+        ins: The scatter.
+        op: Its op.
+        uses: How the body combines old elements and updates.
+        by: Uses of each input's old element, if there is an update.
+        output: Number of the output.
+        hit: Access from each element with an update to itself.
     """
     found = claims(by, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
@@ -153,18 +161,19 @@ def old_elements(
 
 
 MOST_PARTIAL: Final = 2
-"""Largest number of dimensions in which the window is smaller than the array.
+"""Maximum number of dimensions in which the window may be smaller than the array.
 
-Its complement is cut along them.
+With more, elements without an update are not expressed exactly.
 """
 
 
 def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
-    """Return the access of elements without an update; `None` unless there is at most one row.
+    """Return the access from each element without an update to itself, in disjoint pieces.
 
-    The pieces are disjoint: each is determined by the first dimension in which its elements are
-    outside the window. A window that begins at a valid `start` leaves the elements before `start`
-    and those from `start + extent` on. A window that begins elsewhere has no effect and leaves all.
+    The result is `None` unless there is at most one row and few partial dimensions. Each piece is
+    determined by the first dimension in which its elements are outside the window. A window that
+    begins at a valid `start` leaves the elements before `start` and those from `start + extent` on.
+    A window that begins elsewhere has no effect and leaves all.
     """
     slices = slices_of(ins, op)
     batches = {slices.batch_row(k) for k in slices.batching_dims}
@@ -211,7 +220,10 @@ def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
 
 
 def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
-    """Return the access from each element with an update to itself."""
+    """Return the access from each element that gets an update to itself.
+
+    `updates` are the accesses from the elements to the updates.
+    """
     return tuple(
         [
             a if a.map is None else replace(a, map=a.map.with_(results=dims(len(shape))))
@@ -221,7 +233,7 @@ def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
 
 
 def placing(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the access from an element to the index vectors that may place an update there."""
+    """Return the access from an element to the index vectors whose updates may reach it."""
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.whole)
     for k, size in enumerate(slices.whole):
@@ -242,7 +254,10 @@ def placing(ins: Instruction, op: Scatter) -> Accesses:
 
 
 def placed(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the inverse of `placing`."""
+    """Return the access from an index vector to the elements that its update may reach.
+
+    It is the inverse of `placing`.
+    """
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.indices)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
@@ -347,7 +362,7 @@ def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
     """Check the sizes of the result, which the verifier does not check.
 
     Raises:
-        UnsupportedError: They do not follow from the operands.
+        UnsupportedError: The sizes do not follow from the operands.
     """
     whole, indices = (sizes(operand.type) for operand in ins.operands)
     if sizes(ins.type) != op.selected_sizes(whole, indices):
@@ -401,10 +416,11 @@ class Fit(Enum):
 
 
 class Slices(Struct, frozen=True):
-    """Slices of a `whole` array, one per row of the indices, of a gather or scatter.
+    """The slices of an array that a gather reads or a scatter writes, one per row of the indices.
 
-    The *sliced* array (the result of gather, the updates of scatter) has the dimensions of the rows
-    and, at `window_dims`, the dimensions of a slice that are not dropped.
+    `whole`, `sliced` and `indices` are sizes. The *sliced* array (the result of gather, the updates
+    of scatter) has the dimensions of the rows and, at `window_dims`, the dimensions of a slice that
+    are not dropped. The other names are those of the gather's attributes.
     """
 
     whole: Dims
@@ -421,25 +437,25 @@ class Slices(Struct, frozen=True):
 
     @property
     def row_dims(self) -> Dims:
-        """Dimensions of the sliced array that select the row."""
+        """Dimensions of the sliced array that number the rows."""
         return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
 
     @property
     def kept_dims(self) -> Dims:
-        """Dimensions of the whole array that a slice keeps, in order."""
+        """Dimensions of the whole array that are dimensions of a slice, in order."""
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
     @property
     def are_empty(self) -> bool:
-        """Is a slice empty because a dropped dimension has no element in it?"""
+        """Are slices empty, because a dropped or batching dimension has no element?"""
         gone = (*self.dropped_dims, *self.batching_dims)
         return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
 
     def batch_row(self, k: int) -> int | None:
-        """Return the row coordinate that a batching dimension of the whole equals.
+        """Return the row coordinate that batching dimension `k` of the whole array equals.
 
-        `None` for others.
+        The result is `None` if `k` is no batching dimension.
         """
         if k not in self.batching_dims:
             return None
@@ -447,14 +463,17 @@ class Slices(Struct, frozen=True):
         return dim - (dim > self.index_vector_dim)
 
     def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
-        """Return the index, in the indices, of coordinate number `vector` of a row."""
+        """Return the index, in the array of indices, of coordinate `vector` of a row's start."""
         at = self.index_vector_dim
         if at == len(self.indices):
             return tuple(row)
         return (*row[:at], vector, *row[at:])
 
     def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
-        """Return the first coordinate of a row's slice, per dimension of the whole."""
+        """Return the start of a row's slice, one coordinate per dimension of the whole array.
+
+        Starts read from the indices become runtime variables of the builder.
+        """
         found: list[Expr] = []
         for k, size in enumerate(self.whole):
             batch = self.batch_row(k)
@@ -475,14 +494,20 @@ class Slices(Struct, frozen=True):
         return found
 
     def first_coordinates(self, k: int) -> tuple[int, int]:
-        """Return the smallest and largest start of a slice that has any element in bounds."""
+        """Return the smallest and largest start, in dimension `k`, of a slice with elements.
+
+        Only elements in bounds count.
+        """
         if k not in self.start_index_map:
             return 0, 0
         size, extent = self.whole[k], self.slice_sizes[k]
         return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
 
     def reach(self, k: int, type: Type) -> tuple[int, int]:
-        """Return the smallest and largest coordinate that slices may cover, for an index type."""
+        """Return the smallest and largest coordinate in dimension `k` that slices may cover.
+
+        `type` is the type of the indices. The result is `(0, -1)` if there is none.
+        """
         size, extent = self.whole[k], self.slice_sizes[k]
         if k in self.batching_dims:
             return 0, size - 1
@@ -499,7 +524,7 @@ IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
 
 
 def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
-    """Return the slices of a gather or scatter."""
+    """Return the sizes and dimension numbers of the slices of a gather or scatter."""
     whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[indices_at(ins, op)].type)
     fit = Fit.CLAMPED
     if isinstance(op, Scatter):
@@ -529,7 +554,7 @@ def indices_at(ins: Instruction, op: IndexedSlices) -> int:
 
 
 def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """Return the access from an index of the sliced array to the element of the whole."""
+    """Return the access from an element of the sliced array to its element of the whole array."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
@@ -545,7 +570,10 @@ def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
 
 
 def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """Return the access from an index of the whole to elements of the sliced array in all rows."""
+    """Return the access from an element of the whole array to its elements in the sliced array.
+
+    Every row may have the element.
+    """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
     # Batching dimensions tie the row to the index; the other rows may all touch the element.
@@ -573,7 +601,7 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
 
 
 def moving(ins: Instruction, slices: Slices) -> list[int]:
-    """Return the coordinates of an index vector that have an influence.
+    """Return the numbers of the coordinates of an index vector that can move a slice.
 
     The coordinate of a dimension that slices cover completely is clamped to [0, 0]. Slices without
     elements read nothing.

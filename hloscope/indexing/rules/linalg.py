@@ -1,7 +1,4 @@
-"""Linear algebra and transforms.
-
-Accesses exclude the triangle that an op does not read.
-"""
+"""Rules for linear algebra and transforms; a triangle that an op does not read is excluded."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def _transformed(here: Dims, there: Dims, count: int) -> Accesses:
 
 
 def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
-    """Require `low <= high` of two indices below `size`."""
+    """Require `low <= high` of two indices; `size` is the number of values of each."""
     at.require(high - low, 0, size - 1)
 
 
@@ -48,7 +45,7 @@ def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
 
 
 def _triangle(op: Cholesky, row: Expr, column: Expr) -> tuple[Expr, Expr]:
-    """Return the greater and the smaller index of the elements in the triangle that is read."""
+    """Return row and column of an element such that the first is not less in the read triangle."""
     return (row, column) if op.lower else (column, row)
 
 
@@ -75,7 +72,7 @@ _NO_FACTOR = "what is left of a triangle that has no factor is not said"
 
 
 def in_place(shape: Dims, op: Cholesky) -> Accesses:
-    """Return the accesses, in both directions, of a factorisation that keeps the other triangle."""
+    """Return the accesses of a Cholesky that keeps the other triangle; they are symmetric."""
     batch, n = len(shape) - 2, shape[-1]
     here = _triangle(op, Dim(batch), Dim(batch + 1))
     at = MapBuilder(shape)
@@ -95,7 +92,10 @@ def in_place(shape: Dims, op: Cholesky) -> Accesses:
 
 
 class _Solve:
-    """Positions of the coordinates of `T y = b` in the operands of a triangular solve."""
+    """Positions of the coordinates of `T y = b` in the operands of a triangular solve.
+
+    `T` is the lower triangular matrix after transpositions, `b` the right side.
+    """
 
     def __init__(self, ins: Instruction, op: TriangularSolve) -> None:
         self.a, self.b = (sizes(operand.type) for operand in ins.operands)
@@ -109,17 +109,17 @@ class _Solve:
         self.free = self.rank - 1 if op.left_side else self.rank - 2
 
     def before(self, at: MapBuilder, first: Expr, second: Expr, gap: int = 0) -> None:
-        """Require that `first` is solved before `second`, or together with it if `gap` is 0."""
+        """Require that element `first` of `y` is solved at least `gap` steps before `second`."""
         difference = second - first if self.forward else first - second
         at.require(difference, gap, self.n - 1)
 
     def matrix(self, row: Expr, column: Expr) -> list[Expr]:
-        """Return the index into `a` of an element of T."""
+        """Return the index into operand `a` of the element of T at a row and column."""
         place = (column, row) if self.swapped else (row, column)
         return [*dims(self.rank - 2), *place]
 
     def vectors(self, at: MapBuilder, solved: Expr, free: Expr) -> list[Expr]:
-        """Return the index into `b`, or into the result."""
+        """Return the index into `b` or the result, by its solved and its free coordinate."""
         index = dims(self.rank)
         index[self.solved], index[self.free] = solved, free
         return index

@@ -1,4 +1,4 @@
-"""Ops of Shardy, which divide values among devices."""
+"""Rules for ops of Shardy, which divide values among devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Rules for random numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 
 @output_to_input(Rng)
 def _(ins: Instruction, op: Rng, output: int) -> tuple[Accesses, ...]:
-    """Every element reads all parameters of the distribution."""
+    """Return accesses of all parameters of the distribution, which every element reads."""
     return tuple(everything(sizes(ins.type), sizes(operand.type)) for operand in ins.operands)
 
 

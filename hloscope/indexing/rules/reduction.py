@@ -1,4 +1,4 @@
-"""Reductions, sorts, the largest elements of lines, and scans."""
+"""Rules for reductions, sorts, the largest elements of lines, and scans."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Ins
 
 
 def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instances]:
-    """Yield the results of the body that an output of the fold `acc = body(acc, element)` uses.
+    """Yield the accesses from an output of the fold `acc = body(acc, element)` to body results.
 
     Args:
         uses: Dependences of the fold.
@@ -114,9 +114,12 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
-    """Return the access to the whole line of `target` along a dimension.
+    """Return the access to a whole line along `dimension`, with equal other coordinates.
 
-    Other coordinates are equal.
+    Args:
+        shape: Sizes of the start tensor.
+        target: Sizes of the tensor that is reached.
+        dimension: The dimension of the line.
     """
     at = MapBuilder(shape)
     index = dims(len(shape))
@@ -136,14 +139,14 @@ def _(ins: Instruction, op: TopK, operand: int) -> tuple[Accesses, ...]:
     return tuple(_line(source, target, len(source) - 1) for target in all_output_sizes(ins))
 
 
-# Sort: an output reads the whole line of its own operand and of every operand that the comparator
-# looks at.
+# Sort: an output element reads the whole line of its own operand, and of every operand that the
+# comparator reads.
 
 _ORDER = "the comparator does not look at any element"
 
 
 def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
-    """Return the operands that the comparator reads, and how."""
+    """Return the operands that the comparator reads, and whether it reads them always."""
     if not bodies:
         return dict.fromkeys(range(len(ins.operands)), Use.ALWAYS)
     if sizes(ins.operands[0].type)[op.dimension] < 2:
@@ -155,8 +158,17 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
 def _sorted_line(
     op: Sort, compared: dict[int, Use], k: int, here: Dims, there: Dims, *, is_own: bool
 ) -> Accesses:
-    """Return the access between an element of an output and the line of operand `k`."""
-    # A bound may be declared for one of them and a smaller size for the other.
+    """Return the access from an element of one array to the line of another.
+
+    Args:
+        op: The sort.
+        compared: How the comparator uses each operand.
+        k: Number of the operand.
+        here: Sizes of the start array.
+        there: Sizes of the array that is reached.
+        is_own: Is it the output's own operand?
+    """
+    # One type may declare a bound and the other a smaller size; the smaller one counts.
     shape = tuple(map(min, here, there))
     line = _line(shape, shape, op.dimension)
     if is_own:
@@ -206,21 +218,21 @@ def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Insta
 
 _SLICES = "the body may combine any elements of the slices"
 MOST_RUNS: Final = 4
-"""Largest number of runs of distances that are distinguished."""
+"""Maximum number of separate intervals of distances; with more, one interval covers them."""
 UNROLLED: Final = 64
-"""Number of steps that are followed one by one if carries form cycles."""
+"""Number of steps that are followed one by one if the dependences of carries are periodic."""
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Distances in steps: intervals with both ends included and gaps between them."""
+"""Distances in steps, as intervals with both ends included and gaps between them."""
 
 
 class Reach(Struct, frozen=True):
-    """Distances at which a result of the body reads a parameter.
+    """The steps, counted backwards, whose values of a parameter a result of the body reads.
 
     Attributes:
-        runs: The distances in steps; 0 is the same step.
-        is_sure: It reads the parameter at each of them for all values.
-        is_aligned: It reads only its own line.
+        runs: The distances, in steps; 0 is the step of the result.
+        is_sure: Is the parameter read at each of these distances for all values?
+        is_aligned: Does an element read only elements at its own index within the slice?
     """
 
     runs: Runs
@@ -229,9 +241,15 @@ class Reach(Struct, frozen=True):
 
 
 def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tuple[Reach, ...]:
-    """Return, for each result of the body and each parameter, the distances at which it reads it.
+    """Return the `Reach` of each result of the body to each parameter, results first.
 
     Carries are the last parameters and the last results.
+
+    Args:
+        body: Dependences of the body.
+        parameters: Number of parameters.
+        carries: Number of carries.
+        steps: Number of steps of the scan.
 
     >>> [reach.runs for reach in reaches(Dependence.of_everything(2, 2), 2, 1, 8)]
     [((0, 7),), ((0, 7),), ((0, 7),), ((0, 7),)]
@@ -252,7 +270,11 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
 def _distances(
     rows: tuple[frozenset[int], ...], parameters: int, carries: int, steps: int
 ) -> list[list[tuple[tuple[bool, ...], bool]]]:
-    """Return which parameters each result reads at each distance, and if that stays so after."""
+    """Return for each result and parameter at which distances the parameter is read.
+
+    Each entry has a flag per distance from 0 on, and whether the last flag holds for all later
+    distances.
+    """
     results, first = len(rows), parameters - carries
     shift = results - parameters
     # Only carries lead to an earlier step; carry `j` of a step is the result `j + shift` of the
@@ -272,7 +294,10 @@ def _distances(
 
 
 def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]:
-    """Return the intervals of distances, and whether they are exact."""
+    """Return the distances at which `reads` is true as intervals, and whether they are exact.
+
+    `stays` says that the last flag holds for all later distances below `steps`.
+    """
     runs: list[tuple[int, int]] = []
     for value, group in groupby(range(len(reads)), key=reads.__getitem__):
         members = [*group]
@@ -288,7 +313,7 @@ def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]
 def _leaves_its_line(
     body: Dependence, result: int, parameter: int, parameters: int, carries: int
 ) -> bool:
-    """Does a path of reads from the result to the parameter leave its line?"""
+    """Does a path of reads from the result to the parameter use elements at other indices?"""
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()
     todo = [(result, False)]
@@ -318,7 +343,7 @@ class _ScannedValue(Struct, frozen=True):
     is_carry: bool
 
     def lines(self, dimension: int) -> Dims:
-        """Return the sizes of a slice."""
+        """Return the sizes of the value in one step, without the scanned dimension."""
         return self.sizes if self.is_carry else del_at(self.sizes, dimension)
 
 
@@ -332,7 +357,7 @@ def del_at(sizes: Dims, dimension: int) -> Dims:
 
 
 class _Scanned:
-    """Dependences between the operands and outputs of a scan."""
+    """Dependences between the operands and outputs of a scan, element by element."""
 
     def __init__(self, ins: Instruction, op: Scan, bodies: Bodies) -> None:
         self._op = op
@@ -348,10 +373,7 @@ class _Scanned:
         self._reaches = reaches(body, parameters, op.num_carries, self._steps)
 
     def accesses(self, output: int, operand: int, *, back: bool) -> Accesses:
-        """Return the accesses from an output to an operand.
-
-        With `back`, from the operand to the output.
-        """
+        """Return the accesses from an output to an operand; with `back`, in the other direction."""
         result, read = self.outputs[output], self.operands[operand]
         if not self._steps and result.is_carry and read.is_carry:
             same = len(self.outputs) - output == len(self.operands) - operand
@@ -374,7 +396,17 @@ class _Scanned:
         in_line: bool,
         back: bool,
     ) -> IndexingMap | None:
-        """Return the map for an interval of distances; `None` if no step is at such a distance."""
+        """Return the map for distances in the interval `run`.
+
+        The result is `None` if no step has such a distance.
+
+        Args:
+            here: The value that the map starts from.
+            there: The value that it reaches.
+            run: First and last distance.
+            in_line: Keep the index within the slice; otherwise all are reached.
+            back: `here` is the operand.
+        """
         last, place = self._steps - 1, self._op.scan_dimension
         at = MapBuilder(here.sizes)
         mine = dims(len(here.sizes))
@@ -398,7 +430,10 @@ class _Scanned:
         return at.map(index)
 
     def _time(self, place: Expr | None, otherwise: int) -> Expr:
-        """Return the number of steps before the one at `place`; `otherwise` for a carry."""
+        """Return the number of steps before the step at index `place` of the scanned dimension.
+
+        It is `otherwise` for a carry, which has no such dimension.
+        """
         if place is None:
             return Const(otherwise)
         return Const(self._steps - 1) - place if self._op.is_reverse else place
@@ -418,7 +453,7 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
 
 @comes_from(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Yield all results of the body: an output element may depend on any of their elements.
+    """Yield accesses of all results of the body: an output element may depend on any element.
 
     It depends on those of its own step, and on those of earlier steps through the carries.
     """

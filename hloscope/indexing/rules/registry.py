@@ -1,4 +1,4 @@
-"""Registry of the rules, by op and direction, and a builder of the maps that most rules use."""
+"""Registry of indexing rules by op and direction, and the builder of maps that rules use."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ from hloscope.support.walks import nested
 
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
-"""Function of an instruction, its op and a number; also of `Bodies` if the entry says so."""
+"""Function of an instruction, its op and the number of an output or operand.
+
+It has a fourth argument, the `Bodies` or the `DeviceCounts`, if its entry says so.
+"""
 R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
 
 
 class Direction(StrEnum):
-    """Direction of a map."""
+    """Direction of a map: from output elements to operand elements, or the reverse."""
 
     OUTPUT_TO_INPUT = "output_to_input"
     INPUT_TO_OUTPUT = "input_to_output"
@@ -63,9 +66,9 @@ class Entry(Struct, frozen=True):
 
 
 Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
-"""The fields of an entry after the rule."""
+"""The fields of an `Entry` after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
-"""The rules by direction and op class, of the families that were looked up."""
+"""The rules of all op families that were looked up, by direction and op class."""
 _FAMILIES: Final = "hloscope.ops."
 APART: Final = {
     "Copy": "control",
@@ -74,11 +77,11 @@ APART: Final = {
 }
 """Classes of ops whose rules are not in the file of their family."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
-"""Results of lookups, dropped when a rule is registered."""
+"""Results of `lookup`; emptied when a rule is registered."""
 
 
 class Instances(Struct, frozen=True):
-    """Uses of a called computation's result by an element of an output.
+    """Accesses from an output element to a result of a called computation.
 
     Attributes:
         call: Number of the computation among those that the instruction calls.
@@ -92,14 +95,14 @@ class Instances(Struct, frozen=True):
 
 
 _INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
-"""By op class, the function registered by `comes_from`."""
+"""By op class, the function that `comes_from` registered."""
 I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
 
 
 def comes_from(*classes: type[Op]) -> Callable[[I], I]:
-    """Register which results of the called computations the outputs of ops depend on.
+    """Register the function that yields an output's accesses to results of called computations.
 
-    The function takes the instruction, its op, an output and the bodies.
+    It takes the instruction, its op, the number of the output and the bodies.
     """
 
     def register(found: I) -> I:
@@ -160,7 +163,10 @@ def input_to_output(
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
-    """State that ops are analysed in another package, through the computations they call."""
+    """State that ops are analysed in another package, through the computations they call.
+
+    `precision` is the weakest precision of that analysis.
+    """
     _state(classes, Entry(None, precision, reason))
 
 
@@ -176,7 +182,7 @@ def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
-    """Return the entry of a class or of its nearest base class with an entry."""
+    """Return the entry of a class, or of its nearest base class with one; `None` without any."""
     known = _NEAREST[direction]
     try:
         return known[cls]
@@ -195,7 +201,7 @@ def source_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
 
 
 def file_of(cls: type) -> str:
-    """Return the name of the file with the rules of a class of ops, if it has any.
+    """Return the name of the file with the rules of an op class; it need not exist.
 
     >>> from hloscope.ops import Reverse, Scan
     >>> file_of(Reverse), file_of(Scan)
@@ -206,10 +212,7 @@ def file_of(cls: type) -> str:
 
 @once_for_each
 def _load(cls: type[Op]) -> None:
-    """Import the files with rules of a class or its bases.
-
-    Other threads wait until that is done.
-    """
+    """Import the files with rules of a class or its bases; other threads wait for the end."""
     for base in cls.__mro__:
         if base.__module__.startswith(_FAMILIES):
             name = f"{__package__}.{file_of(base)}"
@@ -284,19 +287,21 @@ def is_data(type: Type) -> bool:
 
 
 def output_sizes(ins: Instruction, output: int = 0) -> Dims:
-    """Return the sizes of one output."""
+    """Return the sizes of output number `output`, with bounds for dynamic ones."""
     if isinstance(ins.type, TupleType):
         return sizes(leaves(ins.type)[output])
     return sizes(ins.type)
 
 
 def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
-    """Return the sizes of every output."""
+    """Return the sizes of every output, with bounds for dynamic ones."""
     return tuple([sizes(leaf) for leaf in leaves(ins.type)])
 
 
 def integers(type: Type) -> tuple[int, int]:
-    """Return the smallest and the largest integer that an element of the type can be.
+    """Return the smallest and the largest integer of the element type, within int64.
+
+    Other types give the limits that mean infinity.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integers(TensorType(ELEMENT_TYPES["s8"], (3,)))
@@ -311,7 +316,7 @@ def integers(type: Type) -> tuple[int, int]:
 
 
 def dynamic_dimensions(type: Type) -> tuple[int, ...]:
-    """Return the dimensions whose size is unknown."""
+    """Return the dimensions of dynamic size; none for types that are not arrays."""
     if not isinstance(type, TensorType) or None not in type.sizes:
         return ()
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
@@ -320,7 +325,7 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
 # Asked once for each operand of one instruction: a check of all operands each time is quadratic.
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
-    """Does an operand or the result have a dimension of unknown size?"""
+    """Does an operand or the result have a dimension of dynamic size? Tuples do not count."""
     type = ins.type
     if isinstance(type, TensorType) and None in type.sizes:
         return True
@@ -333,7 +338,7 @@ def has_dynamic_sizes(ins: Instruction) -> bool:
 
 @of_last
 def has_unknown_sizes(ins: Instruction) -> bool:
-    """Does an operand or the result have a dimension without size and bound?
+    """Does an operand or the result have a dimension with neither size nor bound?
 
     >>> from hloscope.ir import Instruction, TensorType
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -345,7 +350,7 @@ def has_unknown_sizes(ins: Instruction) -> bool:
 
 
 def is_unbounded(type: Type) -> bool:
-    """Does the type have a dimension without size and bound?"""
+    """Does the type have a dimension with neither size nor bound?"""
     if isinstance(type, TensorType):
         return None in type.sizes and None in type.most
     return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
@@ -372,19 +377,21 @@ d1 + s0 in [1, 6]
         self.constraints: list[Constraint] = []
 
     def range(self, size: int) -> Range:
-        """Add a range variable over `[0, size)`."""
+        """Add a range variable with the values `[0, size)`, and return it."""
         self.ranges.append(below(size))
         return Range(len(self.ranges) - 1)
 
     def read(
         self, lo: int, hi: int, origin: Instruction | None, index: Sequence[Expr] = ()
     ) -> Runtime:
-        """Add a runtime variable in `[lo, hi]`, read from `origin` at `index`."""
+        """Add a runtime variable in `[lo, hi]` that is read from `origin` at `index`; return it."""
         self.runtime.append(RuntimeVariable(Interval(lo, hi), "", origin, tuple(index)))
         return Runtime(len(self.runtime) - 1)
 
     def position(self, collective: Instruction, lo: int, hi: int, size: int | None) -> Runtime:
-        """Add the position of the device in its group of a collective, restricted to `[lo, hi]`.
+        """Add a runtime variable: the position of the device in its group of a collective.
+
+        It is restricted to `[lo, hi]`. Return the variable.
 
         Args:
             collective: The instruction that has the groups.
@@ -399,7 +406,10 @@ d1 + s0 in [1, 6]
         return Runtime(len(self.runtime) - 1)
 
     def member(self, collective: Instruction, size: int | None) -> Expr:
-        """Add a variable over all positions in the group of a collective."""
+        """Add a variable that takes all positions in a group of a collective, and return it.
+
+        It is a runtime variable if the number of members, `size`, is not written.
+        """
         if size is not None:
             return self.range(size)
         every = Interval(0, POS_INF)
@@ -411,14 +421,11 @@ d1 + s0 in [1, 6]
         self.constraints.append((expr, Interval(lo, hi)))
 
     def bound(self, k: int, lo: int, hi: int) -> None:
-        """Restrict the index of dimension `k` to `[lo, hi]`.
-
-        Cheaper than `require` on the variable.
-        """
+        """Restrict dimension `k` of the index to `[lo, hi]`; cheaper than `require` on it."""
         self.dims[k] = Variable(self.dims[k].interval & Interval(lo, hi))
 
     def quotient(self, value: Expr, step: int, size: int) -> Expr:
-        """Return the index `i` in `[0, size)` with `i * step == value`; require that it exists."""
+        """Return the index `value / step`; require that it is an integer in `[0, size)`."""
         self.require(value, 0, (size - 1) * step)
         if step == 1:
             return value
@@ -426,16 +433,16 @@ d1 + s0 in [1, 6]
         return value // step
 
     def map(self, results: Iterable[Expr | int]) -> IndexingMap:
-        """Return the map with these results."""
+        """Return the map with these results and the collected variables and constraints."""
         return IndexingMap(self.dims, self.ranges, self.runtime, tuple(results), self.constraints)
 
     def simplified(self, results: Iterable[Expr | int]) -> IndexingMap:
-        """Return the simplified map, without range variables that it does not use."""
+        """Return the simplified map with these results, without unused range variables."""
         return self.map(results).simplify().remove_unused_symbols()
 
 
 def trailing(source: Dims, target: Dims) -> Dims:
-    """Return the last dimensions of the target, as many as the source has."""
+    """Return the numbers of the last dimensions of `target`, as many as `source` has."""
     return tuple(range(len(target) - len(source), len(target)))
 
 
@@ -450,7 +457,7 @@ def over(reason: str, *maps: IndexingMap) -> Accesses:
 
 
 def unknown(reason: str) -> Accesses:
-    """Return an access about which nothing is known."""
+    """Return one access without a map, for this reason."""
     return (Access.unknown(reason),)
 
 
@@ -491,7 +498,9 @@ def everything(shape: Dims, target: Dims) -> Accesses:
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last number of each run of consecutive numbers in an ascending list.
+    """Return the first and last number of each run of consecutive numbers.
+
+    `numbers` is ascending.
 
     >>> runs([0, 1, 4])
     [(0, 1), (4, 4)]
@@ -506,7 +515,10 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
-    """Return accesses by which every output element reads all of the operands from `first` on."""
+    """Return accesses by which every output element reads all of the operands.
+
+    Operands before number `first` are left out.
+    """
     shape = sizes(ins.type)
     return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
 

@@ -1,4 +1,4 @@
-"""Dependences of sizes known only at run time, and of elements on such sizes.
+"""Dependences of run-time sizes on values, and of elements on run-time sizes.
 
 The value of an array with dynamic dimensions consists of its elements and the sizes of those
 dimensions. The rules of the op families cover elements. This module states, for all ops, which
@@ -50,41 +50,41 @@ from hloscope.ops import (
 SIZES_AGREE: Final = "operands of one size: that of any of them"
 DEPENDS: Final = "what depends on a size known only at run time is not known more exactly"
 MAX_VISITS: Final = 128
-"""Number of values visited to find where a size was set."""
+"""Maximum number of values that are visited to find where a size was set."""
 
 PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
     control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
-"""Ops whose value consists of unchanged operands."""
+"""Ops whose value consists of leaves of operands, unchanged."""
 ALIKE: Final[tuple[type[Op], ...]] = (
     Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
     Transpose, SetDimensionSize, *PASSED_ON,
 )  # fmt: skip
-"""Ops that pass on every dimension: an element exists if the elements that it reads exist."""
+"""Ops that keep dimensions: an element exists if the elements that it reads exist."""
 
 
 class SizeRead(NamedTuple):
-    """A size or elements of an operand on which a size (or element) of a result depends."""
+    """A size or elements of an operand on which a size or element of a result depends."""
 
     operand: int
     tensor: int = 0
-    """Number of the tensor of the operand."""
+    """Number of the array or token in the operand's value, in flattened order."""
     dimension: int | None = None
     """Dimension whose size is read; `None` if elements are read."""
     element: tuple[int, ...] | None = ()
-    """Index of the element; `None` for all elements."""
+    """Index of the element that is read; `None` for all elements."""
     reason: str = ""
     """Why the dependence may be larger than necessary; empty if it is exact."""
 
 
 Reads: TypeAlias = tuple[SizeRead, ...]
 Place: TypeAlias = tuple[object, int, int | None]
-"""A value (or its representative), the number of one of its tensors, and one of its dimensions."""
+"""A value or its op, the number of a leaf, and a dimension of it."""
 
 
 def hands_on(ins: Instruction) -> bool:
-    """Does each dimension of unknown size have the same index in result and operands?"""
+    """Does the op keep the index in each dimension of dynamic size, in result and operands?"""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
             changed = dimensions
@@ -116,13 +116,13 @@ def hands_on(ins: Instruction) -> bool:
 
 
 def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> Iterator[SizeRead]:
-    """Yield the size of an operand's dimension, if it is unknown."""
+    """Yield the size of an operand's dimension as a dependence, if it is dynamic."""
     if dimension in dynamic_dimensions(ins.operands[operand].type):
         yield SizeRead(operand, dimension=dimension, reason=reason)
 
 
 def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
-    """Yield the unknown sizes of all operands, and the operands that hold sizes."""
+    """Yield all dynamic sizes of operands, and all elements of operands that hold sizes."""
     for k, operand in enumerate(ins.operands):
         for number, leaf in enumerate(leaves(operand.type)):
             for dimension in dynamic_dimensions(leaf):
@@ -133,9 +133,10 @@ def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
 
 
 def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
-    """Return one of several sizes that must be equal, if that is evident.
+    """Return the sizes that a size depends on, if the program requires that they are equal.
 
-    Else all, as supersets.
+    If all evidently come from one place, only the first is returned. Otherwise all are, as
+    over-approximations.
     """
     found = tuple(reads)
     if len(found) < 2:
@@ -147,17 +148,17 @@ def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
 
 
 def sizes_agree(ins: Instruction, dimension: int) -> bool:
-    """Is it evident that all operands with the dimension have the same run-time size?"""
+    """Do all operands with the dimension evidently have the same run-time size?"""
     return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
 
 
 Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
-"""Function from instruction, op, output and dimension to what that size depends on."""
+"""Function of instruction, op, output and dimension: the dependences of that size."""
 SOURCES: Final = ByOp[Source]()
 
 
 def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
-    """Return what the size of a dimension of an output depends on; `None` if nothing is known.
+    """Return the dependences of the size of an output's dimension; `None` if unknown.
 
     Args:
         ins: The instruction.
@@ -184,7 +185,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Sort, Scatter, AllReduce, CrossReplicaSum)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    """Each array has its own result, of the same size."""
+    """Return the size of the operand with the output's number, which the result has too."""
     return _size(ins, output, k)
 
 
@@ -255,9 +256,9 @@ def _(ins: Instruction, op: Pad, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Reshape, Bitcast, BitcastConvert)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    """All unknown sizes of the operand count.
+    """Return all dynamic sizes of the operand.
 
-    Exact if both sides have one and no other size is 0.
+    They are exact if both sides have one dynamic size and no other size is 0.
     """
     source, type = dynamic_dimensions(ins.operands[0].type), ins.type
     known = isinstance(type, TensorType) and prod(s for s in type.sizes if s is not None) > 0
@@ -267,7 +268,10 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(DotGeneral)
 def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRead]:
-    """Dimensions of the result are: batch, then free ones of the left side, then of the right."""
+    """Return the size of the operand's dimension that becomes dimension `k` of the result.
+
+    The result has batch dimensions, then free ones of the left side, then of the right side.
+    """
     dims = op.dimensions
     ranks = [_rank(operand.type) for operand in ins.operands[:2]]
     summed = {*dims.lhs_batch, *dims.lhs_contracting}, {*dims.rhs_batch, *dims.rhs_contracting}
@@ -280,7 +284,7 @@ def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRea
 
 @SOURCES.add(DynamicReshape)
 def _(ins: Instruction, op: DynamicReshape, output: int, k: int) -> Iterable[SizeRead]:
-    """StableHLO has a vector of sizes, HLO a scalar per size."""
+    """Return the operand that holds the size: StableHLO has a vector, HLO a scalar per size."""
     is_vector = len(ins.operands) == 2 and _rank(ins.operands[1].type) == 1
     return [SizeRead(1, element=(k,)) if is_vector else SizeRead(1 + k)]
 
@@ -320,7 +324,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 
 def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Reads:
-    """Return the sizes that an output's elements depend on, in addition to the elements they read.
+    """Return the sizes that an output's elements depend on, beyond the elements they read.
 
     Args:
         ins: The instruction.
@@ -356,7 +360,10 @@ def _bound(type: Type, k: int) -> int | None:
 
 
 def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
-    """Return the operand and the number of its tensor that an output of a `PASSED_ON` op equals."""
+    """Return the operand and the number of its leaf that an output of a `PASSED_ON` op equals.
+
+    The result is `None` if the output equals none.
+    """
     match ins.op:
         case control.GetTupleElement(index):
             return 0, first_leaf(ins.operands[0].type, index) + output
@@ -375,7 +382,10 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
 
 
 def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
-    """Return the value where a size was set, as far as it is found in this computation."""
+    """Return the value whose size was set, as far as it is found in this computation.
+
+    `seen` has the results of earlier calls.
+    """
     value = ins.operands[read.operand]
     if read.dimension is None:
         op = value.op
@@ -393,7 +403,7 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
 
 
 def _equal_sizes(value: Instruction, tensor: int, dimension: int) -> Reads:
-    """Return sizes that equal the given size; empty if that is not certain."""
+    """Return sizes of operands that certainly equal a size of the value; empty if none do."""
     match value.op:
         case op if isinstance(op, PASSED_ON):
             return size_reads(value, tensor, dimension) or ()

@@ -1,4 +1,4 @@
-"""Ops that rearrange elements without computing."""
+"""Rules for ops that rearrange elements without computing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _(ins: Instruction, op: Transpose, operand: int) -> tuple[Accesses, ...]:
 
 
 def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
-    """Return the access whose result `k` is dimension `order[k]`.
+    """Return the access whose result `k` is dimension `order[k]` of the index.
 
     >>> print(_permute((2, 3), (1, 0))[0].map)
     (d0, d1) -> (d1, d0), domain: d0 in [0, 1], d1 in [0, 2]
@@ -105,7 +105,7 @@ def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
 @output_to_input(Reverse)
 @input_to_output(Reverse)
 def _(ins: Instruction, op: Reverse, number: int) -> tuple[Accesses, ...]:
-    """Reverse is its own inverse."""
+    """Return the access of the reversed index, which is the same in both directions."""
     shape = sizes(ins.type)
     at = MapBuilder(shape)
     results: list[Expr] = dims(len(shape))
@@ -155,9 +155,9 @@ def _(ins: Instruction, op: BitcastConvert, operand: int) -> tuple[Accesses, ...
 
 
 def _same_bits(here: Dims, there: Dims) -> Accesses:
-    """Return the access of equal bits.
+    """Return the access to the elements that share bits.
 
-    The narrower type has one more dimension, which splits a wider element.
+    The narrower type has one more dimension, which numbers the parts of a wider element.
     """
     if len(here) == len(there):
         return identity(here)
@@ -189,7 +189,7 @@ def _(ins: Instruction, op: Concatenate, operand: int) -> tuple[Accesses, ...]:
 # Asked once for each operand of one concatenation, so computing them each time is quadratic.
 @of_last
 def _starts(ins: Instruction) -> list[int]:
-    """Return the start of each operand in a concatenation."""
+    """Return the start of each operand along the dimension of a concatenation."""
     assert isinstance(ins.op, Concatenate)
     along = [sizes(operand.type)[ins.op.dimension] for operand in ins.operands]
     return [0, *accumulate(along[:-1])]
@@ -201,9 +201,9 @@ def _shifted(rank: int, dimension: int, by: int) -> list[Expr]:
     return results
 
 
-# Pad: the array lands on every `interior + 1`-th index from `low`; the padding value is read from
-# everywhere else, as a union of disjoint pieces: the first dimension that misses is before the
-# array, behind it, or between two of its elements.
+# Pad: array element `i` is at index `low + i * (interior + 1)`. All other indices read the padding
+# value, as a union of disjoint pieces: the first dimension that misses the array is before it,
+# behind it, or between two of its elements.
 
 
 @output_to_input(Pad)
@@ -231,7 +231,10 @@ def _(ins: Instruction, op: Pad, operand: int) -> tuple[Accesses, ...]:
 
 
 def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Expr) -> Expr:
-    """Return the element of the array at an index of the result, and require that it exists."""
+    """Return the array's coordinate at an index of the result in dimension `k`.
+
+    It is required to exist.
+    """
     low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
     at.require(index, max(0, low), min(target[k] - 1, low + (source[k] - 1) * step))
     if step == 1:
@@ -243,7 +246,10 @@ def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Exp
 def _misses(
     op: Pad, source: Dims, target: Dims, *, ranges: bool
 ) -> list[tuple[MapBuilder, list[Expr]]]:
-    """Return the pieces of the result that hold the padding value, by dimensions or ranges."""
+    """Return disjoint pieces of the result that hold the padding value.
+
+    Each is a builder and an index: over its dimensions, or with `ranges` over range variables.
+    """
     pieces = []
     for k, size in enumerate(target):
         low, step = op.edge_padding_low[k], op.interior_padding[k] + 1

@@ -1,4 +1,4 @@
-"""Slices with fixed starts and with run-time starts.
+"""Rules for slices with fixed starts and with run-time starts.
 
 A run-time start is clamped so that the slice fits: the runtime variable is the clamped value in
 `[0, size - slice size]`. Every output element reads the starts. Starts of dimensions that the slice
@@ -56,9 +56,9 @@ def _(ins: Instruction, op: Slice, operand: int) -> tuple[Accesses, ...]:
 
 
 def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, Sequence[Expr]]]:
-    """Return where each dimension's start is read.
+    """Return, for each dimension, the operand that holds the start and the index in it.
 
-    One scalar operand each, or one vector operand.
+    From operand `first` on, there is one scalar per dimension, or one vector.
     """
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -74,7 +74,7 @@ def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims
 
 
 def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
-    """Return the dimensions in which the slice has several positions, so that starts matter."""
+    """Return the dimensions in which the slice can be moved, so that its start matters."""
     if 0 in part:
         return []
     if has_dynamic_sizes(ins):  # what is as large as its bound may be smaller at run time
@@ -83,7 +83,7 @@ def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
 
 
 def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
-    """Return the accesses of the start operands by an element of the output."""
+    """Return the accesses of the start operands, from `first` on, by an output element."""
     shape, movable = sizes(ins.type), _movable(ins, whole, part)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -93,7 +93,7 @@ def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple
 
 
 def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
-    """Return the access from each element of a shape to the given elements of a vector."""
+    """Return the access from each element of a shape to elements `numbers` of a vector."""
     found = []
     for lo, hi in runs(numbers):
         at = MapBuilder(shape)
@@ -104,7 +104,7 @@ def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
 def _from_start(
     ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
 ) -> tuple[Accesses, ...]:
-    """Return the inverse of `_starts_read` for one operand."""
+    """Return the accesses of outputs from a start operand, the inverse of `_starts_read`."""
     source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
     if not source:
         return everywhere(ins, operand) if operand - first in movable else (NEVER,)
@@ -136,7 +136,7 @@ def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
 
 
 def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
-    """Return the index inside the window of an array index, and require that it is inside."""
+    """Return the index inside the window of an array element; require that it is inside."""
     results: list[Expr] = []
     for k, start in enumerate(_start(at, ins, first, whole, part)):
         at.require(Dim(k) - start, 0, part[k] - 1)
@@ -167,8 +167,8 @@ def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
     """Return the access of elements that the update leaves unchanged, as disjoint pieces.
 
     Each piece is determined by the first dimension outside of the window. With `0 <= index < size`
-    and `0 <= start <= size - window`, `index` is outside of the window if and only if
-    `(index - start) % size >= window`, as an index before the window wraps around.
+    and `0 <= start <= size - window`, `index` is outside of the window if and only if `(index -
+    start) % size >= window`, as an index before the window wraps around.
     """
     if 0 in part:
         return identity(whole)

@@ -1,4 +1,4 @@
-"""Transfers between devices in two halves: values sent, and values received."""
+"""Rules for transfers between devices in two halves: send and receive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
 @output_to_input(Recv, SendDone, shared=False)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    """Received data comes from no operand, and tokens carry no data."""
+    """Return no accesses: received data comes from no operand, and tokens carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
@@ -27,7 +27,7 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
 
 
 def _passed(ins: Instruction) -> list[int]:
-    """Return the leaf of the sent or received value that each output equals; -1 if none."""
+    """Return, for each output, the leaf of operand 0 that it equals; -1 if there is none."""
     if isinstance(ins.op, RecvDone):
         return first_leaves(ins)
     count, outputs = len(leaves(ins.operands[0].type)), len(leaves(ins.type))
@@ -36,7 +36,7 @@ def _passed(ins: Instruction) -> list[int]:
 
 @output_to_input(Send, RecvDone)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    """A send returns (source, context, token)."""
+    """Return the accesses of an output; a send returns (source, context, token)."""
     return passed_from(ins, _passed(ins)[output])
 
 

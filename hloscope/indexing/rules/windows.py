@@ -1,7 +1,8 @@
-"""Ops over sliding windows: reduce_window, select_and_scatter. `convolution` has convolutions.
+"""Rules for sliding windows: reduce_window, select_and_scatter.
 
-Position `o` and tap `w` meet at the coordinate `o * stride + w * window_dilation - padding`. It is
-an element of the base if it is a multiple of the base dilation and inside.
+The tap `w` of the window at position `o` is at the coordinate `o * stride + w * window_dilation -
+padding` of the base. There is an element of the base if that is a multiple of the base dilation and
+inside. `convolution` has the rules of convolutions.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from hloscope.ops import ELEMENTWISE, Compare, Parameter, ReduceWindow, SelectAn
 def base_index(
     at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the element of the base under a tap of the window, and require that it exists.
+    """Return the base coordinate under a tap of the window; require that it exists.
 
     Args:
         at: The map under construction.
@@ -68,21 +69,21 @@ def base_index(
 def window_position(
     at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the position whose tap lies on an element of the base, and require that it exists.
-
-    The arguments are those of `base_index`, except that `size` is the number of positions.
-    """
+    """Return the window position whose tap is on a base element; require that it exists."""
     coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
 
 
 def _taps(at: MapBuilder, window: Window) -> list[Expr]:
-    """Return every element of a window: a range variable per dimension of more than one element."""
+    """Return the taps of a window: a range variable per dimension, or 0 if its size is 1."""
     return [ZERO if size == 1 else at.range(size) for size in window.sizes]
 
 
 def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims) -> list[Expr]:
-    """Return every element of the base under windows, with one range variable per dimension."""
+    """Return the index of the base elements under the windows at `positions`.
+
+    Taps become range variables of the builder.
+    """
     taps = _taps(at, window)
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
@@ -91,7 +92,10 @@ def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims
 
 
 def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: Dims) -> list[Expr]:
-    """Return every position whose window has an element, with one range variable per dimension."""
+    """Return the index of the positions whose windows have `element`.
+
+    Taps become range variables of the builder.
+    """
     taps = _taps(at, window)
     return [
         window_position(at, window, k, element[k], tap, shape[k], Const(window.padding[k][0]))
@@ -99,11 +103,11 @@ def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: D
     ]
 
 
-# Reduce-window: taps that meet no element meet the initial value instead.
+# Reduce-window: for taps that are on no base element, the initial value is combined instead.
 
 
 def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
-    """Return the dependences of the outputs."""
+    """Return the dependences of a reduce-window's outputs, as those of a fold."""
     window, count = op.window, len(ins.operands) // 2
     taps, body = prod(window.sizes), body_of(bodies, count)
     whole = fold(body, count, taps, taps)
@@ -111,14 +115,17 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
-    # Taps on padding or holes meet the initial value, which is then used as an element is.
+    # Where a tap is on padding or a hole, the initial value is used as an element would be.
     return replace(
         whole, initial=tuple([_with_initial_for_missing(begun, met) for begun, met in rows])
     )
 
 
 def _with_initial_for_missing(begun: Uses, met: Uses) -> Uses:
-    """Return the uses of initial values that also replace missing elements."""
+    """Return the uses of initial values that also replace missing elements.
+
+    `begun` are the uses as initial values, `met` those of elements.
+    """
     return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
 
 
@@ -160,22 +167,22 @@ _CHOICE = "which element of its window a source element goes to depends on the d
 
 
 def _neighbours(op: SelectAndScatter, shape: Dims, source: Dims) -> Accesses:
-    """Return the access to elements that share a window with an element."""
+    """Return the access from an element to all elements that share a window with it."""
     at = MapBuilder(shape)
     positions = _positions(at, op.window, dims(len(shape)), source)
     return exact(at.simplified(_base(at, op.window, positions, shape)))
 
 
 def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
-    """Return the map to the windows over an element."""
+    """Return the map from an element to the positions of the windows that have it."""
     at = MapBuilder(shape)
     return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
 
 def _comparison(ins: Instruction) -> str:
-    """Return how `select` compares the same function of its two parameters.
+    """Return the direction in which `select` compares a function of its two parameters.
 
-    Empty if it does not.
+    The result is empty if it does not compare the same function of both.
     """
     root = ins.calls[0].root
     if not isinstance(root.op, Compare):
@@ -187,9 +194,10 @@ def _comparison(ins: Instruction) -> str:
 
 
 def _function_of(value: Instruction) -> tuple[list[object], int | None]:
-    """Return the ops and types from a parameter to a scalar, and the parameter's number.
+    """Return the ops and types between a scalar and a parameter, and the parameter's number.
 
-    Only ops whose results for 0 and 1 differ are followed, also in sequence.
+    Only ops whose results for 0 and 1 differ are followed, also in sequence. The number is `None`
+    if another op is reached.
     """
     steps: list[object] = []
     while sizes(value.type) == () and not isinstance(value.op, Parameter):
@@ -201,9 +209,9 @@ def _function_of(value: Instruction) -> tuple[list[object], int | None]:
 
 
 _INJECTIVE: Final = tuple([ELEMENTWISE[name] for name in ("abs", "convert", "copy", "negate")])
-"""Ops that distinguish 0 and 1: their results are 0, and 1, -1 or the largest number."""
+"""Ops whose results for 0 and 1 differ: they are 0, and 1, -1 or the largest number."""
 _WIDE: Final = 16
-"""Number of bits from which on each number type has 0 and 1, and -1 or wrapping numbers."""
+"""Number of bits from which on every number type has 0, 1, and -1 or wraps around."""
 
 
 def _is_wide(value: Instruction) -> bool:
@@ -211,7 +219,7 @@ def _is_wide(value: Instruction) -> bool:
 
 
 def _are_whole(window: Window) -> bool:
-    """Does each window have all its elements, without padding and holes? Such windows are equal."""
+    """Does each window have all its elements, without padding and holes?"""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
 
@@ -222,8 +230,8 @@ def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> 
     A window of one element has no choice. For others this holds if `select` compares. Let x and y
     be any two values that compare as different.
 
-    - By order: the element is before all others of its windows. - `EQ` keeps the selected element
-    if the next one is equal, `NE` if it differs. With `EQ`, the
+    - By order: the element is before all others of its windows.
+    - `EQ` keeps the selected element if the next one is equal, `NE` if it differs. With `EQ`, the
       elements before it in its window are y, it and those behind it are x. With `NE`, it and the
       first element of the window are x, the others y.
 
@@ -260,12 +268,15 @@ _ORDERS: Final = ("LT", "LE", "GT", "GE")
 
 
 def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: IndexingMap) -> Accesses:
-    """Return the access between source elements and the elements of their windows."""
+    """Return accesses by these maps, between source elements and elements of their windows.
+
+    They are exact if every element can be the selected one.
+    """
     return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
 
 
 def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
-    """Return the use of the operand, of the source and of the initial value."""
+    """Return how an output element uses the operand, the source and the initial value."""
     if not bodies:
         return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
     select, scatter = bodies
@@ -275,12 +286,12 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
     return (
         compares,
         used(1 in scatter.reads[0], 1 in scatter.sure[0]),
-        # What no window selects is the initial value.
+        # An element that no window selects has the initial value.
         used(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
     )
 
 
-# What `select` compares is looked up, so that answers are not remembered by the types.
+# These rules read the body of `select`, so results are not shared by equal types.
 @output_to_input(
     SelectAndScatter,
     precision=Precision.OVER,
@@ -317,7 +328,7 @@ def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> t
 
 @comes_from(SelectAndScatter)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """An element in a window is compared, and may be selected."""
+    """Yield the accesses to both bodies: an element in a window is compared, and may be chosen."""
     windows = _windows(op, sizes(ins.type), sizes(ins.operands[1].type))
     inside = windows.with_(results=()).simplify()
     if prod(op.window.sizes) > 1 and bodies[1].unchanged[0] != 0:

@@ -21,7 +21,7 @@ from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
 TARGETS: Final[dict[str, Maker]] = {}
-"""Makers by target name."""
+"""Makers of kernels by the target name of the custom call."""
 
 _M = TypeVar("_M", bound=Maker)
 
@@ -40,7 +40,7 @@ def implements(*targets: str) -> Callable[[_M], _M]:
 
 @evaluates(CustomCall)
 def _custom_call(op: CustomCall, at: Site) -> Kernel:
-    """Kernel of a custom call; the user's function for a target takes precedence."""
+    """Return the kernel of a custom call; the user's function for a target takes precedence."""
     target = op.call_target_name
     own = at.world.custom_calls.get(target)
     if own is not None:
@@ -53,8 +53,8 @@ def _custom_call(op: CustomCall, at: Site) -> Kernel:
             span=at.ins.span,
         )
     try:
-        # The known form of a target is not specified, so a maker or kernel that fails has met
-        # another form.
+        # The form that this module knows for a target is not specified.  So if its maker or kernel
+        # fails, the call has another form.
         kernel = maker(op, at)
     except _MISMATCHES:
         raise _unexpected_form(target) from None
@@ -79,7 +79,7 @@ _MISMATCHES: Final = (
 
 
 def _unexpected_form(target: str) -> UnsupportedError:
-    """Error for a call whose operands or configuration are not of the form known for its target.
+    """Return the error for a call whose operands or configuration do not have the known form.
 
     The target's meaning is not specified, so such a call is unsupported, not invalid.
     """
@@ -88,7 +88,7 @@ def _unexpected_form(target: str) -> UnsupportedError:
 
 
 def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
-    """Kernel that calls the user's function with the operands and checks its results."""
+    """Return a kernel that calls the user's function with the operands and checks its results."""
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:
@@ -116,7 +116,7 @@ def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
     "CreateBuffer",
 )
 def _allocate(op: CustomCall, at: Site) -> Kernel:
-    """Zeros; the contents of a new buffer are not specified."""
+    """Return a kernel whose value is zeros: the contents of a new buffer are not specified."""
     type_ = at.result
     return lambda: np.zeros(type_.shape, dtype_of(type_.element))
 
@@ -136,7 +136,7 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "xla.sdy.PropagationBarrier",
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
-    """The operand, if the result has its type.
+    """Return a kernel whose value is the operand, which must have the result's type.
 
     Raises:
         UnsupportedError: The call changes the type, such as to a part of an array on one device.
@@ -152,7 +152,10 @@ def _same(op: CustomCall, at: Site) -> Kernel:
 
 
 def _may_stand_for(given: Type, asked: Type) -> bool:
-    """Is a value of type `given` one of type `asked`, float precision and layouts aside?"""
+    """May a value of type `given` be used as one of type `asked`?
+
+    Float precision and layouts may differ.
+    """
     stack = [(given, asked)]
     while stack:
         match stack.pop():
@@ -169,7 +172,10 @@ def _may_stand_for(given: Type, asked: Type) -> bool:
 
 @implements("stablehlo.shape_refinement_operand_wrapper")
 def _wrapped(op: CustomCall, at: Site) -> Kernel:
-    """The operand, whose sizes may be known where the result's are not."""
+    """Return a kernel whose value is the operand.
+
+    The operand's sizes may be known where the result's are not.
+    """
     match at.operands[:1], at.ins.type:
         case [TensorType() as given], TensorType() as asked:
             pairs = zip(given.sizes, asked.sizes, strict=False)
@@ -182,13 +188,13 @@ def _wrapped(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.ShardingGroup")
 def _nothing(op: CustomCall, at: Site) -> Kernel:
-    """A group of shardings constrains devices only: no results."""
+    """Return a kernel without results: a group of shardings only constrains devices."""
     return lambda *_: ()
 
 
 @implements("X64Combine")
 def _combine(op: CustomCall, at: Site) -> Kernel:
-    """The 64-bit integer of two 32-bit words; operands: low word, high word."""
+    """Return a kernel that makes a 64-bit integer of two 32-bit words; operands: low, high."""
     dtype = dtype_of(at.result.element)
 
     def combine(low: Any, high: Any) -> Value:
@@ -201,14 +207,17 @@ def _combine(op: CustomCall, at: Site) -> Kernel:
 
 @implements("X64SplitLow", "X64SplitHigh")
 def _split(op: CustomCall, at: Site) -> Kernel:
-    """The low or high 32-bit word of a 64-bit integer."""
+    """Return a kernel whose value is the low or the high 32-bit word of a 64-bit integer."""
     dtype, shift = dtype_of(at.result.element), np.uint64(32 * op.call_target_name.endswith("High"))
     return lambda value: (np.asarray(value).view(np.uint64) >> shift).astype(dtype)
 
 
 @implements("TopK", "__gpu$TopK")
 def _top_k(op: CustomCall, at: Site) -> Kernel:
-    """The k largest or smallest elements in order; k is the last size of the result."""
+    """Return a kernel for the k largest or smallest elements in order.
+
+    k is the last size of the result.
+    """
     values = at.results[0]
     assert isinstance(values, TensorType)
     size = values.sizes[-1]
@@ -222,12 +231,13 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
 
 @implements("ApproxTopK", "PartialReduce")
 def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
-    """The first elements of sorted arrays; operands: the arrays, then their initial values.
+    """Return a kernel for the first elements of sorted arrays.
 
-    The attribute `reduction_dim` names the dimension.  A result may hold more elements than k, for
-    a
-    later aggregation; it then holds the next ones in order.  An exact result is a valid
+    The attribute `reduction_dim` is the sorted dimension.  A result may hold more elements than k,
+    for a later aggregation; it then holds the next ones in order.  An exact result is a valid
     approximation.
+
+    Operands: the arrays, then their initial values.
     """
     count = len(at.results)
     operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
@@ -249,13 +259,13 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
 
 
 def _stand_in(operand: Instruction, number: int) -> Instruction:
-    """A parameter of an operand's name and type."""
+    """Return a parameter, number `number`, with the name and type of an operand."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 
 
 @implements("shape_assertion")
 def _shape_assertion(op: CustomCall, at: Site) -> Kernel:
-    """Stop the program with a message if the first operand is false.
+    """Return a kernel that raises an error with a message if the first operand is false.
 
     Other operands are integers that replace `{0}`, `{1}` … in the message.
     """

@@ -47,7 +47,7 @@ def _array(type_: object) -> TensorType:
 
 
 def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
-    """Kernel that returns `compute`'s value first, and zeros for the other results."""
+    """Return a kernel whose value is that of `compute`, then zeros for the other results."""
     first, *rest = map(_array, at.results)
     dtype, alone = dtype_of(first.element), isinstance(at.ins.type, TensorType)
     others = [(t.shape, dtype_of(t.element)) for t in rest]
@@ -60,7 +60,7 @@ def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
 
 
 def _kernel_of(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
-    """Kernel of an op on operands of these types, in place of the call."""
+    """Return the kernel of `op`, which replaces the custom call, on operands of these types."""
     stand_ins = tuple(Instruction(f"p{i}", t, Parameter(i)) for i, t in enumerate(operands))
     return kernel(Instruction(at.ins.name, result, op, stand_ins, span=at.ins.span), at.world)
 
@@ -83,7 +83,10 @@ _EPILOGUES: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 @implements("__cublas$gemm", "__cublas$lt$matmul")
 def _matmul(op: CustomCall, at: Site) -> Kernel:
-    """`f(alpha * a b + beta * c + bias)`; operands a, b, and c and bias if they are used."""
+    """Return the kernel of `f(alpha * a b + beta * c + bias)`.
+
+    Operands: a, b, then c and the bias if they are used.
+    """
     config = at.config
     config = config.get("gemm_backend_config", config)
     dims = config.get("dot_dimension_numbers")
@@ -126,7 +129,7 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
 
 
 def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Function of the activation mode of a convolution.
+    """Return the function of a convolution's activation mode.
 
     Raises:
         UnsupportedError: The mode is not known.
@@ -146,7 +149,7 @@ def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
-    """Window, dimensions, number of groups and configuration of the forward convolution."""
+    """Return window, dimensions, number of groups and configuration of the forward convolution."""
     config = at.config
     config = config.get("cudnn_conv_backend_config", config)
     op = at.ins.op
@@ -158,7 +161,10 @@ def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
 
 @implements("__cudnn$convForward", "__cudnn$convBiasActivationForward")
 def _forward(op: CustomCall, at: Site) -> Kernel:
-    """`f(scale * (x * w) + side_scale * side + bias)`; operands x, w, and bias and side if used."""
+    """Return the kernel of `f(scale * (x * w) + side_scale * side + bias)`.
+
+    Operands: x, w, then bias and side if they are used.
+    """
     window, dims, groups, config = _setup(at)
     finish, result = _activation(config), _array(at.results[0])
     scale = float(config.get("conv_result_scale", 1))
@@ -180,7 +186,7 @@ def _forward(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardFilter")
 def _backward_filter(op: CustomCall, at: Site) -> Kernel:
-    """Gradient of the filter: a convolution of the input with the gradient of the output."""
+    """Return the kernel of the filter's gradient: input convolved with the output's gradient."""
     window, dims, groups, config = _setup(at)
     x, dy = map(_array, at.operands)
     result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
@@ -230,9 +236,11 @@ def _backward_filter(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardInput")
 def _backward_input(op: CustomCall, at: Site) -> Kernel:
-    """Gradient of the input: each filter tap adds its product to the input element that it read.
+    """Return the kernel of the input's gradient.
 
     A tap that read padding, or a hole of a dilated input, contributes nothing, not even `0 * NaN`.
+
+    Each filter tap adds its product to the input element that it read.
     """
     window, dims, groups, config = _setup(at)
     result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
@@ -256,11 +264,11 @@ def _backward_input(op: CustomCall, at: Site) -> Kernel:
 def _scatter_taps(
     dy: Array, w: Array, window: Window, groups: int, shape: Dims, dtype: np.dtype[Any]
 ) -> Array:
-    """Sum of the contributions of all taps to the input: batch, positions, feature.
+    """Return the sum of the contributions of all taps to the input: batch, positions, feature.
 
     Args:
         dy: Gradient of the output: batch, positions, feature.
-        w: The filter: taps, input feature of a group, output feature.
+        w: The filter: taps, input feature in its group, output feature.
         window: Window of the forward convolution.
         groups: Number of feature groups.
         shape: Shape of the input: batch, positions, feature.
@@ -316,7 +324,7 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cusolver_gesvdj_ffi")
 def _gesvdj(op: CustomCall, at: Site) -> Kernel:
-    """Singular values; the right vectors are returned as columns."""
+    """Return the kernel of a singular value decomposition, with the right vectors as columns."""
     is_full = bool(at.config.get("full_matrices", True))
 
     def factor(a: Array) -> tuple[Array, ...]:
@@ -333,7 +341,10 @@ def _gesvdj(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cu_lu_pivots_to_permutation")
 def _permutation(op: CustomCall, at: Site) -> Kernel:
-    """Order of rows after a sequence of exchanges: row i with row `pivots[i]`, counted from 0."""
+    """Return a kernel for the order of rows after a sequence of exchanges.
+
+    Exchange i swaps row i with row `pivots[i]`, counted from 0.
+    """
     size = _array(at.results[0]).shape[-1]
 
     def kernel(pivots: Any) -> Value:

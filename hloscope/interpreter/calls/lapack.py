@@ -27,26 +27,32 @@ Factors: TypeAlias = tuple[Array, ...]
 
 
 def _names(routine: str, complex_routine: str = "") -> list[str]:
-    """Targets of a routine for all element types; complex types may use another routine name."""
+    """Return the call targets of a routine for all element types.
+
+    `complex_routine` is the name for complex types, if it differs.
+    """
     other = complex_routine or routine
     return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
 
 
 def _flag(at: Site, name: str, default: str = "") -> str:
-    """A letter in the configuration, which may be written as its character code."""
+    """Return the letter that the configuration has for `name`, or `default`.
+
+    It may be written as its character code.
+    """
     value = at.config.get(name, default)
     return chr(value) if isinstance(value, int) else str(value)
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Apply a factorization to each matrix of a batch, and stack the factors."""
+    """Return the factors that `function` returns for each matrix of a batch, stacked."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
 
 
 def check_finite(a: Array) -> None:
-    """Refuse matrices on which iterative factorizations may not converge.
+    """Raise an error for matrices on which iterative factorizations may not converge.
 
     Raises:
         LinAlgError: A number is infinite or NaN.
@@ -56,7 +62,7 @@ def check_finite(a: Array) -> None:
 
 
 def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
-    """Kernel that returns factors and `info`.
+    """Return a kernel whose value is the factors and `info`.
 
     A matrix without factors gets the results of `failed`.  The whole batch is tried first; if it
     fails, each matrix is factored by itself.
@@ -83,7 +89,7 @@ def _potrf(op: CustomCall, at: Site) -> Kernel:
 
 
 def cholesky(is_lower: bool) -> Kernel:
-    """Kernel of the Cholesky factor; the other triangle keeps the elements of the operand."""
+    """Return the kernel of the Cholesky factor; the other triangle keeps the operand's elements."""
     kept = np.triu if is_lower else np.tril
 
     def factor(a: Array) -> Factors:
@@ -98,7 +104,10 @@ def cholesky(is_lower: bool) -> Kernel:
 
 
 def _first_indefinite(a: Array) -> int:
-    """Size of the smallest leading block that is not positive definite: LAPACK's `info`."""
+    """Return LAPACK's `info`: the size of the smallest leading block that is not positive definite.
+
+    It is at least 1.
+    """
     for size in range(1, len(a)):
         try:
             np.linalg.cholesky(a[:size, :size])
@@ -114,7 +123,10 @@ def _getrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")
 def _geqrf(op: CustomCall, at: Site) -> Kernel:
-    """QR factorization: reflectors and their scales; `info` too if there are three results."""
+    """Return the kernel of a QR factorization: reflectors and their scales.
+
+    `info` is a third result, if there are three.
+    """
     count = len(at.results)
 
     def kernel(a: Any) -> Value:
@@ -127,7 +139,10 @@ def _geqrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("orgqr", "ungqr"), "cusolver_orgqr_ffi")
 def _orgqr(op: CustomCall, at: Site) -> Kernel:
-    """The matrix Q of reflectors and their scales; `info` too if there are two results."""
+    """Return a kernel for the matrix Q, from reflectors and their scales.
+
+    `info` is a second result, if there are two.
+    """
     count = len(at.results)
 
     def kernel(a: Any, scales: Any) -> Value:
@@ -138,7 +153,10 @@ def _orgqr(op: CustomCall, at: Site) -> Kernel:
 
 
 def _product_of_reflectors(a: Array, scales: Array) -> Array:
-    """Product of Householder reflectors `1 - s v v*`, stored below the diagonal of `a`."""
+    """Return the product of Householder reflectors `1 - s v v*`.
+
+    The vectors v are stored below the diagonal of `a`, the factors s are `scales`.
+    """
     rows, columns = a.shape[-2:]
     q = np.broadcast_to(np.eye(rows, columns, dtype=a.dtype), a.shape).copy()
     # Applied from the last to the first, reflector i changes only rows from i on: the rows above
@@ -157,7 +175,10 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 
 
 def eigenvectors(is_lower: bool) -> Kernel:
-    """Kernel of eigenvectors and eigenvalues of a Hermitian matrix; reads one triangle."""
+    """Return the kernel of eigenvectors and eigenvalues of a Hermitian matrix.
+
+    It reads one triangle.
+    """
 
     def factor(a: Array) -> Factors:
         check_finite(np.tril(a) if is_lower else np.triu(a))
@@ -173,7 +194,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
 
 @implements(*_names("gesdd"), *_names("gesvd"))
 def _gesdd(op: CustomCall, at: Site) -> Kernel:
-    """Singular value decomposition; mode `N` returns zeros for the vectors."""
+    """Return the kernel of a singular value decomposition; in mode `N`, zeros for the vectors."""
     mode = _flag(at, "mode", "S")
     _, _, u_type, v_type, *_ = at.results
     u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
@@ -195,13 +216,13 @@ def _gesdd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
-    """Zeros with the batch dimensions of `a`; unknown sizes are 0."""
+    """Return zeros with the batch dimensions of `a`, then `shape`, where an unknown size is 0."""
     return np.zeros(a.shape[:-2] + tuple(s or 0 for s in shape), a.dtype)
 
 
 @implements(*_names("geev"))
 def _geev(op: CustomCall, at: Site) -> Kernel:
-    """Eigenvalues, left and right eigenvectors of a general matrix.
+    """Return the kernel of eigenvalues, left and right eigenvectors of a general matrix.
 
     The left vectors are the rows of the inverse of the right ones, scaled to length 1.
     """
@@ -233,7 +254,7 @@ def _trsm(op: CustomCall, at: Site) -> Kernel:
 
 
 def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
-    """Kernel that solves `op(a) x = b`, or `x op(a) = b`, for triangular a.
+    """Return a kernel that solves `op(a) x = b`, or `x op(a) = b`, for triangular a.
 
     Args:
         is_left: Is a on the left of x?
@@ -258,7 +279,7 @@ def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Ker
 
 @implements(*_names("gtsv"))
 def _gtsv(op: CustomCall, at: Site) -> Kernel:
-    """Solution of a tridiagonal system; the three diagonals are returned unchanged.
+    """Return the kernel of a tridiagonal system; the three diagonals are returned unchanged.
 
     The first element below the diagonal and the last one above it are not used, if they are
     present.
@@ -283,7 +304,7 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("gehrd"))
 def _gehrd(op: CustomCall, at: Site) -> Kernel:
-    """Hessenberg form of a matrix, with the reflectors stored below the first subdiagonal."""
+    """Return the kernel of a Hessenberg form, with the reflectors below the first subdiagonal."""
     config = at.config
 
     def factor(a: Array) -> Factors:
@@ -307,7 +328,10 @@ def _gehrd(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("sytrd", "hetrd"))
 def _sytrd(op: CustomCall, at: Site) -> Kernel:
-    """Tridiagonal form of a Hermitian matrix, with the reflectors in the triangle that is read."""
+    """Return the kernel of a tridiagonal form of a Hermitian matrix.
+
+    The reflectors are stored in the triangle that is read.
+    """
     is_lower = _flag(at, "uplo", "L") == "L"
     count = len(at.results)
 
@@ -343,7 +367,10 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _reflector(x: Array) -> tuple[Array, Any, Any]:
-    """Return `v`, `s`, `b` with `(1 - conj(s) v v*) x = (b, 0, …)`, real `b` and `v[0] = 1`."""
+    """Return v, s and b of the Householder reflector that clears all but the first element of x.
+
+    They satisfy `(1 - conj(s) v v*) x = (b, 0, …)`, with a real `b` and `v[0] = 1`.
+    """
     first, rest = x[0], np.linalg.norm(x[1:])
     if rest == 0 and not np.imag(first):
         v = np.zeros_like(x)
@@ -357,7 +384,7 @@ def _reflector(x: Array) -> tuple[Array, Any, Any]:
 
 
 def _adjoint(a: Any) -> Any:
-    """Conjugate transpose of the last two dimensions."""
+    """Return the conjugate transpose of the last two dimensions."""
     return np.conj(np.swapaxes(a, -1, -2))
 
 
@@ -366,7 +393,9 @@ def _adjoint(a: Any) -> Any:
 
 
 def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
-    """Return the `x` of `a @ x = b` for a triangular `a`; the other triangle is not read.
+    """Return the `x` of `a @ x = b` for a triangular matrix `a`; its other triangle is not read.
+
+    With `lower`, `a` is lower triangular. With `unit`, its diagonal is taken as 1.
 
     >>> a = np.array([[2.0, 9.0], [1.0, 4.0]])
     >>> substitute(a, np.array([[2.0], [9.0]]), lower=True, unit=False).ravel().tolist()
@@ -384,7 +413,7 @@ def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """Return both LU factors in one matrix, the pivot rows and `info`.
+    """Return L and U in one matrix, the pivots and `info`.
 
     Pivot k, counted from 1, is the row that row k was exchanged with.  `info` is the first column
     without a nonzero pivot, counted from 1, or 0.

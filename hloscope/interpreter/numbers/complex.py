@@ -31,7 +31,7 @@ _NUMPY: Final[dict[str, Function]] = {
 
 
 def complex_function(name: str, dtype: Any) -> Function | None:
-    """Return the function of an op for a complex type; `None` if the op has none.
+    """Return the function of the op `name` for a complex dtype; `None` if the op has none.
 
     >>> complex_function("multiply", np.dtype("complex64"))(np.complex64(1j), np.complex64(1j))
     np.complex64(-1+0j)
@@ -48,7 +48,7 @@ def complex_function(name: str, dtype: Any) -> Function | None:
 
 
 def _by_double(function: Function) -> Function:
-    """Function computed in double precision and rounded once."""
+    """Return `function` computed in double precision and rounded once."""
 
     def kernel(*operands: Any) -> Any:
         result = function(*[x.astype(np.complex128) for x in operands])
@@ -58,7 +58,10 @@ def _by_double(function: Function) -> Function:
 
 
 def _extremum(wins: Function) -> Function:
-    """Function that selects by the real parts, then by the imaginary parts."""
+    """Return a function that selects one of two numbers by real parts, then by imaginary parts.
+
+    `wins` compares two parts: true if the first one is selected.
+    """
     before = lexicographic(wins, wins)
 
     return lambda a, b: np.where(before(a, b), a, b)
@@ -74,7 +77,9 @@ def lexicographic(strictly: Function, last: Function) -> Function:
 
 
 def _divide(z: Any, w: Any) -> Any:
-    """Quotient; infinity over a finite number is infinite, a finite number over infinity is zero.
+    """Return the quotient of complex numbers.
+
+    Infinity over a finite number is infinite, a finite number over infinity is zero.
 
     Source: ISO C, annex G.5.1.
     """
@@ -96,19 +101,22 @@ def _divide(z: Any, w: Any) -> Any:
 
 
 def _unit(z: Any, infinite: Any) -> tuple[Any, Any]:
-    """Parts of z; where z is infinite, infinite parts become 1 and finite ones 0, signs kept."""
+    """Return the parts of z for a quotient with infinities.
+
+    Where z is infinite, infinite parts become 1 and finite ones 0, signs kept.
+    """
     parts = z.real, z.imag
     units = [np.copysign(np.where(np.isinf(x), 1.0, 0.0), x) for x in parts]
     return np.where(infinite, units[0], z.real), np.where(infinite, units[1], z.imag)
 
 
 def _atan2(y: Any, x: Any) -> Any:
-    """`-i log((x + i y) / sqrt(x² + y²))`, as the specification defines it."""
+    """Return `-i log((x + i y) / sqrt(x² + y²))`, as the specification defines `atan2`."""
     return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
 
 
 def _of_parts(real: Any, imag: Any) -> Any:
-    """Complex numbers of real and imaginary parts.
+    """Return complex numbers of these real and imaginary parts.
 
     A sum `real + 1j * imag` would lose signed zeros and infinities.
     """
@@ -119,7 +127,7 @@ def _of_parts(real: Any, imag: Any) -> Any:
 
 
 def _exp(z: Any) -> Any:
-    """`exp(z)`, also where `exp(x)` overflows but a product with it is finite."""
+    """Return `exp(z)`, also where `exp(x)` overflows but its product with cos or sin does not."""
     x, y = z.real, z.imag
     size = np.exp(x)
     half = np.exp(x / 2)  # twice: where `exp(x)` overflows, a product with it need not
@@ -130,7 +138,7 @@ def _exp(z: Any) -> Any:
 
 
 def _expm1(z: Any) -> Any:
-    """`exp(z) - 1` without cancellation near 0: `cos(y) - 1 = -2 sin²(y / 2)`."""
+    """Return `exp(z) - 1` without cancellation near 0: `cos(y) - 1 = -2 sin²(y / 2)`."""
     x, y = z.real, z.imag
     half = np.sin(y / 2)
     whole = _exp(z)
@@ -139,7 +147,7 @@ def _expm1(z: Any) -> Any:
 
 
 def _log1p(z: Any) -> Any:
-    """`log(1 + z)`; near 0 from `|1 + z|² - 1`, summed in twice the precision."""
+    """Return `log(1 + z)`; near 0 from `|1 + z|² - 1`, summed in twice the precision."""
     x, y = z.real, z.imag
     is_far = ~((np.abs(x) < 4) & (np.abs(y) < 4))
     a, b = np.where(is_far, 0.0, x), np.where(is_far, 0.0, y)
@@ -151,21 +159,24 @@ def _log1p(z: Any) -> Any:
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The product and its rounding error.  Source: T. J. Dekker, 1971."""
+    """Return the product and its rounding error.
+
+    Source: T. J. Dekker, 1971.
+    """
     product = a * b
     (a1, a0), (b1, b0) = _halves(a), _halves(b)
     return product, ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
-    """The upper and the lower half of the bits of doubles; their sum is exact."""
+    """Return the upper and the lower half of the bits of doubles; their sum is exact."""
     scaled = a * 134217729.0
     high = scaled - (scaled - a)
     return high, a - high
 
 
 def _exact_sum(*terms: Any) -> Any:
-    """The sum, rounded as if computed with twice the bits.
+    """Return the sum of the terms, rounded as if computed with twice the bits.
 
     Source: Ogita, Rump and Oishi, 2005.
     """
@@ -179,16 +190,17 @@ def _exact_sum(*terms: Any) -> Any:
 
 
 def _square(z: Any) -> Any:
-    """`z²`, whose real part is 0 if `|x| = |y|`."""
+    """Return `z²`, whose real part is 0 if `|x| = |y|`."""
     x, y = z.real, z.imag
     is_zero = (np.abs(x) == np.abs(y)) & np.isfinite(x)
     return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * (x * y))
 
 
 def _asin_acos_kernel(z: Any) -> Any:
-    """`sqrt(a² - x²) + i log(a + sqrt(a² - 1))` with `a = (|z + 1| + |z - 1|) / 2`.
+    """Return `sqrt(a² - x²) + i log(a + sqrt(a² - 1))`, `a = (|z + 1| + |z - 1|) / 2`.
 
-    These are the magnitudes of the real part of `sqrt(1 - z²)` and the imaginary part of `asin(z)`.
+    The real and imaginary parts are the magnitudes of the real part of `sqrt(1 - z²)` and the
+    imaginary part of `asin(z)`.
     """
     real = (np.sqrt(1 - z) * np.sqrt(1 + z)).real
     return _of_parts(np.abs(real), np.abs(np.arcsin(z).imag))

@@ -22,21 +22,21 @@ from hloscope.support.arrays import ml_dtypes
 Function = Callable[..., Any]
 
 _STICKY: Final = np.int64(1 << 29)
-"""The last bit of a double's mantissa that `float32` keeps."""
+"""The last bit of a double's mantissa that `float32` has room for."""
 _FINITE: Final = ("float4", "float6")
-"""Prefixes of the names of types without infinity and NaN."""
+"""Prefixes of the names of element types without infinity and NaN."""
 
 _REGISTERED: Final = 2
-"""Value of numpy's `dtype.isbuiltin` for a type registered by another library."""
+"""Value of numpy's `dtype.isbuiltin` for a type that another library has registered."""
 
 
 def is_native(dtype: Any) -> bool:
-    """Is it one of numpy's own float types?"""
+    """Is `dtype` one of numpy's own float types?"""
     return dtype.name in ("float16", "float32", "float64")
 
 
 def rounds_to(dtype: Any) -> Function:
-    """Return the function from doubles to the nearest numbers of a float type.
+    """Return the function from doubles to the nearest numbers of the float type `dtype`.
 
     >>> rounds_to(np.dtype("float16"))(np.float64([1.0004, 0.1])).tolist()
     [1.0, 0.0999755859375]
@@ -52,7 +52,7 @@ def rounds_to(dtype: Any) -> Function:
 
 
 def _round_to_odd(x: Any) -> Any:
-    """Doubles as `float32`, rounded to odd.
+    """Return doubles as `float32`, rounded to odd.
 
     The last bit is set if bits were lost.  Rounding such a number again to fewer bits gives the
     same
@@ -65,7 +65,7 @@ def _round_to_odd(x: Any) -> Any:
 
 
 def _cast(dtype: Any) -> Function:
-    """Function from `float32` to a type that numpy does not have."""
+    """Return the function from `float32` to a float type that numpy itself does not have."""
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
@@ -76,7 +76,7 @@ def _cast(dtype: Any) -> Function:
 
 
 def promoted(x: Any, dtype: Any) -> Any:
-    """Return numbers converted to a wider type of their kind, such as an accumulator's.
+    """Return numbers converted to a type of their kind that represents more, as accumulators do.
 
     Two registered types may have no direct conversion; it then goes through one of numpy's types.
 
@@ -94,7 +94,7 @@ def promoted(x: Any, dtype: Any) -> Any:
 
 
 def conversion(source: ElementType, target: ElementType) -> Function:
-    """Return the function that converts numbers of one element type to another.
+    """Return the function that converts numbers of type `source` to type `target`.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES as types
     >>> conversion(types["f32"], types["s8"])(np.float32([300, -1.9, np.nan])).tolist()
@@ -120,7 +120,7 @@ def conversion(source: ElementType, target: ElementType) -> Function:
 
 
 def _of_complex(source: ElementType, target: ElementType) -> Function:
-    """Conversion from complex numbers; to a real type it takes the real part."""
+    """Return the conversion from a complex type; to a real type it takes the real part."""
     into = dtype_of(target)
     if target.kind == "complex":
         return lambda x: x.astype(into)
@@ -132,10 +132,10 @@ def _of_complex(source: ElementType, target: ElementType) -> Function:
 
 
 def _float_conversion(source: ElementType, into: Any) -> Function:
-    """Conversion from any real type to a float type."""
+    """Return the conversion from any real type to the float type `into`."""
     dtype = dtype_of(source)
     if source.kind != "float":
-        # Numpy rounds an integer once here.  Wide integers to 16-bit floats it may convert in two
+        # Numpy rounds an integer once here.  It may convert wide integers to 16-bit floats in two
         # steps.
         if is_native(into) and (into.itemsize > 2 or source.bits < 32):
             return lambda x: x.astype(into)
@@ -150,7 +150,7 @@ def _float_conversion(source: ElementType, into: Any) -> Function:
 
 
 def _saturating(target: ElementType, source: Any) -> Function:
-    """Conversion from a float type to an integer type, which saturates."""
+    """Return the conversion from a float type to an integer type, which saturates."""
     into = dtype_of(target)
     signed = target.kind == "signed"
     least = -(1 << (target.bits - 1)) if signed else 0
@@ -171,7 +171,10 @@ def _saturating(target: ElementType, source: Any) -> Function:
 
 
 def _clipped(into: Any, least: int, most: int) -> Function:
-    """Saturating conversion to integers of fewer than 64 bits, whose limits are exact doubles."""
+    """Return a saturating conversion to integers in `[least, most]`.
+
+    The type has fewer than 64 bits, so that both limits are exact doubles.
+    """
 
     def kernel(x: Any) -> Any:
         x = x.astype(np.float64)
@@ -182,7 +185,7 @@ def _clipped(into: Any, least: int, most: int) -> Function:
 
 
 def _saturating_64(into: Any) -> Function:
-    """Saturating conversion to 64-bit integers, whose upper limit is not exact as a double."""
+    """Return a saturating conversion to 64-bit integers, whose upper limit is no exact double."""
     info = np.iinfo(into)
     least, most = into.type(info.min), into.type(info.max)
     end = 2.0 ** (63 if into.kind == "i" else 64)
@@ -199,7 +202,7 @@ def _saturating_64(into: Any) -> Function:
 
 
 def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: int) -> Function:
-    """Return the function that rounds to fewer exponent and mantissa bits, in the same type.
+    """Return the function that rounds numbers of `element` to fewer exponent and mantissa bits.
 
     Results that would be subnormal are zero, and results that are too large are infinite.  With 0
     mantissa bits a NaN becomes infinite too.
@@ -224,7 +227,7 @@ def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: i
 
 
 def _bits_of(dtype: Any) -> tuple[int, int]:
-    """Numbers of exponent and mantissa bits of a float type."""
+    """Return the numbers of exponent and mantissa bits of a float type."""
     if dtype == np.float16:
         return 5, 10
     info = ml_dtypes.finfo(dtype)
@@ -232,10 +235,11 @@ def _bits_of(dtype: Any) -> tuple[int, int]:
 
 
 def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int) -> Function:
-    """Function that rounds on the bit patterns, for a format of `mantissa` bits.
+    """Return a function that rounds bit patterns to `kept` mantissa bits.
 
-    Magnitudes of floats are ordered like their bit patterns, so an overflow of the mantissa carries
-    into the exponent, as it should.
+    `dtype` has `mantissa` mantissa bits and the exponent bias `bias`.  Magnitudes of floats are
+    ordered like their bit patterns, so an overflow of the mantissa carries into the exponent, as it
+    should.
     """
     bits = np.dtype(f"i{dtype.itemsize}").type
     sign = bits(-1 << (8 * dtype.itemsize - 1))
@@ -273,14 +277,17 @@ def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int
 
 
 def packed_bits(element: ElementType, bits_of_pred: int) -> int:
-    """Return the bits of an element, or of its storage integer, where elements are packed."""
+    """Return the number of bits of an element in memory where elements are packed.
+
+    For a quantized type it is that of the storage integer; a boolean has `bits_of_pred` bits.
+    """
     if isinstance(element, QuantizedType):
         element = element.storage
     return bits_of_pred if element.kind == "pred" else element.bits
 
 
 def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
-    """Return the bits of the last dimension as elements of another type, low bits first.
+    """Return the bits along the last dimension as elements of another type, low bits first.
 
     Args:
         value: The elements.
@@ -310,14 +317,14 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
-    """Split each byte, of `old` used bits, into pieces of `new` bits."""
+    """Return each byte, of which `old` bits are used, split into pieces of `new` bits."""
     shifts = np.arange(0, old, new, dtype=np.uint8)
     parts = pieces[..., None] >> shifts & ((1 << new) - 1)
     return parts.reshape(*pieces.shape[:-1], -1)
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
-    """Join pieces of `old` bits to bytes of `new` used bits."""
+    """Return pieces of `old` bits joined to bytes, of which `new` bits are used."""
     shifts = np.arange(0, new, old, dtype=np.uint8)
     groups = (pieces & ((1 << old) - 1)).reshape(*pieces.shape[:-1], -1, len(shifts))
     joined: Array = np.bitwise_or.reduce(groups << shifts, axis=-1)
@@ -325,7 +332,7 @@ def _joined(pieces: Array, old: int, new: int) -> Array:
 
 
 def _from_bytes(pieces: Array, bits: int, dtype: Any) -> Array:
-    """Elements of `bits` bits from bytes that hold them in their low bits."""
+    """Return elements of `bits` bits, made of bytes or of the low bits of a byte each."""
     if bits < 8:
         pieces = pieces & ((1 << bits) - 1)
     elements: Array = pieces != 0 if dtype.kind == "b" else np.asarray(pieces).view(dtype)

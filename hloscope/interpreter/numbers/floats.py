@@ -31,7 +31,7 @@ _BERNOULLI: Final = tuple(
         (43867, 798), (-174611, 330), (854513, 138), (-236364091, 2730),
     )
 )  # fmt: skip
-"""Bernoulli numbers of index 2, 4, 6, …"""
+"""Bernoulli numbers of index 2, 4, 6, …."""
 
 
 def each(function: Callable[[float], float]) -> Function:
@@ -63,7 +63,7 @@ _SLOPE: Final = 2 / math.sqrt(math.pi) * np.exp(-_GRID * _GRID)
 
 
 def erf_of_narrow(x: Any) -> Any:
-    """Return the error function to 12 digits, by a Taylor series at the nearest table point.
+    """Return the error function of x to 12 digits, by a Taylor series at the nearest table point.
 
     >>> erf_of_narrow(np.float64([0, -0.5, 9])).round(12).tolist()
     [0.0, -0.520499877813, 1.0]
@@ -77,7 +77,7 @@ def erf_of_narrow(x: Any) -> Any:
 
 
 def zeta(s: Any, q: Any) -> Any:
-    """Return Hurwitz's `sum over k >= 0 of (q + k)^-s`.
+    """Return Hurwitz's zeta function, `sum over k >= 0 of (q + k)^-s`.
 
     >>> zeta(np.float64([2, 1, 0.5]), np.float64([1, 2, 1])).round(4).tolist()
     [1.6449, inf, nan]
@@ -98,7 +98,7 @@ def zeta(s: Any, q: Any) -> Any:
 
 
 def _hurwitz(s: Any, q: Any) -> Any:
-    """Hurwitz's zeta for `s > 1` and `q > 0`: ten terms, then the Euler-Maclaurin formula."""
+    """Return Hurwitz's zeta for `s > 1`, `q > 0`: ten terms, then the Euler-Maclaurin formula."""
     total = np.zeros(s.shape)
     for k in range(10):
         total = total + np.power(q + k, -s)
@@ -116,7 +116,7 @@ def _hurwitz(s: Any, q: Any) -> Any:
 _EULER: Final = 0.57721566490153286
 _ROOT: Final = 1.4616321449683622
 _ROOT_REST: Final = 9.549995429965697e-17
-"""The positive zero of `digamma` is the sum of these two."""
+"""Low part of the positive zero of `digamma`: the zero is `_ROOT + _ROOT_REST`."""
 _POWERS: Final = np.arange(2.0, 44.0)
 _NEAR_TWO: Final = zeta(_POWERS, np.float64(2)) / _POWERS * np.where(_POWERS % 2 == 0, 1.0, -1.0)
 """Taylor coefficients of `lgamma(2 + x) - (1 - gamma) x`, from `x^2` on."""
@@ -125,7 +125,7 @@ _NEAR_ROOT: Final = zeta(_POWERS, np.float64(_ROOT)) * np.where(_POWERS % 2 == 0
 
 
 def _series(terms: Any, x: Any) -> Any:
-    """The polynomial `sum of terms[k] x^k`, by Horner's scheme."""
+    """Return the polynomial `sum of terms[k] x^k`, by Horner's scheme."""
     total = np.zeros_like(x)
     for term in terms[::-1]:
         total = term + x * total
@@ -133,7 +133,7 @@ def _series(terms: Any, x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    """Return the logarithm of the magnitude of the gamma function.
+    """Return the logarithm of the magnitude of the gamma function at x.
 
     >>> lgamma(np.float64([4, 0, -0.5])).round(4).tolist()
     [1.7918, inf, 1.2655]
@@ -151,7 +151,7 @@ def lgamma(x: Any) -> Any:
 
 
 def digamma(x: Any) -> Any:
-    """Return the derivative of `lgamma`.
+    """Return the derivative of `lgamma` at x.
 
     >>> digamma(np.float64([1, 0.5, -1])).round(4).tolist()
     [-0.5772, -1.9635, nan]
@@ -172,7 +172,7 @@ def digamma(x: Any) -> Any:
 
 
 def _asymptotic_digamma(z: Any) -> Any:
-    """`digamma` by its asymptotic series, after shifting the argument to 10 or more."""
+    """Return `digamma` by its asymptotic series, after shifting the argument to 10 or more."""
     steps = np.zeros_like(z)
     for _ in range(10):
         low = z < 10
@@ -281,7 +281,7 @@ TRANSCENDENTAL: Final[dict[str, np.ufunc]] = {
     "chlo.cosh": np.cosh,
     "chlo.sinh": np.sinh,
 }
-"""Numpy function by the name of the op."""
+"""Numpy ufunc by the name of the op."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -292,13 +292,13 @@ TRANSCENDENTAL: Final[dict[str, np.ufunc]] = {
 
 
 def _sign(x: Any) -> Any:
-    """Sign of x: ±1, ±0 or NaN."""
+    """Return the sign of x: ±1, ±0 or NaN."""
     size = np.copysign((x != 0).astype(x.dtype), x)
     return np.where(x == x, size, x)
 
 
 def _afz(x: Any) -> Any:
-    """Nearest integer; halves are rounded away from zero."""
+    """Return the nearest integer; halves are rounded away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
 
@@ -308,7 +308,7 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _asin_acos_kernel(x: Any) -> Any:
-    """The complex kernel at a real number: its real part if `|x| <= 1`, else its imaginary part."""
+    """Return the complex kernel at real x: the real part if `|x| <= 1`, else the imaginary one."""
     size = np.abs(x)
     outside = np.arccosh(np.where(size > 1, size, 1.0))
     return np.where(size > 1, outside, np.sqrt((1 - x) * (1 + x)))
@@ -355,12 +355,12 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
 _BLOCK: Final = 1 << 15
-"""Number of elements that are converted to doubles at a time."""
+"""Number of elements of a block; one block at a time is converted to doubles."""
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
 def float_function(name: str, dtype: Any) -> Function | None:
-    """Return the function of an op for a float type; `None` if the op has none.
+    """Return the function of the op `name` for a float dtype; `None` if the op has none.
 
     >>> float_function("exponential", np.dtype("float32"))(np.float32([0, 1])).tolist()
     [1.0, 2.7182817459106445]
@@ -387,7 +387,10 @@ def float_function(name: str, dtype: Any) -> Function | None:
 
 
 def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
-    """Return a numpy function computed in double precision, without a copy of the operands."""
+    """Return a function that computes a numpy ufunc in double precision.
+
+    The operands are not copied as a whole.
+    """
     if dtype == np.float64:
         return ufunc
     if dtype != np.float32:
@@ -409,7 +412,7 @@ def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
 
 
 def rounded(function: Function, dtype: Any) -> Function:
-    """Return a function of doubles as one of a float type, rounded once.
+    """Return a function of doubles as a function of the float type `dtype`, rounded once.
 
     Large arrays are computed block by block, so that few doubles exist at a time.
     """
@@ -437,7 +440,7 @@ _expm1: Final = by_double(np.expm1, np.dtype("float32"))
 
 
 def _logistic(dtype: Any) -> Function:
-    """`1 / (1 + exp(-x))`, each step rounded, as the specification defines it."""
+    """Return the function `1 / (1 + exp(-x))` with each step rounded, as it is specified."""
     exponential = by_double(np.exp, dtype)
     one = dtype.type(1)
 
@@ -448,19 +451,25 @@ def _logistic(dtype: Any) -> Function:
 
 
 def _cosh(x: Any) -> Any:
-    """`cosh` in `float32` steps, which gives JAX's values; these are some ULPs off."""
+    """Return `cosh` computed in `float32` steps.
+
+    These give JAX's values, which are some ULPs off.
+    """
     return _exp(x + _LOG_HALF) + _exp(_LOG_HALF - x)
 
 
 def _sinh(x: Any) -> Any:
-    """`sinh` in `float32` steps, which gives JAX's values; these are some ULPs off."""
+    """Return `sinh` computed in `float32` steps.
+
+    These give JAX's values, which are some ULPs off.
+    """
     small = _expm1(x)
     small = np.float32(0.5) * (small + small / (small + np.float32(1)))
     return np.where(np.abs(x) < 1, small, _exp(x + _LOG_HALF) - _exp(_LOG_HALF - x))
 
 
 def _extremum(is_maximum: bool, dtype: Any) -> Function:
-    """Maximum or minimum; NaN if an operand is NaN, and -0 is less than +0."""
+    """Return the maximum or minimum; NaN if an operand is NaN, and -0 is less than +0."""
     ufunc = np.maximum if is_maximum else np.minimum
     wins = operator.gt if is_maximum else operator.lt
     both = operator.and_ if is_maximum else operator.or_
@@ -483,7 +492,7 @@ def _extremum(is_maximum: bool, dtype: Any) -> Function:
 
 
 def total_order(dtype: Any) -> Function:
-    """Return the function to integers in the order of IEEE 754's `totalOrder` of floats.
+    """Return a function from floats to integers that are ordered like IEEE 754's `totalOrder`.
 
     It works on the bit patterns, because payloads of NaNs count, which a conversion of 8-bit floats
     to float32 would lose.

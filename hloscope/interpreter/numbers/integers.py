@@ -37,7 +37,7 @@ _NATIVE: Final[dict[str, Function]] = {
 
 
 def integer_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op for an integer type; `None` if the op has none.
+    """Return the function of the op `name` for an integer type; `None` if the op has none.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integer_function("divide", ELEMENT_TYPES["s32"])(np.int32([7, -7]), np.int32(2)).tolist()
@@ -59,7 +59,7 @@ def integer_function(name: str, element: ElementType) -> Function | None:
 
 
 def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
-    """The function of a narrow type, computed in the type `wide`."""
+    """Return `function` for a narrow type `dtype`, computed in the type `wide`."""
 
     def kernel(*operands: Any) -> Any:
         return function(*[x.astype(wide) for x in operands]).astype(dtype)
@@ -68,7 +68,10 @@ def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
 
 
 def _boolean(name: str) -> Function | None:
-    """Function of an op on booleans; sums and maxima are `or`, products and minima `and`."""
+    """Return the function of an op on booleans, or `None`.
+
+    Sums and maxima are `or`, products and minima `and`.
+    """
     match name:
         case "add" | "maximum":
             return operator.or_
@@ -81,7 +84,10 @@ def _boolean(name: str) -> Function | None:
 
 
 def _native(name: str, dtype: Any, bits: int) -> Function | None:
-    """Function of an op on one of numpy's integer types, of which `bits` bits are used."""
+    """Return the function of an op on one of numpy's integer types, or `None`.
+
+    Elements have `bits` bits, which may be fewer than the type has.
+    """
     if name in _NATIVE:
         return _NATIVE[name]
     match name:
@@ -120,7 +126,7 @@ def _minimum(a: Any, b: Any) -> Any:
 
 
 def _division(dtype: Any) -> Function:
-    """Division that rounds towards zero; `x / 0` has all bits set."""
+    """Return a division that rounds towards zero; `x / 0` has all bits set."""
     if dtype.kind == "u":
         return _unsigned_division
     least = int(np.iinfo(dtype).min)
@@ -151,7 +157,7 @@ def _unsigned_division(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    """Remainder with the sign of the dividend; `x % 0` is `x`."""
+    """Return the remainder with the sign of the dividend; `x % 0` is `x`."""
     if a.ndim == b.ndim == 0:
         x, y = int(a), int(b)
         rest = abs(x) % abs(y) if y else abs(x)
@@ -162,7 +168,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
-    """Power; a negative exponent gives 0, except for the bases 1 and -1."""
+    """Return the power; a negative exponent gives 0, except for the bases 1 and -1."""
     negative = b < 0
     if not negative.any():
         return np.power(a, b)
@@ -172,7 +178,7 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _logical_shift(dtype: Any, bits: int) -> Function:
-    """Right shift that fills with zeros, also for signed types."""
+    """Return a right shift that fills with zeros, also for signed types."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     if dtype == unsigned:
         return operator.rshift
@@ -187,7 +193,7 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 
 
 def _signed_shift(dtype: Any, bits: int) -> Function:
-    """Right shift that fills with the first bit, which counts as a sign in unsigned types too."""
+    """Return a right shift that fills with the first bit, a sign also in unsigned types."""
     if dtype.kind == "i":
         return operator.rshift
     signed = np.dtype(f"i{dtype.itemsize}")
@@ -200,7 +206,7 @@ def _signed_shift(dtype: Any, bits: int) -> Function:
 
 
 def _on_bits(function: Function, dtype: Any, bits: int) -> Function:
-    """Apply a function of the used bits, given as `uint64`."""
+    """Return `function` of `uint64` applied to the low `bits` bits of numbers of `dtype`."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     mask = np.uint64((1 << bits) - 1)
 
@@ -211,14 +217,14 @@ def _on_bits(function: Function, dtype: Any, bits: int) -> Function:
 
 
 def _smeared(x: Any) -> Any:
-    """Set all bits below the highest one that is set."""
+    """Return x with all bits below its highest set bit set."""
     for distance in (1, 2, 4, 8, 16, 32):
         x = x | (x >> np.uint64(distance))
     return x
 
 
 def _ones(x: Any) -> Any:
-    """Number of bits set: sums in fields of 2, 4 and 8 bits, then of all fields."""
+    """Return the number of bits set: sums in fields of 2, 4 and 8 bits, then of all fields."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     pairs = np.uint64(0x3333333333333333)
     x = (x & pairs) + ((x >> np.uint64(2)) & pairs)
@@ -227,7 +233,7 @@ def _ones(x: Any) -> Any:
 
 
 def _high_product(dtype: Any, bits: int) -> Function:
-    """Upper half of a product of twice as many bits."""
+    """Return a function for the upper half of a product, which has `2 * bits` bits."""
     if bits <= 32:
         wide = np.dtype(f"{dtype.kind}8")
         return lambda a, b: ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(dtype)

@@ -14,11 +14,11 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 class _Layout:
-    """Sums and broadcasts of an operand with a feature dimension.
+    """Shape data of a batch normalisation, with sums over all dimensions but the feature dimension.
 
     Attributes:
         axes: All dimensions but the feature dimension.
-        shape: Shape that puts a vector of features along the feature dimension.
+        shape: Shape that broadcasts a vector, one entry per feature, along the feature dimension.
         count: Number of elements of each feature.
         dtype: Type of the operand.
         wide: Type to compute in.
@@ -32,29 +32,29 @@ class _Layout:
         self.wide = computing(x.dtype)
 
     def whole(self, x: Array) -> Array:
-        """Return an array in the type to compute in."""
+        """Return an array converted to the type to compute in."""
         return x.astype(self.wide, copy=False)
 
     def spread(self, x: Array) -> Array:
-        """Return a vector of features, shaped to broadcast along the feature dimension."""
+        """Return a vector of one entry per feature, shaped to broadcast along that dimension."""
         return x.astype(self.wide, copy=False).reshape(self.shape)
 
     def sums(self, x: Array) -> Array:
-        """Return the sum of each feature's elements."""
+        """Return the sum of the elements of each feature, a vector."""
         return np.asarray(x.sum(self.axes, dtype=self.wide))
 
     def means(self, x: Array) -> Array:
-        """Return the mean of each feature's elements."""
+        """Return the mean of the elements of each feature, a vector."""
         return np.asarray(self.sums(x) / self.wide.type(self.count))
 
     def rounded(self, *values: Array) -> tuple[Array, ...]:
-        """Return arrays rounded to the operand's type."""
+        """Return arrays rounded to the operand's element type."""
         return tuple(v.astype(self.dtype, copy=False) for v in values)
 
 
 @evaluates(BatchNormTraining, on_reals=True)
 def _training(op: BatchNormTraining, at: Site) -> Kernel:
-    """Results: normalised operand, mean and variance of each feature."""
+    """Return the kernel of `batch_norm_training`: normalised operand, mean, variance."""
 
     def kernel(operand: Array, scale: Array, offset: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
@@ -71,7 +71,10 @@ def _training(op: BatchNormTraining, at: Site) -> Kernel:
 
 @evaluates(BatchNormInference, on_reals=True)
 def _inference(op: BatchNormInference, at: Site) -> Kernel:
-    """The operand, normalised with the given mean and variance."""
+    """Return the kernel of `batch_norm_inference`.
+
+    It normalises the operand with the operands mean and variance.
+    """
 
     def kernel(operand: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
@@ -85,7 +88,7 @@ def _inference(op: BatchNormInference, at: Site) -> Kernel:
 
 @evaluates(BatchNormGrad, on_reals=True)
 def _grad(op: BatchNormGrad, at: Site) -> Kernel:
-    """Gradients of operand, scale and offset."""
+    """Return the kernel of `batch_norm_grad`: gradients of operand, scale and offset."""
 
     def kernel(operand: Array, scale: Array, mean: Array, variance: Array, grad: Array) -> Value:
         layout = _Layout(operand, op.feature_index)

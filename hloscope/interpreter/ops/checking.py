@@ -38,13 +38,13 @@ Comparison = Callable[[Array, Array], Difference | None]
 
 
 def _number(text: Written, default: int) -> int:
-    """Integer value of an attribute, or the default if it has none."""
+    """Return the integer of an attribute; `default` if the attribute is not written."""
     found = text.value
     return default if found is None else int(found)
 
 
 def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None:
-    """Compare two values.
+    """Compare two values by `compare`; `what` names the check in the message.
 
     Raises:
         EvaluationError: Their shapes or elements differ.
@@ -59,7 +59,7 @@ def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None
 
 
 def _pair(what: str, compare: Comparison) -> Kernel:
-    """Kernel that compares its two operands."""
+    """Return a kernel that compares its two operands; `what` names the check in the message."""
 
     def kernel(found: Value, expected: Value) -> Value:
         _compared(what, compare, found, expected)
@@ -69,7 +69,7 @@ def _pair(what: str, compare: Comparison) -> Kernel:
 
 
 def _with_constant(op: ExpectEqConst | ExpectAlmostEqConst, compare: Comparison) -> Kernel:
-    """Kernel that compares its operand with the constant of the op."""
+    """Return a kernel that compares its operand with the constant of the op."""
     what, expected = op.name, op.value.array(op.value.type or TupleType(()))
 
     def kernel(found: Value) -> Value:
@@ -109,7 +109,7 @@ def _expect_close(op: ExpectClose, at: Site) -> Kernel:
 
 @evaluates(ExpectSerializedEq)
 def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
-    """Compare the operand with a value that a probe has written."""
+    """Return a kernel that compares the operand with a value in a file that a probe has written."""
     number = _number(op.iteration, 0)
     (type_,) = at.operands
     world = at.world
@@ -138,7 +138,7 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
-    """True; it raises an error if the operands differ."""
+    """Return the kernel of a check by custom call: true, or an error if the operands differ."""
     compare, true = partial(within, tolerance=TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])
@@ -157,16 +157,19 @@ def _call_check(op: CustomCall, at: Site) -> Kernel:
 
 
 PROBE: Final = "probe"
-"""Key of `World.extra`: folder that probes write to."""
+"""Key of `World.extra` for the folder that probes write to."""
 PRINT: Final = "print"
-"""Key of `World.extra`: function that takes the text of `interpreter.print`."""
+"""Key of `World.extra` for the function that takes the text of `interpreter.print`."""
 
 _INDEX: Final = "index.csv"
 
 
 @evaluates(Print)
 def _print(op: Print, at: Site) -> Kernel:
-    """Print the operand with its name and type, and return it."""
+    """Return the kernel of `interpreter.print`, which prints the operand and returns it.
+
+    The text has the operand's name and type.
+    """
     ins, world = at.ins.operands[0], at.world
     type_ = ins.type
 
@@ -180,7 +183,10 @@ def _print(op: Print, at: Site) -> Kernel:
 
 @evaluates(Probe)
 def _probe(op: Probe, at: Site) -> Kernel:
-    """Write each value to a file, and add it to `index.csv`, in the order of evaluation."""
+    """Return the kernel of `interpreter.probe`, which writes its operand to a file and returns it.
+
+    Each value gets one entry in `index.csv`, in the order of evaluation.
+    """
     type_, world = at.ins.type, at.world
 
     def kernel(value: Value) -> Value:
@@ -203,7 +209,7 @@ def _probe(op: Probe, at: Site) -> Kernel:
 
 
 def probed(world: World, probe_id: str, number: int, type_: Type) -> Any:
-    """Return value number `number` of the probe, counted from 0.
+    """Return the value with index `number` (from 0) that the probe `probe_id` has written.
 
     Raises:
         EvaluationError: The probe wrote fewer values, or a value of another type.
@@ -239,7 +245,7 @@ def _rows(index: Path) -> list[list[str]]:
 
 
 def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
-    """The value as an array of the numpy type that probe files use for it."""
+    """Return the value as an array of the numpy type that probe files use for the element type."""
     assert isinstance(type_, TensorType)
     element = type_.element
     code = _code("u" if isinstance(element, QuantizedType) else element.kind, value.dtype)
@@ -247,7 +253,7 @@ def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
 
 
 def _code(kind: str, dtype: np.dtype[Any]) -> str:
-    """Numpy type code in a probe file.
+    """Return the numpy type code that a probe file has for elements of this kind and dtype.
 
     As in StableHLO's files, signless integers and small floats are unsigned, unsigned integers
     signed.

@@ -42,7 +42,7 @@ from hloscope.ops import (
 
 
 Parts = list[tuple[Any, ...]]
-"""The operands of each member of a group, in the order of the group."""
+"""The operands of each member of a group, in the order of the members."""
 
 
 @evaluates(ReplicaId)
@@ -61,7 +61,7 @@ def _partition_id(op: PartitionId, at: Site) -> Kernel:
 
 
 def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
-    """Rows of ids that `replica_groups` states; empty rows of a padded table are left out."""
+    """Return the groups of ids in `replica_groups`, without padding (-1) and empty groups."""
     if isinstance(groups, MeshGroups):
         return mesh_groups(groups, world)
     rows = groups.rows
@@ -69,18 +69,18 @@ def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
 
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
-"""Ops whose groups, with a channel, consist of partitions of one replica."""
+"""Ops whose groups consist of partitions of one replica if the op has a channel."""
 
 
 def groups_of(
     op: Collective | CrossReplicaSum, process: Process, world: World
 ) -> tuple[Group, ...]:
-    """Return the groups of processes, by one of the four interpretations of `replica_groups`.
+    """Return the groups of processes that `replica_groups` means.
 
-    Ids are replicas, partitions or global ids, by channel and `use_global_device_ids`.  If a group
-    of
-    replicas includes all partitions, HLO orders members replica by replica, StableHLO partition by
-    partition.  Empty `replica_groups` mean one group of all.
+    The ids are numbers of replicas, of partitions or of all processes. The channel and
+    `use_global_device_ids` decide.  If a group of replicas includes all partitions, HLO orders
+    members replica by replica, StableHLO partition by partition.  Empty `replica_groups` mean one
+    group of all.
 
     Source: StableHLO spec, "Collective ops"; XLA `GetParticipatingDevices`.
     """
@@ -103,15 +103,15 @@ def groups_of(
 
 
 def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
-    """Return the group of the process; `None` if no group contains it.
+    """Return the group that contains the process of `world`; `None` if no group does.
 
     Raises:
         EvaluationError: The group contains a process that is not in the grid.
     """
     process = process_of(world)
     grid = process.grid
-    # Kept in the grid, as every process of it makes a kernel for the op, and the groups of all
-    # processes together are linear in the grid.
+    # Stored in the grid: every process of the grid makes a kernel for the op, and computing the
+    # groups of all processes takes time linear in the size of the grid.
     known = grid.groups.get(op)
     if known is None:
         known = grid.groups[op] = {}
@@ -128,7 +128,7 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
 
 
 def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
-    """Return the group of the process.
+    """Return the group that contains the process of `world`.
 
     Raises:
         EvaluationError: No group contains the process.
@@ -140,7 +140,7 @@ def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
 
 
 def check_arrays(op: Collective | CrossReplicaSum, at: Site) -> None:
-    """Check that all operands are arrays.
+    """Check that all operands of the collective are arrays.
 
     Raises:
         EvaluationError: An operand is a tuple.
@@ -205,7 +205,10 @@ def _all_gather(op: AllGather, at: Site) -> Kernel:
 
 @evaluates(AllToAll)
 def _all_to_all(op: AllToAll, at: Site) -> Kernel:
-    """Each member gets its part of every member's operand, concatenated."""
+    """Return the kernel of `all_to_all`.
+
+    A member gets its part of every member's operand, concatenated.
+    """
     split, concat = op.split_dimension, op.concat_dimension
     if split is None:  # an operand for each member
         return _exchange(op, at, lambda parts, _: parts, _one_for_each)
@@ -224,10 +227,10 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
 
 
 def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return the operand that each member has for member `place`.
+    """Return the operands that the members have for member number `place` of the group.
 
     Raises:
-        EvaluationError: The number of operands is not the number of members.
+        EvaluationError: The number of `operands` is not the number of members.
     """
     if len(operands) != len(parts):
         raise EvaluationError(
@@ -237,7 +240,7 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
 
 
 def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """Return part `number` of `count` equal parts along an axis.
+    """Return part `number` (from 0) of `count` equal parts of an array along an axis.
 
     Raises:
         EvaluationError: The size is not divisible by `count`.
@@ -252,7 +255,11 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
 
 @evaluates(RaggedAllToAll)
 def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
-    """Each member sends `sizes[i]` rows from `inputs[i]` on, to row `outputs[i]` of member i."""
+    """Return the kernel of `ragged_all_to_all`.
+
+    Each member sends `sizes[i]` rows, from row `inputs[i]` on, to member i, which stores them from
+    row `outputs[i]` on.
+    """
 
     def own_results(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         result = np.array(operands[1])
@@ -272,7 +279,10 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
 
 
 def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
-    """Function that reduces the operands of a group by the body, in the order of the group."""
+    """Return a function that reduces the operands of all members by the body.
+
+    The order is that of the members.
+    """
     types = at.results
     body = at.ins.calls[0].arguments[0]
     accumulated = dtype_of(body.element) if isinstance(body, TensorType) else None
@@ -292,7 +302,7 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
 
 
 def _applied(region: Region, a: Any, b: Any) -> Any:
-    """Apply a region of two scalars to all pairs of elements."""
+    """Apply a region of two scalars elementwise to two arrays, and return the result."""
     if region.is_elementwise:
         return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
     pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
@@ -325,7 +335,10 @@ def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
 
 @evaluates(CollectiveReduce)
 def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
-    """Reduction whose result only the root gets; other members get zeros."""
+    """Return the kernel of `collective-reduce`.
+
+    The root gets the reduction, other members get zeros.
+    """
     size, fold = len(_needed(op, at.world)), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
@@ -345,12 +358,12 @@ def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
 
 
 def _data(op: Rooted, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The operands without the root indices."""
+    """Return the operands without the root indices."""
     return operands[:-1] if op.has_dynamic_root else operands
 
 
 def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
-    """Index in the group of each data operand's root.
+    """Return, for each data operand, the index of its root in a group of `size` members.
 
     Raises:
         EvaluationError: A root is not in the group.
@@ -365,7 +378,7 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
 
 @evaluates(CollectiveBroadcast)
 def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
-    """The root's operands; processes in no group get zeros."""
+    """Return the kernel of `collective_broadcast`; processes in no group get zeros."""
     several = isinstance(at.ins.type, TupleType)
     group = _group(op, at.world)
     if group is None:
@@ -418,9 +431,11 @@ class _Mail:
         self._sender = f"{kind} {sources[0]}" if sources else ""
 
     def exchange(self, values: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        """Send values, then wait for those sent to this process; `None` if no process sends to it.
+        """Send values, then return those sent to this process; `None` if no process sends to it.
 
         Sending never waits, so a cycle of processes cannot deadlock.
+
+        Only the receiving part waits.
         """
         for key in self._sent:
             self._process.post(key, self._ins, values)
@@ -431,7 +446,7 @@ class _Mail:
 
 @evaluates(CollectivePermute)
 def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
-    """The values received; a process that receives nothing gets zeros."""
+    """Return the kernel of `collective_permute`; a process that receives nothing gets zeros."""
     mail = _Mail(op, at)
     if is_in_place(tuple([o.type for o in at.ins.operands])):
         return _in_place(op, mail)
@@ -448,7 +463,7 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
 
 
 def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
-    """Kernel of the in-place form; a process that receives nothing keeps its buffers.
+    """Return the kernel of the in-place form; a process that receives nothing keeps its buffers.
 
     Raises:
         UnsupportedError: A device receives from several devices.
@@ -475,7 +490,7 @@ Window = tuple[slice, ...]
 
 
 def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Array, Window]]:
-    """Return the buffer and the index ranges of each slice.
+    """Return, for each slice, its buffer and its index ranges.
 
     Raises:
         EvaluationError: Numbers of starts and sizes differ, or a slice is not inside its buffer.
@@ -494,13 +509,13 @@ def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Arr
 
 
 def _check_count(what: str, count: int, starts: Any) -> None:
-    """Check that there are `count` starts."""
+    """Raise an `EvaluationError` unless `starts` has `count` entries; `what` names them."""
     if not isinstance(starts, tuple) or len(starts) != count:
         raise EvaluationError(f"there are {count} {what}, and another number of starts")
 
 
 def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the starts of each slice of one buffer."""
+    """Yield, for each slice of one buffer, its start indices."""
     if not isinstance(starts, tuple):
         yield (starts,)
     elif starts and all(isinstance(some, tuple) for some in starts):
@@ -510,7 +525,7 @@ def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _window(buffer: Array, starts: tuple[Any, ...], sizes: Dims) -> Window:
-    """Index ranges of one slice.
+    """Return the index ranges of the slice of shape `sizes` at `starts`.
 
     Raises:
         EvaluationError: The slice is not inside its buffer.

@@ -24,7 +24,7 @@ _F64: Final = ELEMENT_TYPES["f64"]
 
 
 def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]) -> Array:
-    """Return the contraction: batch dimensions, free ones of `lhs`, free ones of `rhs`.
+    """Return the contraction; dimensions: batch, then free ones of `lhs`, then free ones of `rhs`.
 
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> contracted(a, a, DotDimensions((), (), (1,), (1,)), a.dtype).tolist()
@@ -36,7 +36,8 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
     summed = _count(lhs, dims.lhs_contracting)
     a = lhs.transpose(*dims.lhs_batch, *left, *dims.lhs_contracting)
     b = rhs.transpose(*dims.rhs_batch, *dims.rhs_contracting, *right)
-    # Dimensions of one role are merged, so that one batched matrix product does it all.
+    # Dimensions of one role (batch, free, contracting) are merged, so that one batched matrix
+    # product suffices.
     a = a.reshape(*batch, _count(lhs, left), summed)
     b = b.reshape(*batch, summed, _count(rhs, right))
     shape = (*batch, *[lhs.shape[d] for d in left], *[rhs.shape[d] for d in right])
@@ -44,12 +45,12 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
 
 
 def _free(x: Array, taken: Sequence[int]) -> list[int]:
-    """Dimensions of `x` that are not in `taken`."""
+    """Return the dimensions of `x` that are not in `taken`."""
     return [d for d in range(x.ndim) if d not in taken]
 
 
 def _count(x: Array, dims: Sequence[int]) -> int:
-    """Number of elements along the dimensions `dims`."""
+    """Return the product of the sizes of `x` along the dimensions `dims`."""
     number = 1
     for d in dims:
         number *= x.shape[d]
@@ -58,7 +59,10 @@ def _count(x: Array, dims: Sequence[int]) -> int:
 
 @evaluates(DotGeneral, on_reals=True)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
-    """Dot in the arithmetic of the result type; floats summed to an integer result convert last."""
+    """Return the kernel of `dot_general`, which computes in the type of the result.
+
+    If the operands are floats and the result an integer, sums are converted at the end.
+    """
     if len(at.ins.operands) > 2:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
     result, dims = at.result.element, op.dimensions
@@ -71,7 +75,10 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
 
 
 def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
-    """Kernel of `contracted`, with orders and shapes computed in advance if sizes are known."""
+    """Return a kernel that computes `contracted`.
+
+    If sizes are known, orders and shapes are computed here, once.
+    """
     lhs, rhs = at.operands
     if not (isinstance(lhs, TensorType) and isinstance(rhs, TensorType)):
         return lambda a, b: contracted(a, b, dims, dtype)
@@ -97,7 +104,10 @@ def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
 
 @evaluates(Dot, on_reals=True)
 def _dot(op: Dot, at: Site) -> Kernel:
-    """Contract the last dimension of the left operand with the first of the right one."""
+    """Return the kernel of `dot`.
+
+    It contracts the last dimension of the left operand with the first of the right one.
+    """
     dtype, lhs = element_of_products(at), at.operands[0]
     if isinstance(lhs, TensorType):
         return _contraction(at, DotDimensions((), (), (lhs.rank - 1,), (0,)), dtype)
@@ -110,7 +120,7 @@ def _dot(op: Dot, at: Site) -> Kernel:
 
 @evaluates(ScaledDot)
 def _scaled_dot(op: ScaledDot, at: Site) -> Kernel:
-    """Dot of scaled operands; an absent scale is 1.
+    """Return the kernel of `scaled_dot`; a missing scale is 1.
 
     Each element of a scale applies to a block of elements of its operand along every dimension.
     """
@@ -138,7 +148,7 @@ def _scaled(x: Array, scale: Array, dtype: np.dtype[Any]) -> Array:
 
 @evaluates(RaggedDot)
 def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
-    """Dot of groups of rows: one masked product for each group.
+    """Return the kernel of `ragged_dot`: one masked product for each group of rows.
 
     A group of negative size has no rows.
     Source: CHLO `ragged_dot`, with three modes by the kind of the ragged dimension.
@@ -180,7 +190,10 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
 
 
 def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
-    """Reshape the mask of `lhs`, of size 1 along free dimensions, to the dimensions of `rhs`."""
+    """Return the mask of `lhs` reshaped to broadcast to `rhs`.
+
+    The mask has size 1 along the free dimensions of `lhs`.
+    """
     of_lhs = dims.lhs_batch + dims.lhs_contracting
     of_rhs = dims.rhs_batch + dims.rhs_contracting
     shape = [1] * rhs.ndim
@@ -191,28 +204,31 @@ def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
 
 
 def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
-    """Reshape the mask of `lhs`, of size 1 along contracting dimensions, to the result's."""
+    """Return the mask of `lhs` reshaped to broadcast to the result.
+
+    The mask has size 1 along the contracting dimensions of `lhs`.
+    """
     kept = dims.lhs_batch + tuple(_free(mask, dims.lhs_batch + dims.lhs_contracting))
     shape = [mask.shape[d] for d in kept] + [1] * (result.ndim - len(kept))
     return mask.transpose(*kept, *dims.lhs_contracting).reshape(shape)
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
-    """Result of no groups: zeros."""
+    """Return the result for no groups: zeros."""
     return np.zeros([size or 0 for size in at.result.sizes], dtype)
 
 
 def _without(dims: DotDimensions, axis: int) -> DotDimensions:
-    """Dimension numbers after the group dimension `axis` of `rhs` is removed."""
+    """Return the dimension numbers after dimension `axis` of `rhs` (groups) is removed."""
     batch = tuple(d - (d > axis) for d in dims.rhs_batch)
     contracting = tuple(d - (d > axis) for d in dims.rhs_contracting)
     return DotDimensions(dims.lhs_batch, batch, dims.lhs_contracting, contracting)
 
 
 def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
-    """Mask of the elements of `lhs` in one group; true from `start` to before `end`.
+    """Return the mask of the elements of `lhs` from row `start` to before row `end`: one group.
 
-    Bounds may differ along the dimensions before the ragged one.
+    `start` and `end` may differ along the dimensions before the ragged one.
     """
     dims = op.dimensions
     (ragged,) = op.lhs_ragged
@@ -236,7 +252,7 @@ def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
 
 @evaluates(Einsum, UnaryEinsum, on_reals=True)
 def _einsum(op: Einsum, at: Site) -> Kernel:
-    """Einstein summation; narrow floats are rounded once, sums of booleans are `or`."""
+    """Return the kernel of `einsum`; narrow floats are rounded once, a sum of booleans is `or`."""
     dtype = element_of_products(at)
     wide = np.dtype(np.int64) if dtype.kind == "b" else computing(dtype)
     config = op.einsum_config
@@ -262,13 +278,13 @@ def _einsum(op: Einsum, at: Site) -> Kernel:
 
 
 _EXACT: Final = 1 << 53
-"""Doubles represent all integers up to this exactly."""
+"""Integers up to this magnitude are exact in doubles."""
 _SMALL: Final = 1 << 12
-"""Maximum number of products that are kept to be added in order."""
+"""Maximum number of products that are stored, so that they can be added in order."""
 
 
 def element_of_products(at: Site) -> np.dtype[Any]:
-    """Return the dtype of the result's elements, in which products are computed.
+    """Return the dtype in which products are computed: that of the result's elements.
 
     Raises:
         UnsupportedError: The result is real, but an operand is complex.  Verifiers accept this, and
@@ -317,7 +333,10 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
 def product_of(
     a_shape: Sequence[int], b_shape: Sequence[int], dtype: np.dtype[Any]
 ) -> Callable[[Array, Array], Array]:
-    """Return `product` for operands of these shapes, with the method chosen in advance."""
+    """Return a function that computes `product` for operands of these shapes in `dtype`.
+
+    The method is chosen here, once.
+    """
     if dtype.kind not in "fc" and not is_narrow(dtype):
         return lambda a, b: product(a, b, dtype)
     rows = max(prod(a_shape[:-2]), prod(b_shape[:-2])) * a_shape[-2]
@@ -345,14 +364,14 @@ def product_of(
 
 
 def _magnitude(x: Array) -> int:
-    """Largest magnitude of the elements; 0 for an empty array."""
+    """Return the largest magnitude of the elements; 0 for an empty array."""
     if x.size == 0:
         return 0
     return max(int(x.max()), -int(x.min()))
 
 
 def _in_order(a: Array, b: Array) -> Array:
-    """Products rounded one by one and added from left to right."""
+    """Return the matrix product with each product rounded, added from left to right."""
     parts = a[..., None] * b[..., None, :, :]
     if a.shape[-1] > 1:
         parts = np.add.accumulate(parts, axis=-2)

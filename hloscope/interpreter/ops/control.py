@@ -57,7 +57,7 @@ def _get_tuple_element(op: GetTupleElement, at: Site) -> Kernel:
 
 @evaluates(OptimizationBarrier, AddDependency, Domain)
 def _same(op: OptimizationBarrier, at: Site) -> Kernel:
-    """The operand, or the tuple of all operands of a barrier."""
+    """Return a kernel whose value is the operand, or the tuple of several operands."""
     if isinstance(op, OptimizationBarrier) and len(at.ins.operands) != 1:
         return lambda *values: values
     return lambda value, *_: value
@@ -65,13 +65,16 @@ def _same(op: OptimizationBarrier, at: Site) -> Kernel:
 
 @evaluates(ELEMENTWISE["copy"], lifted=True)
 def _copy(op: Op, at: Site) -> Kernel:
-    """The operand itself, as no kernel writes to a value that another name may read."""
+    """Return a kernel whose value is the operand itself.
+
+    No copy is needed, as no kernel writes to a value that another name may read.
+    """
     return lambda value: value
 
 
 @evaluates(CopyStart)
 def _copy_start(op: CopyStart, at: Site) -> Kernel:
-    """Value: (target, source, context)."""
+    """Return the kernel of `copy-start`, whose value is (target, source, context)."""
     context = np.zeros((), np.uint32)
     return lambda value: (value, value, context)
 
@@ -88,7 +91,7 @@ def _token(op: AfterAll, at: Site) -> Kernel:
 
 @evaluates(Case)
 def _case(op: Case, at: Site) -> Kernel:
-    """Value of the selected branch; an index out of range selects the last branch."""
+    """Return the kernel of `case`; an index out of range selects the last branch."""
     own_operands = len(at.ins.operands) > 1
     several = _is_several(at)
 
@@ -108,7 +111,10 @@ def _case(op: Case, at: Site) -> Kernel:
 
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
-    """Loop whose state only the loop refers to, so that the body may overwrite it."""
+    """Return the kernel of `while`.
+
+    During the loop only the kernel refers to the state, so that the body may overwrite it.
+    """
     several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
@@ -124,7 +130,7 @@ def _while(op: While, at: Site) -> Kernel:
 
 
 def _is_several(at: Site) -> bool:
-    """Is the value of the instruction a tuple?"""
+    """Does the instruction have a tuple as its value?"""
     return isinstance(at.ins.type, TupleType)
 
 
@@ -136,7 +142,11 @@ def _is_several(at: Site) -> bool:
 
 @evaluates(AsyncStart)
 def _async_start(op: AsyncStart, at: Site) -> Kernel:
-    """StableHLO: the tuple of results.  HLO: (operands, result, contexts, which are zeros)."""
+    """Return the kernel of `async_start`.
+
+    Its value is the tuple of results in StableHLO, and (operands, result, contexts) in HLO, where
+    contexts are zeros.
+    """
     if op.region:
         return lambda regions, *values: regions[0](*values)
     type_, has_regions = at.ins.type, bool(at.ins.calls)
@@ -161,12 +171,12 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
 
 
 def _is_call(op: AsyncStart) -> bool:
-    """Is the asynchronous work a call of the computation, not an op that uses it?"""
+    """Is the asynchronous work a call of the computation, rather than another op with it?"""
     return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
 
 
 def _call_kernel(result: Type) -> Kernel:
-    """Kernel that calls the computation; its value is one result or a tuple of several."""
+    """Return a kernel that calls the computation; its value is one result or a tuple of several."""
     several = isinstance(result, TupleType)
 
     def inner(regions: tuple[Region, ...], *values: Value) -> Value:
@@ -177,7 +187,7 @@ def _call_kernel(result: Type) -> Kernel:
 
 
 def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
-    """Kernel of the wrapped op, evaluated synchronously."""
+    """Return the kernel of the wrapped op, which is evaluated synchronously."""
     assert op.wrapped is not None
     ins = at.ins
     alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
@@ -206,7 +216,7 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
 
 @evaluates(Composite)
 def _composite(op: Composite, at: Site) -> Kernel:
-    """The results of its decomposition."""
+    """Return the kernel of `composite`: the results of its decomposition."""
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
@@ -218,7 +228,10 @@ def _composite(op: Composite, at: Site) -> Kernel:
 
 @evaluates(RunParallel)
 def _run_parallel(op: RunParallel, at: Site) -> Kernel:
-    """Run functions in a grid; operands and results are listed replica by replica."""
+    """Return the kernel of `run_parallel`, which runs functions in a grid.
+
+    Operands and results are ordered replica by replica, and by partition within one.
+    """
     world = at.world
     rows = [[_function(world, name) for name in row] for row in op.programs.value or ()]
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
@@ -250,10 +263,12 @@ def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]
 
 
 def _function(world: World, text: str) -> Computation:
-    """Return the function of a name; in a nested module, its full name ends with `::name`.
+    """Return the function that is named `text`.
+
+    A function of a nested module has a full name that ends with `::text`.
 
     Raises:
-        UnknownNameError: No function, or several functions, have the name.
+        UnknownNameError: No function has the name, or several functions have it.
     """
     found = world.functions.get(text)
     if found is None:

@@ -20,7 +20,7 @@ from hloscope.interpreter.values import Array, EvaluationError, strided
 from hloscope.ops import Convolution, DynamicConv
 
 _MOST_BYTES: Final = 1 << 25
-"""Maximum bytes of a matrix of windows; larger ones are multiplied in several parts."""
+"""Maximum bytes of one matrix of windows; more windows are multiplied in several parts."""
 
 
 @evaluates(Convolution, on_reals=True)
@@ -48,7 +48,10 @@ def convolved(
     padding: Sequence[tuple[int, int]],
     dtype: np.dtype[Any],
 ) -> Array:
-    """Return the convolution, computed in `dtype`, with `padding` in place of the window's."""
+    """Return the convolution of `lhs` with the filter `rhs`, computed in `dtype`.
+
+    `padding` replaces the padding of the op's window.
+    """
     dims, window = op.dimensions, op.window
     spatial = len(dims.input_spatial)
     _check(op, len(padding))
@@ -87,7 +90,7 @@ def convolved(
 def _masked_sum(
     op: Convolution | DynamicConv, windows: Array, is_element: Array, kernel: Array
 ) -> Array:
-    """The result for a filter with infinities or NaNs, which must not be multiplied by padding.
+    """Return the convolution with a filter that has infinities or NaNs, which skip the padding.
 
     Outputs in which an element of the input meets such a number are summed tap by tap.
     """
@@ -108,10 +111,10 @@ def _masked_sum(
 
 
 def _check(op: Convolution | DynamicConv, paddings: int) -> None:
-    """Check that the window has as many dimensions as the filter.
+    """Check that the window and the padding have as many dimensions as the filter.
 
     Raises:
-        EvaluationError: It has more or fewer.
+        EvaluationError: The numbers differ.
     """
     window, spatial = op.window, len(op.dimensions.kernel_spatial)
     entries = (window.strides, window.base_dilations, window.window_dilations, window.reversal)
@@ -124,7 +127,7 @@ def _check(op: Convolution | DynamicConv, paddings: int) -> None:
 def _windows(
     x: Array, taps: Sequence[int], positions: Sequence[int], op: Convolution | DynamicConv
 ) -> Array:
-    """A view of all windows: batch, positions, taps, feature."""
+    """Return a view of all windows with the dimensions batch, positions, taps, feature."""
     if 0 in (*positions, *taps, x.size):
         return np.zeros((x.shape[0], *positions, *taps, x.shape[-1]), x.dtype)
     steps = x.strides[1:-1]
@@ -139,7 +142,10 @@ def _windows(
 
 
 def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Array:
-    """The result as batch, positions, feature; groups of features or of the batch are separate."""
+    """Return the convolution with the dimensions batch, positions, feature.
+
+    Groups of features or of the batch are multiplied separately.
+    """
     groups, batches = op.feature_group_count, op.batch_group_count
     spatial = kernel.ndim - 2
     features, made = kernel.shape[-2:]
@@ -164,9 +170,10 @@ def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Ar
 
 
 def _chunks(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
-    """Index ranges of the windows that are copied to matrices of at most `_MOST_BYTES` each.
+    """Return index ranges that divide the windows into parts of at most `_MOST_BYTES` each.
 
-    Windows overlap, so the matrix may be much larger than the input.
+    Each part is copied to a matrix. Windows overlap, so all parts together may be much larger than
+    the input.
     """
     bytes_ = windows.size * windows.itemsize
     if bytes_ <= _MOST_BYTES:

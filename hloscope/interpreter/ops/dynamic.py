@@ -57,7 +57,9 @@ from hloscope.ops import (
 
 
 def run_time_sizes(given: Any, at: Site) -> list[int]:
-    """Return the sizes that an operand gives for the result of an instruction.
+    """Return the result sizes that an operand states at run time.
+
+    The operand is a vector or a sequence of scalars.
 
     Raises:
         EvaluationError: A size is negative or contradicts the result's type, or the result would
@@ -68,7 +70,7 @@ def run_time_sizes(given: Any, at: Site) -> list[int]:
 
 
 def checked_sizes(sizes: list[int], at: Site) -> list[int]:
-    """Check sizes of the result of an instruction, and return them.
+    """Return `sizes` after checking them against the instruction's result type and the limits.
 
     Raises:
         EvaluationError: A size is negative or contradicts the result's type, or the result would
@@ -89,7 +91,7 @@ def checked_sizes(sizes: list[int], at: Site) -> list[int]:
 
 @evaluates(DynamicReshape)
 def _dynamic_reshape(op: DynamicReshape, at: Site) -> Kernel:
-    """Reshape to run-time sizes, which must have as many elements."""
+    """Return the kernel of `dynamic_reshape`; the run-time sizes must have as many elements."""
 
     def kernel(value: Any, *given: Any) -> Value:
         is_vector = len(given) == 1 and given[0].ndim == 1  # HLO has a scalar for each size
@@ -103,7 +105,7 @@ def _dynamic_reshape(op: DynamicReshape, at: Site) -> Kernel:
 
 @evaluates(DynamicBroadcastInDim)
 def _dynamic_broadcast_in_dim(op: DynamicBroadcastInDim, at: Site) -> Kernel:
-    """Broadcast to run-time sizes; operand sizes have to be 1 or equal."""
+    """Return the kernel of `dynamic_broadcast_in_dim`; operand sizes have to be 1 or equal."""
     dims = op.broadcast_dimensions
 
     def kernel(value: Any, given: Any) -> Value:
@@ -124,7 +126,7 @@ def _dynamic_iota(op: DynamicIota, at: Site) -> Kernel:
 
 @evaluates(DynamicPad)
 def _dynamic_pad(op: DynamicPad, at: Site) -> Kernel:
-    """Padding by run-time amounts."""
+    """Return the kernel of `dynamic_pad`, which pads by run-time amounts."""
 
     def kernel(value: Array, padding: Array, *given: Array) -> Value:
         low, high, interior = ([int(x) for x in amounts] for amounts in given)
@@ -155,21 +157,22 @@ def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
 
 
 class Bounded(np.ndarray[Any, Any]):
-    """The run-time elements of a bounded array, with the memory that holds them.
+    """The run-time elements of an array with bounded sizes, and the memory in which they lie.
 
     Attributes:
-        memory: Array of the bounds' size, of which this array is the start; `None` if unknown.
+        memory: Array with the sizes of the bounds, of which this array is the start; `None` if
+            unknown.
     """
 
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """Drop the memory: an array that numpy derives from this one does not share its layout."""
+        """Drop the memory of an array that numpy derives from another one: its layout differs."""
         self.memory = None
 
 
 def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
-    """Return the first `sizes` elements of each dimension of a memory, as a bounded array."""
+    """Return the array of shape `sizes` at the start of `memory`, with `memory` attached."""
     memory = np.asarray(memory)
     found = memory[tuple(map(slice, sizes))].view(Bounded)
     found.memory = memory
@@ -177,12 +180,16 @@ def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
 
 
 def is_bounded(type_: Type) -> bool:
-    """Is it an array type with dynamic sizes that all have a bound?"""
+    """Is it an array type with dynamic sizes, all of which have a bound?"""
     return isinstance(type_, TensorType) and type_.is_bounded
 
 
 def memory_of(value: Any, type_: Type) -> Any:
-    """Return the memory of a value up to its bounds; elements that were never written are zero."""
+    """Return an array with the sizes of the type's bounds, with the elements of `value` first.
+
+    Elements that were never written are zero. For a type without bounds, the value itself is
+    returned.
+    """
     known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
     if known is not None:
         return known
@@ -197,19 +204,22 @@ def memory_of(value: Any, type_: Type) -> Any:
 
 
 _IN_PLACE: Final[tuple[type[Op], ...]] = Elementwise, Transpose, BroadcastInDim, Broadcast
-"""Ops that are computed on all of the memory."""
+"""Ops that are computed on all of the memory, up to the bounds."""
 _READS_MEMORY: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
-"""Ops that read elements of their first operand anywhere in its memory."""
+"""Ops that may read any element of their first operand's memory."""
 _PASSED_ON: Final[tuple[type[Op], ...]] = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
     CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
 )  # fmt: skip
-"""Ops that return values unchanged, memory included, and custom calls, which have own makers."""
+"""Ops that return values unchanged with their memory, and custom calls, which handle it."""
 
 
 @adapts(Concern.UNKNOWN_SIZES)
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
-    """Return the maker, wrapped to handle the memory if the instruction has bounded types."""
+    """Return `maker`, wrapped to handle memory beyond the run-time sizes.
+
+    It is unchanged if no type of the instruction is bounded, or if the op passes the memory on.
+    """
     types = [ins.type, *[operand.type for operand in ins.operands]]
     if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
         return maker
@@ -234,7 +244,7 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_place(inner: Kernel, at: Site) -> Kernel:
-    """Kernel that computes on the run-time elements and on the memory."""
+    """Return a kernel that computes both on the run-time elements and on the whole memory."""
 
     def kernel(*values: Any) -> Value:
         existing = _expanded([np.asarray(v)[()] for v in values], at)
@@ -253,7 +263,7 @@ def _in_place(inner: Kernel, at: Site) -> Kernel:
 
 
 def _expanded(values: list[Any], at: Site) -> list[Any]:
-    """Broadcast the operands of a binary op where a dynamic dimension has run-time size 1.
+    """Return the operands of a binary op, broadcast along dynamic dimensions of run-time size 1.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -270,7 +280,10 @@ def _expanded(values: list[Any], at: Site) -> list[Any]:
 
 
 def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
-    """Kernel that reads from the memory; result sizes follow the operand's run-time sizes."""
+    """Return a kernel that reads from the operand's memory.
+
+    Dynamic result sizes follow the operand's run-time sizes.
+    """
     op, result, whole = at.ins.op, at.result, at.operands[0]
 
     def kernel(value: Any, *others: Any) -> Value:
@@ -287,7 +300,7 @@ def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
 
 
 def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
-    """Operand dimension that each result dimension takes its size from; `None` if from none."""
+    """Return the operand dimension that each result dimension takes its size from, or `None`."""
     if not isinstance(op, Gather | DynamicGather):
         return list(range(result.rank))
     gone = {*op.collapsed_slice_dims, *op.operand_batching_dims}
@@ -297,7 +310,10 @@ def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
 
 
 def _slice(op: Slice, at: Site) -> Kernel:
-    """Kernel that slices the memory; dynamic result sizes count the run-time elements only."""
+    """Return the kernel of `slice` of the memory.
+
+    Dynamic result sizes count only the run-time elements.
+    """
     index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
     declared, whole = at.result.sizes, at.operands[0]
 
@@ -313,7 +329,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _update(inner: Kernel, at: Site) -> Kernel:
-    """Kernel that clamps the start as if the update's whole memory were written."""
+    """Return a kernel that clamps the start index as if the update's whole memory were written."""
     whole, part = at.operands[:2]
 
     def kernel(value: Any, update: Any, *starts: Any) -> Value:
@@ -333,7 +349,7 @@ def _update(inner: Kernel, at: Site) -> Kernel:
 
 
 def _scatter(inner: Kernel, at: Site) -> Kernel:
-    """Kernel that scatters into the memory, also after the run-time elements."""
+    """Return a kernel that scatters into the whole memory, also beyond the run-time elements."""
     whole = at.operands[0]
 
     def kernel(regions: Any, value: Any, *others: Any) -> Value:
@@ -345,7 +361,7 @@ def _scatter(inner: Kernel, at: Site) -> Kernel:
 
 @evaluates(SetDimensionSize)
 def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
-    """The first elements of the memory, up to the new size.
+    """Return the kernel of `set_dimension_size`: the start of the memory, up to the new size.
 
     If the result's type is static, the result is the whole memory.
     """
@@ -365,7 +381,10 @@ def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
 
 
 def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
-    """The memory, extended with zeros if the sizes exceed it; that needs a type without bounds."""
+    """Return the memory, extended with zeros along dimensions where `sizes` exceed it.
+
+    This happens only for a type without bounds.
+    """
     longer = tuple(map(max, memory.shape, sizes))
     if longer == memory.shape:
         return memory
@@ -376,7 +395,10 @@ def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
 
 @implements("SliceToDynamic")
 def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
-    """Operands: an array, then the run-time size of each dimension."""
+    """Return the kernel of `SliceToDynamic`.
+
+    Operands: an array, then the run-time size of each dimension.
+    """
     declared = at.result.sizes
 
     def kernel(value: Any, *given: Any) -> Value:
@@ -388,7 +410,10 @@ def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
 
 @implements("PadToStatic")
 def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
-    """Results: the whole memory, then the run-time size of each dimension."""
+    """Return the kernel of `PadToStatic`.
+
+    Results: the whole memory, then the run-time size of each dimension.
+    """
     whole = at.operands[0]
 
     def kernel(value: Any) -> Value:
@@ -406,7 +431,7 @@ def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
 
 
 def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
-    """Kernel of `op` in place of the call, on its first `operands` operands."""
+    """Return the kernel of `op` with result `type_` on the call's first `operands` operands."""
     ins = at.ins
     stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
     return kernel(stand_in, at.world)
@@ -414,7 +439,10 @@ def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
 
 @implements("stablehlo.dynamic_reduce_window")
 def _reduce_window(op: CustomCall, at: Site) -> Kernel:
-    """Operands: inputs, initial values, sizes, strides, base and window dilations, padding."""
+    """Return the kernel of `stablehlo.dynamic_reduce_window`.
+
+    Operands: inputs, initial values, sizes, strides, base dilations, window dilations, padding.
+    """
     number = len(at.results)
 
     def windowed(sizes: Dims, strides: Dims, base: Dims, dilations: Dims, padding: Dims) -> Kernel:
@@ -435,7 +463,7 @@ def _reduce_window(op: CustomCall, at: Site) -> Kernel:
 
 @implements("stablehlo.dynamic_top_k")
 def _top_k(op: CustomCall, at: Site) -> Kernel:
-    """Operands: an array, and the number of elements k."""
+    """Return the kernel of `stablehlo.dynamic_top_k`; operands: an array, the number k."""
 
     def call(value: Any, k: Any) -> Value:
         if not 0 <= int(k) <= value.shape[-1]:
@@ -449,7 +477,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
 
 @implements("stablehlo.dynamic_rng_bit_generator")
 def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
-    """Operands: the state, and the sizes of the result."""
+    """Return the kernel of `stablehlo.dynamic_rng_bit_generator`; operands: state, sizes."""
     algorithm = value_of([*op.settings, *at.ins.extras], "rng_algorithm") or "DEFAULT"
     bits = at.results[-1]
     assert isinstance(bits, TensorType)

@@ -61,11 +61,11 @@ _INTO: Final[dict[Function, np.ufunc]] = {
     operator.mul: np.multiply,
     operator.truediv: np.true_divide,
 }
-"""Numpy's functions for Python's operators; these can write to a given array."""
+"""Numpy ufuncs by Python's operators.  A ufunc can write to an array that the caller passes."""
 _LARGE: Final = 1 << 15
-"""Minimum bytes of a result that overwrites an operand which nothing else refers to."""
+"""Minimum bytes of a result that may overwrite an operand that nothing else refers to."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
-"""Ops with makers in other modules."""
+"""Elementwise ops whose kernels are made in other modules."""
 
 
 def element_of(type_: Type) -> ElementType:
@@ -81,11 +81,10 @@ def element_of(type_: Type) -> ElementType:
 
 @evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)
 def _elementwise(op: Elementwise, at: Site) -> Kernel:
-    """Kernel of an elementwise op.
+    """Return the kernel of an elementwise op.
 
-    If sizes are unknown, it checks that the run-time shapes are equal; scalar operands of `select`
-    and
-    `clamp` may differ.
+    If sizes are unknown, the kernel checks that the run-time shapes are equal; scalar operands of
+    `select` and `clamp` may differ.
     """
     function = function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
     types = at.operands
@@ -105,7 +104,7 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
 
 
 def _is_large(at: Site) -> bool:
-    """Is the result large, and are operands and result of one shape and one builtin number type?"""
+    """Is the result large (`_LARGE`), and are all shapes and builtin number types equal?"""
     type_ = at.result
     dtype = dtype_of(type_.element)
     is_own = dtype.kind in "fiu" and dtype.isbuiltin == 1
@@ -115,7 +114,7 @@ def _is_large(at: Site) -> bool:
 
 
 def _into(ufunc: np.ufunc) -> Kernel:
-    """Kernel that writes its result to its first operand."""
+    """Return a kernel that writes the ufunc's result to the memory of its first operand."""
     return lambda a, b: ufunc(a, b, out=a)
 
 
@@ -145,7 +144,7 @@ def function_of(op: Elementwise, operands: Sequence[ElementType], result: Elemen
 
 
 def _of_mixed(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
-    """Function for floats of several widths, as HLO allows.
+    """Return the function of an op on floats of several widths, which HLO allows.
 
     Operands are converted to the result's float type, or to the widest one if the result is not
     float.
@@ -160,7 +159,7 @@ def _of_mixed(op: Elementwise, operands: Sequence[ElementType], result: ElementT
 def _with_settings(
     op: Elementwise, operands: Sequence[ElementType], result: ElementType
 ) -> Function | None:
-    """Function of an op that depends on more than its first operand's type; `None` for others."""
+    """Return the function of an op that needs attributes or several types; `None` for others."""
     match op:
         case StochasticConvert():
             return _stochastic(result)
@@ -179,7 +178,7 @@ def _with_settings(
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op that depends on its first operand's type only, else `None`."""
+    """Return the function of an op that depends on no type but its first operand's; else `None`."""
     dtype = dtype_of(element)
     match name:
         case "select":
@@ -210,7 +209,9 @@ def plain_function(name: str, element: ElementType) -> Function | None:
 
 
 def comparison(element: ElementType, direction: str, is_total: bool = False) -> Function:
-    """Return the comparison of an element type; with `is_total`, in the total order of floats.
+    """Return the function that compares elements of a type by `direction` (`EQ`, `LT`, …).
+
+    With `is_total`, floats are compared in the total order of IEEE 754.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> comparison(ELEMENT_TYPES["f32"], "LT", is_total=True)(np.float32(-0.0), np.float32(0))
@@ -233,7 +234,7 @@ def _select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def _clamp(element: ElementType) -> Function | None:
-    """Function of `clamp`; `None` if the element type has no order."""
+    """Return the function of `clamp`; `None` if the element type has no order."""
     maximum = plain_function("maximum", element)
     minimum = plain_function("minimum", element)
     if maximum is None or minimum is None:
@@ -242,7 +243,7 @@ def _clamp(element: ElementType) -> Function | None:
 
 
 def _complex(dtype: Any) -> Function:
-    """Function that builds complex numbers of `dtype` from real and imaginary parts."""
+    """Return a function of real and imaginary parts that makes complex numbers of `dtype`."""
     part = np.dtype(f"f{dtype.itemsize // 2}")
 
     def kernel(real: Any, imag: Any) -> Any:
@@ -255,10 +256,10 @@ def _complex(dtype: Any) -> Function:
 
 
 def _stochastic(target: ElementType) -> Function:
-    """Function of `stochastic_convert`, which rounds at random.
+    """Return the function of `stochastic_convert`, which rounds at random.
 
-    It rounds away from 0 with the probability of the fraction that is lost: if the random operand,
-    divided by 2 to the number of its bits, is less than the fraction.
+    The probability of rounding away from 0 is the fraction that rounding would drop.  It happens if
+    the random operand, divided by 2 to the number of its bits, is less than the fraction.
     """
     into = conversion(ELEMENT_TYPES["f64"], target)
 
@@ -282,7 +283,7 @@ def _stochastic(target: ElementType) -> Function:
 
 @adapts(Concern.PRECISIONS)
 def as_declared(maker: Maker, ins: Instruction) -> Maker:
-    """Return a maker whose kernels convert the result to the declared float type."""
+    """Return `maker`, wrapped so that its kernels convert results to the declared float type."""
 
     def make(op: Any, at: Site) -> Kernel:
         inner, leave = (
@@ -295,7 +296,12 @@ def as_declared(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_computed_precision(ins: Instruction) -> Instruction:
-    """The instruction with its inferred float types, if it calls a body that computes in these."""
+    """Return the instruction with its inferred float types if it calls computations.
+
+    Other instructions are returned unchanged.
+
+    It is returned unchanged if it calls none, or if its types cannot be inferred.
+    """
     if not ins.calls:
         return ins
     try:
@@ -307,7 +313,7 @@ def _in_computed_precision(ins: Instruction) -> Instruction:
 
 
 def _with_floats_of(inferred: Type, declared: Type) -> Type:
-    """The declared type with the float element types of the inferred one."""
+    """Return the type `declared` with the float element types of `inferred`."""
     match inferred, declared:
         case TensorType(), TensorType():
             is_float = inferred.element.kind == declared.element.kind == "float"
@@ -319,7 +325,7 @@ def _with_floats_of(inferred: Type, declared: Type) -> Type:
 
 
 def _to_declared(type_: Type) -> Callable[[Any], Any]:
-    """Function that converts a value to the declared float types."""
+    """Return a function that converts a value to the float types of `type_`."""
     if isinstance(type_, TupleType):
         parts = [_to_declared(part) for part in type_.elements]
 
@@ -342,8 +348,8 @@ def _to_declared(type_: Type) -> Callable[[Any], Any]:
 
 @cache
 def _float_of(dtype: Any) -> ElementType | None:
-    """Float type with this dtype; `None` if the dtype is not a float's."""
-    # Cached, as each run of a converting kernel asks, with very few different types.
+    """Return the float element type with this dtype; `None` if it is not a float dtype."""
+    # Cached, as each run of a converting kernel calls it, with very few different types.
     known = {dtype_of(e): e for e in ELEMENT_TYPES.values() if e.kind == "float"}
     return known.get(dtype)
 
@@ -356,7 +362,7 @@ def _float_of(dtype: Any) -> ElementType | None:
 
 @evaluates(*IMPLICIT_BROADCAST.values())
 def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
-    """Elementwise op on operands that are broadcast to a common shape first."""
+    """Return the kernel of a CHLO op that broadcasts its operands to one shape first."""
     cls = ELEMENTWISE[op.applies]
     shared = [name for name in cls.__struct_fields__ if name in op.__struct_fields__]
     applied = cls(**{name: getattr(op, name) for name in shared})
@@ -373,7 +379,7 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
 
 
 def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
-    """Put the dimensions of the array of lower rank along those of the other."""
+    """Return both operands, the one of lower rank reshaped to the dimensions of the other."""
     if a.ndim <= b.ndim:
         return spread(np.asarray(a), op.places(a.ndim, b.ndim), b.ndim), b
     return a, spread(np.asarray(b), op.places(b.ndim, a.ndim), a.ndim)

@@ -1,4 +1,4 @@
-"""Gather and scatter, by row-major numbers of the elements."""
+"""Gather and scatter, by the row-major index of each element."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 _LARGEST: Final = (1 << 63) - 1
 
 Starts = dict[int, Array]
-"""Start indices by operand dimension; dimensions that always start at 0 are missing."""
+"""Array of start indices by operand dimension.  Dimensions that always start at 0 have no entry."""
 
 
 def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dims) -> Starts:
-    """Return start indices by operand dimension, broadcastable to the shape of the index vectors.
+    """Return an array of start indices for each operand dimension, by dimension.
+
+    The arrays broadcast to the shape of `indices` without its dimension `axis`.
 
     Args:
         indices: The array of index vectors.
-        axis: Its dimension along which the components of a vector lie.
+        axis: Dimension of `indices` along which the components of a vector lie.
         of: Operand dimension of each component.
         batching: Batching dimensions of the operand.
         of_indices: The corresponding dimensions of `indices`.
@@ -53,14 +55,14 @@ def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dim
 
 
 def _flat(value: Any, shape: Sequence[int]) -> Array:
-    """Elements of a value broadcast to a shape, in row-major order."""
+    """Return the elements of a value broadcast to a shape, as a vector in row-major order."""
     if value.shape != tuple(shape):
         value = np.broadcast_to(value, shape)
     return value.reshape(-1)  # type: ignore[no-any-return]
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
-    """Row-major strides in elements."""
+    """Return the row-major strides, in elements, of an array with these sizes."""
     return [prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
@@ -68,7 +70,7 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 
 
 def _gather_kernel(op: Gather | DynamicGather, at: Site) -> Kernel:
-    """Kernel that takes the operand, the index vectors and the slice sizes."""
+    """Return a kernel that takes the operand, the index vectors and the slice sizes."""
     dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
     batches = at.result.rank - len(op.offset_dims)
     order, batch, offset = [], iter(range(batches)), iter(range(batches, at.result.rank))
@@ -96,7 +98,9 @@ def _gather_kernel(op: Gather | DynamicGather, at: Site) -> Kernel:
 
 
 def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
-    """Slices of an array at each start, clamped so that they are inside; shape `shape + sizes`.
+    """Return the slices of an array at each start, an array of shape `shape + sizes`.
+
+    Starts are clamped so that the slices are inside.
 
     Raises:
         EvaluationError: A slice is larger than the array.
@@ -110,8 +114,8 @@ def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
         elif d in starts:
             starts[d] = np.minimum(np.maximum(starts[d], 0), most)
     rank = value.ndim
-    # Trailing dimensions that slices cover wholly are contiguous.  If all others have size 1, a
-    # slice is one row of a matrix, and `take` copies rows.
+    # Trailing dimensions that slices cover completely are contiguous.  If slices have size 1 along
+    # all other dimensions, a slice is one row of a matrix, and `take` copies rows.
     block = rank  # from this dimension on, slices take all
     while block and sizes[block - 1] == value.shape[block - 1]:
         block -= 1
@@ -139,7 +143,7 @@ def _gather(op: Gather, at: Site) -> Kernel:
 
 @evaluates(DynamicGather)
 def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
-    """Gather with run-time slice sizes."""
+    """Return the kernel of `dynamic_gather`, whose slice sizes are an operand."""
     gather = _gather_kernel(op, at)
     dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
 
@@ -155,7 +159,10 @@ def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
 
 @evaluates(TorchIndexSelect)
 def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
-    """Slices along `dim` by number, separately for each index of the batch dimensions."""
+    """Return the kernel of `torch_index_select`.
+
+    It takes slices along `dim` by their indices, separately for each index of the batch dimensions.
+    """
     dim, batches = op.dim, op.batch_dims
 
     def kernel(value: Array, index: Array) -> Value:
@@ -185,11 +192,10 @@ def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
 
 @evaluates(Scatter)
 def _scatter(op: Scatter, at: Site) -> Kernel:
-    """Updates in order; updates outside of the operand are dropped.
+    """Return the kernel of `scatter`, which applies updates in order and drops those outside.
 
     StableHLO drops single elements and takes updates in row-major order of all their dimensions
-    (spec
-    `scatter`).  XLA drops a window that is not wholly inside and takes window by window
+    (spec `scatter`).  XLA drops a window that is not completely inside and takes window by window
     (`ScatterExpander`).  The attribute `unique_indices` is not relied on.
     """
     number = (len(at.ins.operands) - 1) // 2
@@ -221,7 +227,7 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
     """Return the rows that the updates are written to.
 
-    Trailing dimensions of the operand that windows cover wholly form one row.
+    Trailing dimensions of the operand that windows cover completely form one row.
 
     Returns:
         The rows in the order of the updates, and an order of the update's dimensions with those of
@@ -272,7 +278,10 @@ def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[
 
 
 def _along(value: Array, dims: list[int], among: list[int]) -> Array:
-    """View with dimensions `dims` (ascending) at their positions in `among`; others have size 1."""
+    """Return a view of `value` with its dimensions at the positions of `dims` in `among`.
+
+    `dims` is ascending. Other dimensions of the view have size 1.
+    """
     sizes = dict(zip(dims, value.shape, strict=True))
     return value.reshape([sizes.get(d, 1) for d in among])
 
@@ -282,7 +291,7 @@ def _along(value: Array, dims: list[int], among: list[int]) -> Array:
 
 
 _A_ROUND: Final = 2500
-"""Elements that numpy combines one by one in the time that starting a round takes."""
+"""Cost of starting a round, as the number of elements that numpy combines in that time."""
 _COMMUTATIVE: Final[dict[str, Any]] = {
     "add": np.add,
     "multiply": np.multiply,
@@ -292,7 +301,7 @@ _COMMUTATIVE: Final[dict[str, Any]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-"""Numpy functions for bodies that are one op.  Their `at` combines one element after another."""
+"""Numpy ufunc by the op that is the whole body; its `at` combines one element after another."""
 
 
 class Targets(NamedTuple):
@@ -300,8 +309,8 @@ class Targets(NamedTuple):
 
     Attributes:
         shape: Number of rows of the array, and number of elements of a row.
-        rows: Row of each applied update, in the order of the updates.
-        keep: Indices of the applied updates; `None` for all.
+        rows: Index of the row of each applied update, in the order of the updates.
+        keep: Indices of the updates that are applied; `None` if all are.
     """
 
     shape: tuple[int, int]
@@ -317,7 +326,7 @@ def combine(
     Args:
         region: Takes elements of all results, then of all updates; returns new elements.
         results: Arrays of rows, which are changed in place.
-        targets: The rows.
+        targets: The rows to which the updates are written.
         updates: Arrays of rows.
     """
     rows = targets.rows
@@ -346,7 +355,7 @@ def combine(
 
 
 def _takes_updates(region: Region, results: Sequence[Array], updates: Sequence[Array]) -> bool:
-    """Does the body return the updates unchanged?"""
+    """Does the body return the updates unchanged, so that they replace the elements?"""
     if not region.is_elementwise:
         return False
     # Tried on empty arrays: an elementwise body that returns an argument returns the same object.
@@ -356,14 +365,17 @@ def _takes_updates(region: Region, results: Sequence[Array], updates: Sequence[A
 
 
 def _apply(body: Any, results: Sequence[Array], rows: Array, updates: Sequence[Array]) -> None:
-    """Combine updates with rows that are all different."""
+    """Replace `rows` of `results` by the body's values for rows and updates; all rows differ."""
     combined = body(*[r[rows] for r in results], *updates)
     for result, value in zip(results, combined, strict=True):
         result[rows] = value
 
 
 def _at(function: Any, result: Array, rows: Array, update: Array) -> None:
-    """Combine updates one after another by numpy, in flat form, for which it is fast."""
+    """Combine updates into `result` in place, one after another, by the `at` of a numpy ufunc.
+
+    Rows are flattened to single elements, for which `at` is fast.
+    """
     length = result.shape[1]
     if length != 1:
         rows = (rows[:, None] * length + np.arange(length)).reshape(-1)
@@ -371,7 +383,7 @@ def _at(function: Any, result: Array, rows: Array, update: Array) -> None:
 
 
 def _most_often(rows: Array, count: int) -> int:
-    """Number of occurrences of the most frequent row."""
+    """Return how often the most frequent of the row numbers, all below `count`, occurs."""
     if len(rows) == 1:
         return 1
     if count <= 16 * len(rows) + 1024:
@@ -380,9 +392,11 @@ def _most_often(rows: Array, count: int) -> int:
 
 
 def _rounds(rows: Array) -> list[Array]:
-    """Split updates into rounds: the first update of every row, then every second one, and so on.
+    """Split updates into rounds, in each of which all rows differ.
 
     Returns arrays of update indices.
+
+    The first round has the first update of every row, the second round every second one, and so on.
 
     >>> [part.tolist() for part in _rounds(np.array([5, 2, 5, 5, 2]))]
     [[0, 1], [2, 4], [3]]

@@ -12,12 +12,14 @@ from hloscope.interpreter.values import Array, dtype_of
 from hloscope.ops import Cholesky, Fft, TriangularSolve
 
 _BLOCK: Final = 32
-"""Rows solved one by one before the rows below are updated by one matrix product."""
+"""Number of rows that are solved one by one before one matrix product updates the rows below."""
 
 
 @evaluates(Cholesky, on_reals=True)
 def _cholesky(op: Cholesky, at: Site) -> Kernel:
-    """Cholesky factor from one triangle; the other is zero.  NaNs if the matrix has no factor.
+    """Return the kernel of `cholesky`, which reads one triangle; the other one is zero.
+
+    A matrix without a factor gives NaNs.
 
     Source: StableHLO spec `cholesky`; XLA gives NaNs.
     """
@@ -38,7 +40,7 @@ def _cholesky(op: Cholesky, at: Site) -> Kernel:
 
 
 def _one_by_one(x: Array) -> Array:
-    """Factors of each matrix of a batch; NaNs for a matrix without a factor."""
+    """Return the Cholesky factor of each matrix of a batch; NaNs for a matrix without a factor."""
     matrices = x.reshape(-1, *x.shape[-2:])
     result = np.full_like(matrices, np.nan)
     for k, matrix in enumerate(matrices):
@@ -51,7 +53,10 @@ def _one_by_one(x: Array) -> Array:
 
 @evaluates(TriangularSolve, on_reals=True)
 def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
-    """Solution by substitution; reads one triangle of `a`.  A zero on the diagonal divides."""
+    """Return the kernel of `triangular_solve`, which reads one triangle of `a`.
+
+    A zero on the diagonal is divided by, which gives infinities or NaNs.
+    """
     transposed = op.transpose_a.upper()
 
     def kernel(a: Array, b: Array) -> Array:
@@ -77,7 +82,10 @@ def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
 
 
 def _solve_lower(a: Array, b: Array, *, unit: bool) -> Array:
-    """Solve `a x = b`, where only the lower triangle of `a` is read."""
+    """Return the `x` of `a x = b`, where only the lower triangle of `a` is read.
+
+    With `unit`, the diagonal of `a` is taken as 1.
+    """
     x = np.array(b)
     size = a.shape[-1]
     # Blocks make most of the work one matrix product each.  When a block begins, the contributions
@@ -96,7 +104,10 @@ def _solve_lower(a: Array, b: Array, *, unit: bool) -> Array:
 
 @evaluates(Fft)
 def _fft(op: Fft, at: Site) -> Kernel:
-    """Fourier transform, computed in doubles and rounded once.  Source: StableHLO spec `fft`."""
+    """Return the kernel of `fft`, computed in doubles and rounded once.
+
+    Source: StableHLO spec `fft`.
+    """
     transforms: dict[str, Any] = {
         "FFT": np.fft.fftn,
         "IFFT": np.fft.ifftn,
@@ -117,8 +128,8 @@ def _fft(op: Fft, at: Site) -> Kernel:
         if 0 in shape or 0 in x.shape:
             return np.zeros(shape, dtype)
         wide = x.astype(np.float64 if kind == "RFFT" else np.complex128, copy=False)
-        # The real transforms need the lengths, as the half spectrum does not tell even from odd
-        # sizes.
+        # The real transforms need the lengths: a half spectrum of n / 2 + 1 numbers does not show
+        # whether n is even or odd.
         sizes = lengths if "RFFT" in kind else [x.shape[a] for a in axes]
         return np.asarray(transform(wide, sizes, axes)).astype(dtype, copy=False)
 

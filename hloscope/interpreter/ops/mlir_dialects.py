@@ -37,7 +37,7 @@ _ARITH: Final = {
     "shift_right_logical": "shrui",
     "shift_right_arithmetic": "shrsi",
 }
-"""Ops of `arith` by the equivalent StableHLO op."""
+"""Names of the equivalent ops of `arith`, separated by spaces, by the name of the StableHLO op."""
 _UNSIGNED: Final = ("divui", "remui", "maxui", "minui")
 """Ops of `arith` on unsigned integers."""
 _IDENTITIES: Final = """
@@ -48,9 +48,9 @@ _CONVERSIONS: Final = (
     "index_cast index_castui extsi extui trunci extf truncf sitofp uitofp fptosi fptoui"
 )
 _PREDICATES: Final = ("EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE")
-"""Integer comparisons by predicate number; unsigned ones begin at 6."""
+"""Directions of integer comparisons, by the predicate number of `arith`; unsigned from 6 on."""
 _FLOAT_PREDICATES: Final = ("EQ", "GT", "GE", "LT", "LE", "NE")
-"""Ordered float comparisons by predicate number minus 1."""
+"""Directions of ordered float comparisons, indexed by the predicate number of `arith` minus 1."""
 
 
 def _element(type_: Type) -> ElementType:
@@ -65,7 +65,7 @@ def _unsigned(element: ElementType) -> ElementType:
 
 
 def _constant(op: UnknownOp, at: Site) -> Kernel:
-    """A constant of `arith` or `shape`."""
+    """Return the kernel of a constant of `arith` or `shape`."""
     found: Any = value_of(op.settings, "shape" if op.opcode == "shape.const_shape" else "value")
     if isinstance(found, Literal):
         found = found.array(at.ins.type)
@@ -77,7 +77,10 @@ def _constant(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _computed(name: str, *, unsigned: bool) -> _Maker:
-    """Maker of an op of `arith` that computes like an op of StableHLO."""
+    """Return a maker for an op of `arith` that computes like the StableHLO op `name`.
+
+    With `unsigned`, operands are taken as unsigned integers.
+    """
 
     def make(op: UnknownOp, at: Site) -> Kernel:
         element = _element(at.ins.type)
@@ -93,7 +96,7 @@ def _computed(name: str, *, unsigned: bool) -> _Maker:
 
 
 def _compared(op: UnknownOp, at: Site) -> Kernel:
-    """Comparison of integers or floats by predicate number."""
+    """Return the kernel of `arith.cmpi` or `arith.cmpf`, by the predicate number."""
     found = value_of(op.settings, "predicate")
     number = found if isinstance(found, int) else -1
     element = _element(at.operands[0])
@@ -110,7 +113,7 @@ def _compared(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _converted(op: UnknownOp, at: Site) -> Kernel:
-    """Conversion of numbers; unsigned ops take the bits of their operand as unsigned."""
+    """Return the kernel of a conversion; unsigned ops read their operand's bits as unsigned."""
     before, dtype = _element(at.operands[0]), dtype_of(_element(at.ins.type))
     if op.opcode in ("arith.extui", "arith.index_castui", "arith.uitofp"):
         of_bits = dtype_of(_unsigned(before))
@@ -123,7 +126,7 @@ def _same(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _size(op: UnknownOp, at: Site) -> Kernel:
-    """Size of a dimension, given by an operand."""
+    """Return the kernel of an op for the size of the dimension that operand 1 names."""
 
     def kernel(value: Any, d: Any) -> Any:
         if not 0 <= int(d) < value.ndim:
@@ -134,7 +137,7 @@ def _size(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _item(op: UnknownOp, at: Site) -> Kernel:
-    """Element of a tensor at an index."""
+    """Return the kernel of an op that reads the element of a tensor at an index."""
 
     def kernel(value: Any, *index: Any) -> Any:
         place = tuple(map(int, index))
@@ -146,7 +149,7 @@ def _item(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _inserted(op: UnknownOp, at: Site) -> Kernel:
-    """Tensor with one element replaced."""
+    """Return the kernel of an op that returns a tensor with one element replaced."""
     item = _item(op, at)
 
     def kernel(element: Any, value: Any, *index: Any) -> Any:
@@ -159,14 +162,14 @@ def _inserted(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _elements(op: UnknownOp, at: Site) -> Kernel:
-    """Tensor made of its elements."""
+    """Return the kernel of an op that makes a tensor of its operands, the elements."""
     dtype = dtype_of(_element(at.ins.type))
     sizes = at.result.sizes
     return lambda *values: np.array(values, dtype).reshape([-1 if s is None else s for s in sizes])
 
 
 def joint_shape(*shapes: Any) -> Any:
-    """Return the shape that several shapes broadcast to.
+    """Return the shape that several shapes broadcast to, a vector.
 
     Raises:
         EvaluationError: The shapes cannot be broadcast to one.

@@ -35,13 +35,13 @@ from hloscope.ops import (
 
 
 class Division(NamedTuple):
-    """The axes of a mesh that divide each dimension of a value; the first axis divides coarsest."""
+    """For each dimension of an array, the mesh axes that divide it, the coarsest axis first."""
 
     mesh: Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
 
     def part(self, array: Array, device: int) -> Array:
-        """Return the part of an array on a device.
+        """Return the part of an array that is on a device.
 
         Raises:
             EvaluationError: A size is not divisible by the number of parts.
@@ -58,7 +58,7 @@ class Division(NamedTuple):
         return array
 
     def whole(self, parts: Mapping[int, Array]) -> Array:
-        """Return the array joined from the parts of all devices."""
+        """Return the whole array, joined from `parts`, the parts by device number."""
         some = next(iter(parts.values()))
         counts = list(map(self._count, self.dimensions))
         counts += [1] * (some.ndim - len(counts))
@@ -74,15 +74,15 @@ class Division(NamedTuple):
         return result
 
     def place(self, device: int) -> tuple[int, ...]:
-        """Return which part a device has along each dimension, counted from 0."""
+        """Return the index of a device's part along each dimension, counted from 0."""
         return tuple([self._number(axes, device) for axes in self.dimensions])
 
     def _count(self, axes: tuple[AxisRef, ...]) -> int:
-        """Return the number of parts into which the axes divide a dimension."""
+        """Return the number of parts into which `axes` divide a dimension."""
         return prod(map(self.mesh.size, axes))
 
     def _number(self, axes: tuple[AxisRef, ...], device: int) -> int:
-        """Return which part a device has along one dimension, counted from 0; `axes` divide it."""
+        """Return the index, from 0, of a device's part along a dimension that `axes` divide."""
         number = 0
         for axis in axes:
             size = self.mesh.size(axis)
@@ -94,7 +94,7 @@ class Division(NamedTuple):
 
 
 def _coordinate(mesh: Mesh, axis: str, device: int) -> int:
-    """Coordinate of a device along an axis of the mesh."""
+    """Return the coordinate of a device along an axis of the mesh, counted from 0."""
     names = [name for name, _ in mesh.axes]
     later = prod(size for _, size in mesh.axes[names.index(axis) + 1 :])
     number = device if mesh.device_ids is None else mesh.devices.index(device)
@@ -104,7 +104,7 @@ def _coordinate(mesh: Mesh, axis: str, device: int) -> int:
 def divided(
     sharding: NamedSharding, known: Mapping[str, Mesh], manual: Sequence[str] | None = None
 ) -> Division:
-    """Return the division of values by a sharding.
+    """Return how a sharding divides an array.
 
     Args:
         sharding: The sharding.
@@ -126,7 +126,10 @@ def divided(
 def _divisions(
     in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
 ) -> tuple[list[Division], list[Division]]:
-    """Divisions of operands and results along the manual axes; `None` counts as no shardings."""
+    """Return how the operands and the results are divided along the manual axes.
+
+    A `None` in place of the shardings gives an empty list.
+    """
     known = meshes(world.attributes)
     ins, outs = (
         [divided(s, known, manual_axes or ()) for s in shardings or ()]
@@ -142,11 +145,10 @@ def _sharding_constraint(op: ShardingConstraint, at: Site) -> Kernel:
 
 @evaluates(ManualComputation)
 def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
-    """Run the body on every device of the mesh.
+    """Return the kernel of `manual_computation`, which runs the body on every device of the mesh.
 
-    In a grid of the mesh's size, each process runs it on its own part.  Otherwise the op makes a
-    grid
-    of its own.
+    In a grid of the mesh's size, each process runs the body on its own part.  Otherwise the op
+    makes a grid of its own.
     """
     world, (body,) = at.world, at.ins.calls
     ins, outs = _divisions(
@@ -177,7 +179,10 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
 
 
 def _in_grid(world: World, mesh: Mesh) -> Process | None:
-    """The process, if its grid has a partition for each of several devices of the mesh."""
+    """Return the world's process if its grid has one partition per device of `mesh`, more than one.
+
+    Otherwise return `None`.
+    """
     process = world.extra.get(PROCESS)
     is_in = isinstance(process, Process) and process.grid.partitions == len(mesh.devices) > 1
     return process if is_in else None
@@ -186,7 +191,7 @@ def _in_grid(world: World, mesh: Mesh) -> Process | None:
 def _together(
     outs: Sequence[Division], found: Mapping[int, tuple[Value, ...]]
 ) -> tuple[Value, ...]:
-    """The whole results, joined from those of each device."""
+    """Return the whole results, joined from `found`, each device's results by device number."""
     return tuple(
         s.whole({device: values[i] for device, values in found.items()})  # type: ignore[misc]
         for i, s in enumerate(outs)
@@ -196,7 +201,10 @@ def _together(
 def _gathered(
     process: Process, at: Site, outs: Sequence[Division], values: tuple[Value, ...]
 ) -> tuple[Value, ...]:
-    """The whole results, joined in every process of the replica."""
+    """Return the whole results, joined from the `values` of all processes of this replica.
+
+    All of these processes take part, and each gets the whole results.
+    """
     group = tuple(id for id in process.grid.processes if id[0] == process.id[0])
     devices = [partition for _, partition in group]
 
@@ -208,7 +216,7 @@ def _gathered(
 
 
 def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
-    """Divisions of operands and results that a custom call's frontend attributes state."""
+    """Return how the frontend attributes of a custom call divide its operands and its results."""
     said = frontend_attributes(at.ins.extras)
     given = [said.get(f"xla.sdy.{n}") for n in ("in_shardings", "out_shardings", "manual_axes")]
     ins, outs, manual = (entry if isinstance(entry, tuple) else () for entry in given)
@@ -217,7 +225,7 @@ def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
 
 @implements("xla.sdy.GlobalToLocalShape")
 def _global_to_local(op: CustomCall, at: Site) -> Kernel:
-    """The part of each operand on the device of this process."""
+    """Return a kernel whose value is the part of each operand on the device of this process."""
     ins, _ = _of_call(at)
     process = _needed(op, at.world, ins)
     several = isinstance(at.ins.type, TupleType)
@@ -231,7 +239,10 @@ def _global_to_local(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.LocalToGlobalShape")
 def _local_to_global(op: CustomCall, at: Site) -> Kernel:
-    """The whole results, joined from the parts of all processes of the replica."""
+    """Return a kernel whose value is the whole results, joined from all parts.
+
+    The parts are those of all processes of the replica.
+    """
     _, outs = _of_call(at)
     process = _needed(op, at.world, outs)
     several = isinstance(at.ins.type, TupleType)
@@ -244,7 +255,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
 
 
 def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
-    """Return the process, if its grid has the size of the mesh.
+    """Return the world's process, if its grid has one partition per device of the mesh.
 
     Raises:
         UnsupportedError: No shardings are given, or the grid has another size.
@@ -267,7 +278,7 @@ def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Proces
 
 
 def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
-    """Return the meshes that attributes of a module define, by name."""
+    """Return the meshes that module attributes, pairs (name, text), define, by the mesh's name."""
     given = list(attributes)
     said = [value_of([pair], "sdy.mesh") for pair in given]
     said.append(frontend_attributes(given).get("xla.sdy.meshes"))
@@ -275,7 +286,7 @@ def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
 
 
 def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
-    """Return the mesh, or the mesh of that name.
+    """Return `given`, or the mesh in `known` with that name.
 
     Raises:
         EvaluationError: The name is not defined, or devices and axis sizes do not match.
@@ -293,10 +304,10 @@ def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
 
 
 def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
-    """Check that the mesh has these axes, or parts of axes.
+    """Check that the mesh has these axes and sub-axes.
 
     Raises:
-        EvaluationError: An axis or part does not exist.
+        EvaluationError: An axis or a sub-axis does not exist.
     """
     sizes = dict(mesh.axes)
     for axis in axes:
@@ -312,7 +323,7 @@ def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
 
 
 def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
-    """Return the groups of `#stablehlo.replica_group_mesh_axes<mesh = …, axes = […]>`.
+    """Return the groups of device numbers of `#stablehlo.replica_group_mesh_axes<…>`.
 
     Raises:
         EvaluationError: The mesh or one of its axes does not exist.

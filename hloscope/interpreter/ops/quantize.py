@@ -1,9 +1,8 @@
 """Quantized values: `uniform_quantize`, `uniform_dequantize`, and other ops on such values.
 
-A quantized array holds its storage integers.  Ops that move data do not look at them.  Ops that
-compute are evaluated on the real numbers that the operands represent, and their results are
-quantized.
-Source: StableHLO spec, "Quantization computations".
+A quantized array holds its storage integers.  Ops that only move elements are evaluated on these
+integers.  Ops that compute are evaluated on the real numbers that the operands represent, and their
+results are quantized. Source: StableHLO spec, "Quantization computations".
 """
 
 from __future__ import annotations
@@ -22,18 +21,21 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _MOVING: Final = (Select, UniformDequantize, UniformQuantize)
-"""Elementwise ops whose makers take quantized types themselves."""
+"""Elementwise ops whose kernels handle quantized types themselves."""
 
 
 def computes_reals(op: Op) -> bool:
-    """Is the op evaluated on the real numbers that quantized operands represent?"""
+    """Is the op computed on the real numbers that quantized operands represent?"""
     computes = isinstance(op, Elementwise) or type(op) in ON_REALS
     return computes and not isinstance(op, _MOVING)
 
 
 @evaluates(UniformQuantize, lifted=True)
 def _uniform_quantize(op: UniformQuantize, at: Site) -> Kernel:
-    """Quantize a real operand, or change the quantization of a quantized one."""
+    """Return the kernel of `uniform_quantize`.
+
+    The operand is real, or quantized with other parameters.
+    """
     (source,) = at.operands
     assert isinstance(source, TensorType)
     target = at.result.element
@@ -54,7 +56,7 @@ def _uniform_dequantize(op: UniformDequantize, at: Site) -> Kernel:
 
 
 def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """Return the function from real numbers to the nearest storage integers.
+    """Return the function from real numbers to the nearest storage integers of a quantized type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized
@@ -80,7 +82,7 @@ def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
 
 
 def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """Return the function from storage integers to the real numbers they represent.
+    """Return the function from storage integers of a quantized type to their real numbers.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized
@@ -103,7 +105,7 @@ def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
 def _parameters(
     element: QuantizedType, zeros_as: np.dtype[Any]
 ) -> tuple[Callable[[Dims], Array], Callable[[Dims], Array]]:
-    """Functions from a shape to scales and zero points that broadcast to it."""
+    """Return two functions from a shape to arrays that broadcast to it: scales, and zero points."""
     scales = np.array(element.scales).astype(dtype_of(element.expressed))
     zeros = np.array(element.zero_points, np.int64).astype(zeros_as)
     if element.is_per_tensor:
@@ -131,7 +133,10 @@ def _parameters(
 
 @adapts(Concern.QUANTIZED)
 def on_reals(maker: Maker, ins: Instruction) -> Maker:
-    """Return a maker that evaluates the op on real numbers, if it computes on quantized values."""
+    """Return `maker`, wrapped to compute on real numbers where operands or results are quantized.
+
+    It is unchanged if the op moves elements only or no type is quantized.
+    """
     if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
         return maker
 

@@ -33,17 +33,17 @@ _U32, _U64 = np.uint32, np.uint64
 
 
 def halves(x: Array) -> Pair:
-    """Return the low and the high 32-bit words of 64-bit integers."""
+    """Return the low and the high 32-bit words of 64-bit integers, two arrays."""
     return x.astype(_U32), (x >> _HALF).astype(_U32)
 
 
 def joined(low: Array, high: Array) -> Array:
-    """Return the 64-bit integers of low and high 32-bit words."""
+    """Return the 64-bit integers whose low and high 32-bit words are given."""
     return low.astype(_U64) | (high.astype(_U64) << _HALF)
 
 
 def threefry(counter: Pair, key: Pair) -> Pair:
-    """Return the 32-bit words of ThreeFry-2x32 with 20 rounds.
+    """Return the two 32-bit words that ThreeFry-2x32 with 20 rounds gives for `counter` and `key`.
 
     >>> zero = np.zeros(1, np.uint32)
     >>> [hex(x[0]) for x in threefry((zero, zero), (zero, zero))]
@@ -61,7 +61,7 @@ def threefry(counter: Pair, key: Pair) -> Pair:
 
 
 def philox(counter: Four, key: Pair) -> Four:
-    """Return the 32-bit words of Philox-4x32 with 10 rounds.
+    """Return the four 32-bit words that Philox-4x32 with 10 rounds gives for `counter` and `key`.
 
     >>> zero = np.zeros(1, np.uint32)
     >>> [hex(x[0]) for x in philox((zero,) * 4, (zero, zero))]
@@ -77,7 +77,7 @@ def philox(counter: Four, key: Pair) -> Four:
 
 
 def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """Return a new state, and random words of 32 or 64 bits.
+    """Return the next state of ThreeFry, and random words.
 
     Args:
         state: Key and counter, a 64-bit word each.
@@ -102,23 +102,23 @@ def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
 
 
 def _split_axis(shape: Dims) -> int:
-    """Axis along which pairs are interleaved: the first of even size, else the largest."""
+    """Return the axis along which pairs interleave: the first of even size, else the largest."""
     even = [i for i, n in enumerate(shape) if n % 2 == 0]
     return even[0] if even else max(range(len(shape)), key=lambda i: shape[i], default=0)
 
 
 def _counters(state: Array, count: int) -> Pair:
-    """Low and high words of `count` consecutive counters."""
+    """Return the low and the high words of `count` consecutive counters from `state` on."""
     return halves(state[1:2] + np.arange(count, dtype=_U64))
 
 
 def _advanced(state: Array, count: int) -> Array:
-    """The state after `count` counters."""
+    """Return the state after `count` more counters."""
     return np.concatenate([state[:1], state[1:2] + _U64(count)])
 
 
 def philox_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """Return a new state, and random words of 32 or 64 bits.
+    """Return the next state of Philox, and random words.
 
     Args:
         state: Key and counter, low word first; without a high word, the key is used for it.
@@ -137,7 +137,10 @@ def philox_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
 
 
 def _wide_counters(low: Array, high: Array, count: int) -> Four:
-    """The four words of `count` consecutive 128-bit counters."""
+    """Return the four 32-bit words of `count` consecutive 128-bit counters.
+
+    `low` and `high` are the 64-bit words of the first counter.
+    """
     lows = low + np.arange(count, dtype=_U64)
     highs = high + (lows < low)
     return (*halves(lows), *halves(highs))
@@ -151,9 +154,9 @@ def _wide_counters(low: Array, high: Array, count: int) -> Four:
 
 
 _STATE: Final = "rng"
-"""Key of `World.extra`: the 128-bit state that `rng` and `rng-get-and-update-state` share."""
+"""Key of `World.extra` for the 128-bit state that `rng` and `rng-get-and-update-state` share."""
 _FIRST: Final = 0x7012395
-"""Initial state, that of XLA on CPUs."""
+"""Initial state of `rng`, as in XLA on CPUs."""
 _SEED: Final = 42
 _ALGORITHMS: Final = {
     "DEFAULT": philox_bits,
@@ -165,7 +168,10 @@ _WORDS: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 @evaluates(RngBitGenerator)
 def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
-    """Random bits; elements of fewer than 32 bits are the low bits of 32-bit words."""
+    """Return the kernel of `rng_bit_generator`.
+
+    Elements of fewer than 32 bits are the low bits of 32-bit words.
+    """
     generate = _ALGORITHMS.get(op.rng_algorithm.removeprefix("RNG_").upper())
     if generate is None:
         raise UnsupportedError(f"`{op.name}` knows no algorithm {op.rng_algorithm}")
@@ -196,7 +202,7 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
 
 
 def bits_as(element: ElementType) -> Callable[[Array], Array]:
-    """Return the function from words of 32 or 64 bits to elements made of their low bits.
+    """Return the function that turns words of 32 or 64 bits into elements made of their low bits.
 
     Raises:
         UnsupportedError: Elements of this type cannot be made of bits.
@@ -226,7 +232,7 @@ def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
 
 
 def _next_state(world: World, delta: int) -> Array:
-    """Return the two 64-bit words of the shared state, and advance it by `delta`."""
+    """Return the state shared by random ops, two 64-bit words, and advance it by `delta`."""
     state: int = world.extra.get(_STATE, _FIRST)
     world.extra[_STATE] = (state + delta) % (1 << 128)
     return np.array([state % (1 << 64), state >> 64], np.uint64)
@@ -234,7 +240,10 @@ def _next_state(world: World, delta: int) -> Array:
 
 @evaluates(Rng)
 def _rng(op: Rng, at: Site) -> Kernel:
-    """Numbers in `[a, b)`, or normally distributed with mean a and deviation b."""
+    """Return the kernel of `rng`.
+
+    Uniform numbers are in `[a, b)`; normal ones have mean a and standard deviation b.
+    """
     element, sizes = at.result.element, at.result.sizes
     world, dtype = at.world, dtype_of(element)
     is_normal = op.rng_distribution.removeprefix("RNG_").upper() == "NORMAL"
@@ -263,14 +272,14 @@ def _rng(op: Rng, at: Site) -> Kernel:
 
 
 def _unit(words: Array, bits: int) -> Array:
-    """Floats in [0, 1), made of the high bits of the words, as many as the mantissa has."""
+    """Return floats in [0, 1), made of as many high bits of the words as the mantissa has."""
     mantissa, kind = (52, np.float64) if bits == 64 else (23, np.float32)
     high = (words >> words.dtype.type(bits - mantissa)).astype(kind)
     return np.asarray(high * kind(2.0**-mantissa))
 
 
 def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
-    """Integers in `[least, most)`; all are `least` if the interval is empty."""
+    """Return integers in `[least, most)`; all are `least` if the interval is empty."""
     if most <= least:
         return np.full(words.shape, least).astype(dtype)
     found = words % words.dtype.type(most - least)
@@ -281,7 +290,10 @@ def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
 def _normal(
     words: Callable[[Dims], Array], shape: Dims, bits: int, mean: Any, spread: Any
 ) -> Array:
-    """Normally distributed numbers by the Box-Muller transform."""
+    """Return normally distributed numbers of a shape, by the Box-Muller transform.
+
+    `words` returns random words of `bits` bits for a shape; `spread` is the standard deviation.
+    """
     count = prod(shape)
     unit = _unit(words((2, (count + 1) // 2)), bits)
     # The lower limit avoids the logarithm of 0.

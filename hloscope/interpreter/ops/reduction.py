@@ -1,4 +1,4 @@
-"""Reductions, scans and `map`: a computation folded over whole slices at once."""
+"""Reductions, scans and `map`: a computation applied to whole slices of arrays."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from hloscope.ops import Map, Reduce, Scan
 
 
 def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
-    """Values converted to other types; accumulators may be wider than the operands."""
+    """Return the values converted to the dtypes `kinds`, which may be wider."""
     return [promoted(x, t) for x, t in zip(values, kinds, strict=True)]
 
 
 @evaluates(Reduce)
 def _reduce(op: Reduce, at: Site) -> Kernel:
-    """Reduction by numpy if the order may change, else by folding whole slices."""
+    """Return the kernel of `reduce`.
+
+    Numpy reduces if the order may change; else whole slices are folded one after another.
+    """
     axes = tuple(sorted(op.dimensions))
     kinds = dtypes(at.results)
     number = len(kinds)
@@ -52,7 +55,7 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
 
 @evaluates(Map)
 def _map(op: Map, at: Site) -> Kernel:
-    """Application of a computation to each element."""
+    """Return the kernel of `map`, which applies the computation to the elements at each index."""
     kinds = dtypes(at.results)
 
     def kernel(regions: tuple[Region, ...], *inputs: Array) -> Value:
@@ -63,7 +66,7 @@ def _map(op: Map, at: Site) -> Kernel:
 
 @evaluates(Scan)
 def _scan(op: Scan, at: Site) -> Kernel:
-    """Apply the body to one slice after another along the scanned dimension."""
+    """Return the kernel of `scan`, which applies the body to one slice after another."""
     axis, number = op.scan_dimension, len(at.ins.operands) - op.num_carries
     results = at.results
     outputs = results[: len(results) - op.num_carries]
@@ -93,7 +96,7 @@ def _scan(op: Scan, at: Site) -> Kernel:
 
 
 def _stack(parts: list[Any], axis: int, type_: Type, kind: np.dtype[Any]) -> Array:
-    """Stacked slices; zeros without slices."""
+    """Return the slices `parts` stacked along `axis`; zeros if there are none."""
     if parts:
         return np.stack(parts, axis)
     assert isinstance(type_, TensorType)
@@ -122,29 +125,32 @@ MONOIDS: Final[dict[str, Any]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-"""Numpy's function for each op that can be the whole body of a reduction."""
+"""Numpy function by the name of the op that is the whole body of a reduction."""
 _EXTREMES: Final = ("maximum", "minimum")
 _MOST_STEPS: Final = 32
 """Maximum number of slices that an elementwise body folds one by one; more go pairwise."""
 
 
 def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
-    """Numpy dtypes of the array types among `types`."""
+    """Return the numpy dtypes of the array types among `types`."""
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
 def is_quantized(types: tuple[Type, ...]) -> bool:
-    """Is any type quantized?  Each op on quantized values rounds and clamps, so order matters."""
+    """Is any of the types quantized?
+
+    Ops on quantized values round and clamp, so their order matters.
+    """
     return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
 
 
 def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """Value of an instruction with these results: the only one, or their tuple."""
+    """Return the value of an instruction with these results: the only one, or their tuple."""
     return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Is it a float type of fewer than 32 bits?
+    """Is `dtype` a float type of fewer than 32 bits?
 
     >>> is_narrow(np.dtype("float16")), is_narrow(np.dtype("float32"))
     (True, False)
@@ -153,12 +159,12 @@ def is_narrow(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_tiny(dtype: np.dtype[Any]) -> bool:
-    """Is it an integer type of 4 bits or fewer, which numpy itself does not have?"""
+    """Is `dtype` an integer type of 4 bits or fewer, which numpy itself does not have?"""
     return dtype.kind == "V" and "int" in dtype.name
 
 
 def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a builtin numpy type that holds all values of `dtype`, to compute in.
+    """Return a builtin numpy type that represents all values of `dtype`; computations use it.
 
     >>> computing(np.dtype("float16")), computing(np.dtype("int8"))
     (dtype('float32'), dtype('int8'))
@@ -171,11 +177,11 @@ def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
-    """Return a function that applies a region of scalars to arrays of one shape.
+    """Return a function that applies a region of scalars elementwise to arrays of equal shapes.
 
     Args:
         region: The region.
-        dtypes: Dtypes of its results.
+        dtypes: Dtypes of the region's results.
     """
     if region.is_elementwise:
 
@@ -201,7 +207,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
     """Return `body(body(init, items[0]), items[1]) …`, along the first axis.
 
     Args:
-        region: The body; takes accumulators, then items, and returns accumulators.
+        region: The body, a function of accumulators and items that returns new accumulators.
         inits: Initial accumulators, scalars.
         items: Arrays of one shape, of the accumulators' types.
     """
@@ -218,7 +224,10 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
 
 
 def _pairwise(body: Lifted, items: Arrays) -> Arrays:
-    """Fold neighbouring slices in rounds until one is left; its first axis has size 1."""
+    """Fold neighbouring slices along the first axis, round by round, and return the last slice.
+
+    The first axis of the result has size 1.
+    """
     rest: Arrays = ()
     while (count := len(items[0])) > 1:
         # An odd slice at the end is folded in front of what was left over in earlier rounds, all of
@@ -232,7 +241,9 @@ def _pairwise(body: Lifted, items: Arrays) -> Arrays:
 
 
 def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array | None:
-    """Reduce by one op of `MONOIDS`; `None` if the op needs the order or numpy has no such type.
+    """Return `x` reduced over `axes` by an op of `MONOIDS`.
+
+    `None` if the op needs the order of the elements, or numpy has no such type.
 
     >>> reduced("add", np.arange(6, dtype="int32").reshape(2, 3), (1,), np.int32(10))
     array([13, 22], dtype=int32)
@@ -255,7 +266,7 @@ def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array 
 
 
 def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Maximum or minimum over axes; +0 is greater than -0."""
+    """Return the maximum or minimum of `x` and `init` over axes; +0 is greater than -0."""
     wide = computing(x.dtype)
     y = x.astype(wide, copy=False)
     total = np.asarray(function.reduce(y, axes, initial=init.astype(wide)))
@@ -272,7 +283,7 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
 
 
 def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Sum or product that rounds after every element, in the order of the elements."""
+    """Return the sum or product over axes, rounded after each element, in the elements' order."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
     count = math.prod([x.shape[d] for d in axes])  # `-1` would be ambiguous for empty arrays

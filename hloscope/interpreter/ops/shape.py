@@ -35,16 +35,16 @@ from hloscope.ops import (
 
 
 _SMALL: Final = 4096
-"""Maximum elements of an array that is filled, not broadcast: later ops on it are faster."""
+"""Maximum elements of a splat that is filled instead of broadcast: later ops on it are faster."""
 
 
 def _once(make: Callable[[], Value]) -> Kernel:
-    """Kernel without operands, whose value is computed when it first runs."""
+    """Return a kernel without operands that calls `make` at its first run, and keeps the value."""
     value: Value | None = None
 
     def kernel() -> Value:
         nonlocal value
-        # Kept, as a constant in a loop runs at every iteration.
+        # Cached, as a constant in a loop runs at every iteration.
         if value is None:
             value = make()
         return value
@@ -58,7 +58,10 @@ def _constant(op: Constant, at: Site) -> Kernel:
 
 
 def _of_type(value: Any, type_: Type) -> Value:
-    """The value with arrays of the right dtype; rank 0 becomes a numpy scalar, which is faster."""
+    """Return the value with arrays of the dtype of `type_`.
+
+    An array of rank 0 becomes a numpy scalar, which is faster.
+    """
     if isinstance(type_, TupleType):
         return tuple(map(_of_type, value, type_.elements))
     assert isinstance(type_, TensorType)
@@ -74,7 +77,7 @@ def _iota(op: Iota, at: Site) -> Kernel:
 
 
 def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
-    """Return the array whose elements are their own index along `dimension`."""
+    """Return an array of shape `sizes` whose elements are their own index along `dimension`."""
     if 0 in sizes:
         return np.empty(sizes, dtype)
     size = sizes[dimension]
@@ -89,7 +92,7 @@ def known_sizes(type_: TensorType) -> Dims:
     """Return the sizes of a static type.
 
     Raises:
-        EvaluationError: A size is not known.
+        EvaluationError: A size is unknown.
     """
     if not type_.is_static:
         raise EvaluationError("the size of the result is not known")
@@ -97,7 +100,7 @@ def known_sizes(type_: TensorType) -> Dims:
 
 
 def spread(value: Array, dims: Dims, rank: int) -> Array:
-    """Return a view of rank `rank` with dimension `i` at `dims[i]`; the others have size 1."""
+    """Return a view of rank `rank` with dimension `i` at `dims[i]`; other sizes are 1."""
     order = sorted(range(len(dims)), key=dims.__getitem__)
     if order != list(range(len(dims))):
         value = value.transpose(order)
@@ -108,7 +111,7 @@ def spread(value: Array, dims: Dims, rank: int) -> Array:
 
 
 def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
-    """Put the dimensions of `value` at `dims` of an array of shape `sizes`, repeated elsewhere."""
+    """Return `value` broadcast to shape `sizes`, with its dimension `i` moved to `dims[i]`."""
     sizes = tuple(sizes)
     apart = spread(value, dims, len(sizes))
     if apart.shape == sizes:
@@ -122,7 +125,10 @@ def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
 
 @evaluates(BroadcastInDim)
 def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
-    """Broadcast operand dimension d along result dimension `broadcast_dimensions[d]`."""
+    """Return the kernel of `broadcast_in_dim`.
+
+    Operand dimension d becomes result dimension `broadcast_dimensions[d]`.
+    """
     (operand,), result = at.operands, at.result
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
@@ -155,10 +161,12 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
 
 
 def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
-    """Sizes of the result; unknown ones are those of the operand, or else the bounds.
+    """Return the sizes of a broadcast's result.
+
+    An unknown size is the size in `of_operand` of the operand dimension at `dims`, else the bound.
 
     Raises:
-        EvaluationError: A size is known by none of them.
+        EvaluationError: The size is unknown in both.
     """
     found = dict(zip(dims, of_operand, strict=True))
     sizes = [
@@ -183,7 +191,7 @@ def _broadcast(op: Broadcast, at: Site) -> Kernel:
 
 @evaluates(Reshape)
 def _reshape(op: Reshape, at: Site) -> Kernel:
-    """Reshape; unknown result sizes follow from the operand."""
+    """Return the kernel of `reshape`; one unknown result size follows from the operand."""
     sizes = at.result.sizes
     if None in sizes:
         bounds, places = at.result.each_bound, _source_dimensions(at.operands[0], at.result)
@@ -197,14 +205,14 @@ def _reshape(op: Reshape, at: Site) -> Kernel:
 
 
 def reshaped(value: Array, sizes: Sequence[int]) -> Array:
-    """Reshape an array; a splat (one element broadcast) stays a broadcast."""
+    """Return an array with another shape; a splat (one element broadcast) stays a broadcast."""
     if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
 
 
 def _source_dimensions(operand: Type, result: TensorType) -> list[int | None] | None:
-    """Operand dimension of each result dimension, `None` for an added one of size 1.
+    """Return the operand dimension of each result dimension, `None` for an added one of size 1.
 
     Returns `None` if the reshape does more than add and drop dimensions of size 1.
 
@@ -225,7 +233,9 @@ def _source_dimensions(operand: Type, result: TensorType) -> list[int | None] | 
 def _open_sizes(
     sizes: Sequence[int | None], bounds: Sequence[int | None], count: int
 ) -> tuple[int, ...]:
-    """Sizes of `count` elements: one unknown size follows from the others, several are the bounds.
+    """Return the sizes of an array of `count` elements, some of which are unknown.
+
+    One unknown size follows from the others. Several unknown sizes are taken to be their bounds.
 
     Raises:
         EvaluationError: The sizes do not follow.
@@ -270,7 +280,7 @@ def _concatenate(op: Concatenate, at: Site) -> Kernel:
 
 @evaluates(Pad)
 def _pad(op: Pad, at: Site) -> Kernel:
-    """Padding by static amounts."""
+    """Return the kernel of `pad` with static amounts."""
     amounts = op.edge_padding_low, op.edge_padding_high, op.interior_padding
     operand, dtype = at.operands[0], dtype_of(at.result.element)
     assert isinstance(operand, TensorType)
@@ -284,7 +294,10 @@ def _pad(op: Pad, at: Site) -> Kernel:
 def pad(
     value: Array, padding: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> Array:
-    """Return the array with `padding` before, after and between elements; negative amounts cut.
+    """Return the array with `padding` before, after and between its elements.
+
+    `low`, `high` and `interior` have one number of elements per dimension. Negative `low` and
+    `high` cut elements off.
 
     >>> pad(np.array([1, 2, 3]), np.array(0), [-1], [1], [1]).tolist()
     [0, 2, 0, 3, 0]
@@ -317,7 +330,10 @@ def pad(
 
 @evaluates(BitcastConvert)
 def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
-    """The bits of the elements as another type; the last dimension is split or joined."""
+    """Return the kernel of `bitcast_convert`.
+
+    The bits stay the same; the last dimension is split or joined if the widths differ.
+    """
     (operand,), result = at.operands, at.result
     assert isinstance(operand, TensorType)
     old, new = (packed_bits(t.element, 1) for t in (operand, result))
@@ -332,7 +348,7 @@ def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
 
 
 def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
-    """Does the type change from `old` to `new` bits an element fit the ranks of the two types?
+    """Do the ranks of the types allow a bit cast from elements of `old` to elements of `new` bits?
 
     Types of equal rank need equal widths. Otherwise the type of narrower elements has one more
     dimension at the end, whose size is the ratio of the widths or unknown.
@@ -346,7 +362,7 @@ def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
 
 @evaluates(Bitcast)
 def _bitcast(op: Bitcast, at: Site) -> Kernel:
-    """Reinterpretation of the bits of the elements in memory order."""
+    """Return the kernel of HLO's `bitcast`, which reinterprets the bytes in memory order."""
     (operand,), result = at.operands, at.result
     if not isinstance(operand, TensorType):
         raise UnsupportedError("a bitcast between tuples cannot be evaluated")
@@ -380,7 +396,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
 
 
 def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
-    """Do the tiles of both types, if any, order the elements equally?"""
+    """Do the tiles of both layouts, if there are any, put the elements in the same order?"""
     if not _tiles(a) and not _tiles(b):
         return True
     sizes = []
@@ -394,7 +410,7 @@ def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
 
 
 def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
-    """Kernel that keeps elements at their address in tiled memory; padding becomes 0."""
+    """Return a kernel that keeps each element at its address in tiled memory; padding becomes 0."""
     shape, dtype = known_sizes(result), dtype_of(result.element)
     before, after = (
         elements_in_memory(known_sizes(t), _major_to_minor(t.layout, t.rank), _tiles(t))
@@ -406,7 +422,7 @@ def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
-    """Dimensions from major to minor; row-major if there is no layout."""
+    """Return the dimensions from major to minor; without a layout, row-major."""
     return tuple(range(rank)) if layout is None else layout.major_to_minor
 
 
@@ -415,11 +431,11 @@ def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
 
 
 NOTHING = -1
-"""Element number of padding."""
+"""Number that stands for padding in the arrays of `elements_in_memory`."""
 
 
 def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArray[np.int64]:
-    """Return the element number at each place in memory, `NOTHING` in the padding of tiles.
+    """Return the row-major number of the element at each address; `NOTHING` in padding.
 
     A tile of k sizes divides the k minor dimensions; the next tile divides that tile.
 
@@ -446,7 +462,11 @@ def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArr
 
 
 def _cut_into_tiles(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
-    """Cut the minor dimensions into tiles; numbers of tiles come first, sizes of the tile last."""
+    """Return the array with its minor dimensions cut into tiles.
+
+    The dimensions that number the tiles come first, those inside a tile last. Incomplete tiles are
+    padded.
+    """
     if array.ndim < len(tile):
         array = array.reshape((1,) * (len(tile) - array.ndim) + array.shape)
     first = array.ndim - len(tile)
@@ -466,8 +486,8 @@ def moved_in_memory(before: NDArray[np.int64], after: NDArray[np.int64]) -> Any:
     """Return a function from the elements of one array to those of another at the same addresses.
 
     Args:
-        before: Element of the first array at each place, from `elements_in_memory`.
-        after: Element of the second array at each place.
+        before: Element number of the first array at each address, from `elements_in_memory`.
+        after: Element number of the second array at each address.
 
     An element that lies in the padding of the first array is zero.
     """

@@ -1,4 +1,4 @@
-"""Slices with static and run-time starts, as views of the operand."""
+"""Slices with static and run-time starts; results are views of the operand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Sli
 
 @evaluates(Slice)
 def _slice(op: Slice, at: Site) -> Kernel:
-    """Slice with static indices; if sizes are unknown, limits are checked at run time."""
+    """Return the kernel of `slice`; if sizes are unknown, limits are checked at run time."""
     index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
     (operand,), limits, sizes = at.operands, op.limit_indices, at.result.sizes
     if isinstance(operand, TensorType) and operand.is_static:
@@ -31,13 +31,15 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _is_vector(at: Site, first: int) -> bool:
-    """Are the starts, from operand `first` on, one vector instead of scalars?"""
+    """Is operand `first` a vector of all start indices, not the first of several scalars?"""
     starts = at.operands[first:]
     return len(starts) == 1 and isinstance(starts[0], TensorType) and starts[0].rank == 1
 
 
 def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> tuple[slice, ...]:
-    """Return the index ranges of a part of an array, clamped so that it is inside.
+    """Return the index ranges of a part of an array, moved so that the part is inside.
+
+    `sizes` are those of the array, `part` those of the part, in elements.
 
     >>> window([8], [3], [7])
     (slice(5, 8, None),)
@@ -55,7 +57,11 @@ Place: TypeAlias = Callable[[Sequence[Any]], tuple[slice, ...]]
 
 
 def _clamp_to(whole: Type, part: Sequence[int] | None) -> Place | None:
-    """Return `window` for known sizes; `None` if sizes are not known or the part is too large."""
+    """Return a function from starts to the clamped index ranges of a part of an array.
+
+    `whole` is the type of the array, `part` the sizes of the part. The result is `None` if sizes
+    are unknown or the part is larger than the array.
+    """
     if not isinstance(whole, TensorType) or not whole.is_static or part is None:
         return None
     most = [size - n for size, n in zip(whole.shape, part, strict=True)]
@@ -89,7 +95,10 @@ def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
 
 @evaluates(DynamicUpdateSlice)
 def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
-    """The operand with the update written at a clamped start."""
+    """Return the kernel of `dynamic_update_slice`.
+
+    The start is clamped so that the update is inside the operand.
+    """
     dtype = dtype_of(at.result.element)
     same = all(isinstance(t, TensorType) and dtype_of(t.element) == dtype for t in at.operands[:2])
 
@@ -107,8 +116,8 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     def copied(value: Any, update: Any, *starts: Any) -> Value:
         if not same:  # HLO allows mixed float widths
             value, update = value.astype(dtype), update.astype(dtype)
-        # The start of an update of the whole operand is clamped to 0, so nothing of the operand
-        # is left.
+        # The start of an update that covers the operand is clamped to 0, so no element of the
+        # operand remains.
         if value.shape == update.shape:
             return update  # type: ignore[no-any-return]
         return into(value.copy(), update, *starts)
@@ -120,13 +129,15 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
 
 
 def _with_vector_of_starts(kernel: Kernel) -> Kernel:
-    """Kernel that takes its starts as one vector."""
+    """Return a kernel that takes one vector of starts and passes scalars to `kernel`."""
     return lambda x, update, starts: kernel(x, update, *starts)
 
 
 @evaluates(RealDynamicSlice)
 def _real_dynamic_slice(op: RealDynamicSlice, at: Site) -> Kernel:
-    """Slice from run-time starts to limits, moved inside as `dynamic_slice` does.
+    """Return the kernel of `real_dynamic_slice`, whose starts, limits and strides are operands.
+
+    The start is clamped as by `dynamic_slice`.
 
     Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces it by a `dynamic_slice`.
     """

@@ -1,4 +1,4 @@
-"""Sorting by comparators, and by keys that are found in them."""
+"""Evaluation of `sort` and `top_k`, and the search for keys in comparators."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from hloscope.ops import Compare, Constant, Return, Sort, TopK
 # Sorting by comparators.
 #
 # A comparator that compares keys of the two sides one after another, such as `a < b`, is replaced
-# by its keys (`sort_keys`), by which numpy sorts.  Any other one is applied to whole arrays in a
-# merge sort, `log2(n)**2 / 2` calls.  If that finds it inconsistent, which NaNs can cause, it is
-# applied to one pair at a time.  All ways are stable. Source: StableHLO spec `sort`.
+# by its keys (`sort_keys`), and numpy sorts by them.  Any other comparator is applied to whole
+# arrays in a merge sort, in `log2(n)**2 / 2` calls.  If the merge sort finds it inconsistent, which
+# NaNs can cause, it is applied to one pair at a time.  All three sorts are stable. Source:
+# StableHLO spec `sort`.
 
 
 _PRED: Final = np.dtype(bool)
@@ -38,7 +39,7 @@ _LOW: Final = (1 << 32) - 1
 
 
 def sortable(x: Array) -> Array:
-    """Return integers in the order of the values: -0 equals +0, NaNs are last.
+    """Return integers in the same order as the elements of `x`: -0 equals +0, NaNs are last.
 
     >>> sortable(np.array([1.0, -2.0, np.nan, -0.0])).argsort().tolist()
     [1, 3, 0, 2]
@@ -52,11 +53,13 @@ def sortable(x: Array) -> Array:
 
 
 def order_of(keys: list[Array], axis: int) -> Array:
-    """Return the stable order of elements along an axis, by integer keys.
+    """Return the indices along `axis` that sort by the integer `keys`, as `argsort` does.
 
     The first key is the most significant one.
+
+    The sort is stable. The first key is the most significant one.
     """
-    if not keys[0].size:  # numpy would walk along each of the lines
+    if not keys[0].size:  # numpy would sort one line after another
         return np.zeros(keys[0].shape, np.int64)
     if len(keys) > 1:
         return np.lexsort(keys[::-1], axis)
@@ -79,7 +82,7 @@ def order_of(keys: list[Array], axis: int) -> Array:
 
 @evaluates(Sort)
 def _sort(op: Sort, at: Site) -> Kernel:
-    """Sort by keys if the comparator has them, else by a merge sort with the comparator."""
+    """Return the kernel of `sort`: by keys if the comparator has them, else by a merge sort."""
     keys = sort_keys(at.ins.calls[0], at.world)
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
@@ -102,14 +105,14 @@ def _sort(op: Sort, at: Site) -> Kernel:
 
 
 def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
-    """Integers in the order of a key."""
+    """Return integers in the order of a key's values; for a descending key, in reverse order."""
     values = np.broadcast_to(np.asarray(key.compute(operands)), operands[0].shape)
     ordered = total_order(values.dtype)(values) if key.is_total else sortable(values)
     return ~ordered if key.is_descending else ordered
 
 
 def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
-    """The only operand, sorted; empty if equal keys may be different values."""
+    """Return the only operand, sorted by value; empty if equal keys may be different values."""
     if key.operand is None:
         return ()
     if key.is_total and x.dtype in _FLOATS:
@@ -128,7 +131,10 @@ def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
-    """Order by a comparator, by a merge sort that merges all pairs of blocks at once."""
+    """Return the indices along `axis` that sort `operands` by the comparator `region`.
+
+    The merge sort merges all pairs of neighbouring blocks in one step, in about log2(n) steps.
+    """
     less = lifted(region, (_PRED,))
     values = [np.moveaxis(x, axis, 0) for x in operands]
     shape = values[0].shape
@@ -139,8 +145,8 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
         places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
         merged = np.full_like(order, -1)
         np.put_along_axis(merged, places, order, 0)
-        # If two elements have one place, another place stays empty: the comparator is not a strict
-        # weak order.
+        # If two elements have the same new index, another index has no element: the comparator is
+        # not a strict weak order.
         if (merged < 0).any():
             order = _one_by_one(region, lines)
             break
@@ -150,12 +156,13 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
 
 
 def _places(less: Lifted, lines: list[Array], width: int) -> Array:
-    """Places of all elements when neighbouring sorted blocks of this width are merged.
+    """Return the new index of each element when neighbouring sorted blocks are merged.
 
-    The place is the index plus the number of elements of the other block that come first.  For an
-    element of the left block these are the smaller ones, for one of the right block those that are
-    not
-    greater, which makes the merge stable.
+    A block has `width` elements. The new index of an element is its index in its own block plus the
+    number of elements of the other block that come before it, counted from the start of the pair.
+    Before an element of the left block come the smaller elements of the right one. Before an
+    element of the right block come the elements of the left one that are not greater, which makes
+    the merge stable.
     """
     count = len(lines[0])
     index = np.arange(count)[:, None]
@@ -181,7 +188,7 @@ def _places(less: Lifted, lines: list[Array], width: int) -> Array:
 
 
 def _one_by_one(region: Region, lines: list[Array]) -> Array:
-    """Order by a comparator that is applied to one pair of scalars at a time."""
+    """Return the indices that sort each column of `lines` by a comparator of two scalars."""
     order: Array = np.empty(lines[0].shape, np.int64)
     for line in range(order.shape[1]):
 
@@ -194,7 +201,7 @@ def _one_by_one(region: Region, lines: list[Array]) -> Array:
 
 
 def _stable(count: int, compare: Any) -> list[int]:
-    """Stable order of indices by a three-way comparison."""
+    """Return the indices below `count` in stable order by `compare(i, j)`, which is three-way."""
     return sorted(range(count), key=cmp_to_key(compare))
 
 
@@ -203,7 +210,7 @@ def _stable(count: int, compare: Any) -> list[int]:
 
 @evaluates(TopK)
 def _top_k(op: TopK, at: Site) -> Kernel:
-    """The k greatest or least elements; NaN is greatest, equal elements keep their order."""
+    """Return the kernel of `top_k`; NaN is the greatest value, equal elements keep their order."""
     values, indices = tuple(at.results)
     assert isinstance(values, TensorType)
     assert isinstance(indices, TensorType)
@@ -229,11 +236,11 @@ def _top_k(op: TopK, at: Site) -> Kernel:
 
 
 class SortKey(NamedTuple):
-    """One key that a comparator compares.
+    """One key of a comparator that compares keys one after another.
 
     Attributes:
         compute: Function from the sort's operands to the keys of all elements.
-        operand: Number of the operand that is the key itself; `None` if the key is computed.
+        operand: Index of the sort's operand that is the key itself; `None` if the key is computed.
         is_descending: Does the greater key come first?
         is_total: Are floats compared in the total order of IEEE 754?
     """
@@ -245,7 +252,7 @@ class SortKey(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A comparison of one key: its left side and how it compares."""
+    """One comparison in a comparator: key of the left side, direction and order of floats."""
 
     left: Instruction
     is_descending: bool
@@ -253,14 +260,15 @@ class _Found(NamedTuple):
 
 
 _Sides: TypeAlias = dict[Instruction, tuple[int, int]]
-"""Side (0 left, 1 right) and operand number of each parameter of a comparator."""
+"""For each parameter of a comparator, its side (0 left, 1 right) and the index of its operand."""
 
 
 def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
-    """Return the keys that a comparator compares, most significant first; empty if it does not.
+    """Return the keys that a comparator compares, most significant first.
 
-    It has to be `f(left) < f(right)`, or `first or (tie and rest)`, where `tie` compares the key of
-    `first` for equality and `rest` has one of these forms.
+    The list is empty if the comparator has another form than `f(left) < f(right)`, or `first or
+    (tie and rest)`, where `tie` compares the key of `first` for equality and `rest` has one of
+    these forms.
     """
     load_families()
     sides = {p: (i % 2, i // 2) for i, p in enumerate(comparator.body.parameters)}
@@ -277,7 +285,7 @@ def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
 
 
 def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
-    """Keys of a comparator with the value `ins`; empty if it does not have one of the forms."""
+    """Return the keys of a comparator whose value is `ins`; empty if it has another form."""
     if ins.op.name == "compare":
         key = _key(ins, sides)
         return [key] if key else []
@@ -294,7 +302,7 @@ def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
 
 
 def _settings(ins: Instruction) -> tuple[str, bool]:
-    """Direction of a comparison, and whether floats are in total order."""
+    """Return the direction of a comparison, and whether it uses the total order of floats."""
     op, type_ = ins.op, ins.operands[0].type
     assert isinstance(op, Compare)
     is_float = isinstance(type_, TensorType) and type_.element.kind == "float"
@@ -302,7 +310,11 @@ def _settings(ins: Instruction) -> tuple[str, bool]:
 
 
 def _key(ins: Instruction, sides: _Sides) -> _Found | None:
-    """Key of a comparison of one function of both sides; `None` if it is not one."""
+    """Return the key of the comparison `ins`.
+
+    The result is `None` unless `ins` compares the same function of the left and of the right
+    parameters, by `LT` or `GT`.
+    """
     direction, is_total = _settings(ins)
     a, b = ins.operands
     if direction not in ("LT", "GT"):
@@ -317,7 +329,7 @@ def _key(ins: Instruction, sides: _Sides) -> _Found | None:
 
 
 def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
-    """Is it `f(left) == f(right)` with the function of the key?"""
+    """Does `ins` compare the values of `key` on both sides for equality, in either order?"""
     if ins.op.name != "compare" or _settings(ins)[0] != "EQ":
         return False
     return any(
@@ -327,7 +339,7 @@ def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
 
 
 def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bool:
-    """Is `other` the function of one side's parameters that `left` is of the left ones?"""
+    """Is `other` the same function of side `side`'s parameters as `left` is of the left ones?"""
     work, seen = [(left, other)], set()
     while work:
         x, y = pair = work.pop()
@@ -350,7 +362,7 @@ def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bo
 def _key_function(
     root: Instruction, sides: _Sides, world: World
 ) -> Callable[[Sequence[Array]], Value]:
-    """Function that computes an instruction for all elements of the sort's operands."""
+    """Return a function from the sort's operands, whole arrays, to all values of `root`."""
     steps: list[tuple[Instruction, Kernel]] = []
     done: set[Instruction] = set()
     work = [root]

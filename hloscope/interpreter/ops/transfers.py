@@ -22,7 +22,10 @@ def _channel(op: Send | Recv | RecvDone) -> Hashable:
 
 
 def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
-    """Pairs of sender and receiver: an attribute in StableHLO, a frontend attribute in HLO."""
+    """Return the pairs (sender, receiver) of an instruction; `None` if it has none.
+
+    StableHLO states them in an attribute, HLO in a frontend attribute.
+    """
     table = getattr(ins.op, "source_target_pairs", None)
     if table is not None:
         return [(row[0], row[1]) for row in table.rows if len(row) == 2]
@@ -31,9 +34,9 @@ def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
 
 
 def _number(at: Site) -> int:
-    """Number of this process in such pairs.
+    """Return the number of this process in the pairs (sender, receiver).
 
-    It is the partition, or the replica in a grid of one partition.
+    It is the partition number, or the replica number in a grid of one partition.
     """
     grid = process_of(at.world).grid
     return at.world.partition if grid.partitions > 1 else at.world.replica
@@ -41,7 +44,10 @@ def _number(at: Site) -> int:
 
 @evaluates(Send)
 def _send(op: Send, at: Site) -> Kernel:
-    """Send without waiting; values that are never received are an error at the end of the run."""
+    """Return the kernel of `send`, which does not wait.
+
+    Values that no process receives are an error at the end of the run.
+    """
     process, ins = process_of(at.world), at.ins
     channel, pairs = _channel(op), _peers(ins)
     in_hlo = op.channel_type is None
@@ -63,7 +69,10 @@ def _context() -> Any:
 
 @evaluates(Recv)
 def _recv(op: Recv, at: Site) -> Kernel:
-    """StableHLO: the received values.  HLO: a placeholder, as `recv-done` receives."""
+    """Return the kernel of `recv`: the received values (StableHLO), or a placeholder (HLO).
+
+    In HLO `recv-done` receives.
+    """
     if op.channel_type is None:
         return lambda token: ((), _context(), TOKEN)
     return _receiving(at, _channel(op), _peers(at.ins))
@@ -79,7 +88,10 @@ def _recv_done(op: RecvDone, at: Site) -> Kernel:
 
 
 def _receiving(at: Site, channel: Hashable, pairs: Sequence[tuple[int, int]] | None) -> Kernel:
-    """Kernel that receives values on a channel, and a token; zeros if no pair sends here."""
+    """Return a kernel that receives values and a token on a channel.
+
+    The values are zeros if no pair sends to this process.
+    """
     process, ins, types = process_of(at.world), at.ins, at.results
     what = f"a `send` on channel {getattr(ins.op, 'channel_id', None) or 0}"
     if pairs is not None:
@@ -103,7 +115,10 @@ def _send_done(op: SendDone, at: Site) -> Kernel:
 
 @evaluates(Infeed)
 def _infeed(op: Infeed, at: Site) -> Kernel:
-    """The next entry of the queue, which has an array for each result."""
+    """Return the kernel of `infeed`, which takes the next entry of the queue.
+
+    An entry has an array for each result.
+    """
     world, types = at.world, at.results
     in_tuple = len(types) == 2 and isinstance(types[0], TupleType)  # HLO's form
 
@@ -120,7 +135,7 @@ def _infeed(op: Infeed, at: Site) -> Kernel:
 
 @evaluates(Outfeed)
 def _outfeed(op: Outfeed, at: Site) -> Kernel:
-    """Append the operands to the output list."""
+    """Return the kernel of `outfeed`, which appends its operands to the output list."""
     world = at.world
 
     def kernel(*operands: Value) -> Value:
@@ -131,10 +146,10 @@ def _outfeed(op: Outfeed, at: Site) -> Kernel:
 
 
 def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
-    """Received values as the value of the instruction.
+    """Return the received values `found` as the value of an instruction with results of `types`.
 
     Raises:
-        EvaluationError: They are not of the declared types.
+        EvaluationError: The values do not have these types.
     """
     why = fits(found, TupleType(types))
     if why:
@@ -143,7 +158,7 @@ def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
 
 
 def zeros(type_: Type) -> Value:
-    """Return a value of the type that is all zeros."""
+    """Return a value of the type whose elements are all zero."""
     if isinstance(type_, TupleType):
         return tuple(map(zeros, type_.elements))
     if isinstance(type_, TensorType):

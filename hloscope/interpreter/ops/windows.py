@@ -1,6 +1,7 @@
 """Ops over sliding windows: `reduce_window`, `select_and_scatter`.
 
-All windows are computed at once: one tap of all windows is a strided view of the padded operand.
+All windows are computed at once: the elements at one position (tap) of all windows are a strided
+view of the padded operand.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ from hloscope.ir import TensorType
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 _MOST_TAPS = 128
-"""Maximum number of taps folded one by one where the order changes the result."""
+"""Maximum number of taps folded one by one where order affects rounding; beyond, axis by axis."""
 _CALL = 4000
-"""Elements that numpy computes in the time of one call."""
+"""Cost of one numpy call, as the number of elements that numpy computes in the same time."""
 
 
 def padded(
     x: Array, fill: Any, padding: Sequence[tuple[int, int]], dilations: Sequence[int]
 ) -> Array:
     """Return the array with `fill` around and between its elements; negative padding cuts.
+
+    `padding` is (low, high) for each dimension; `dilations` are distances between elements.
 
     >>> padded(np.array([1, 2, 3]), 0, [(1, -1)], [2]).tolist()
     [0, 1, 0, 2, 0]
@@ -62,12 +65,12 @@ def padded(
 
 
 def counts(window: Window, shape: Sequence[int]) -> tuple[int, ...]:
-    """Number of window positions along each dimension of an array of this shape."""
+    """Return the number of window positions along each dimension of an array of this shape."""
     return tuple(window.positions(d, size) for d, size in enumerate(shape))
 
 
 class _Slide(NamedTuple):
-    """A window that moves along one axis.
+    """A window that slides along one axis; all sizes are in elements.
 
     Attributes:
         taps: Size of the window.
@@ -82,7 +85,7 @@ class _Slide(NamedTuple):
     positions: int
 
     def at(self, tap: int) -> slice:
-        """Slice of the elements that one tap reads, over all positions."""
+        """Return the slice of the elements at tap `tap` (from 0) of all window positions."""
         start = tap * self.dilation
         return slice(start, start + (self.positions - 1) * self.stride + 1, self.stride)
 
@@ -98,7 +101,7 @@ def _slides(window: Window, positions: Sequence[int]) -> list[_Slide]:
 
 @evaluates(ReduceWindow)
 def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
-    """Reduce all windows, tap by tap or axis by axis."""
+    """Return the kernel of `reduce_window`, which folds tap by tap or axis by axis."""
     window = op.window
     kinds = dtypes(at.results)
     number = len(kinds)
@@ -122,8 +125,8 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         )
         body = lifted(region, kinds)
         slides = _slides(window, positions)
-        # Tap by tap is the order of the specification.  Folding axis by axis regroups, which is
-        # much less work for large windows.
+        # Tap by tap is the order of the specification.  Folding axis by axis changes the grouping,
+        # but needs much less work for large windows.
         few = taps <= _MOST_TAPS and not _is_order_free(region, kinds[0])
         if few or in_order or not region.is_elementwise or _needs_order(region, kinds[0]):
             for tap in product(*[range(s.taps) for s in slides]):
@@ -138,22 +141,21 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
 
 
 def _is_order_free(region: Region, kind: np.dtype[Any]) -> bool:
-    """Does any order of the elements give the same result?"""
+    """Does the region give the same result for the elements in any order?"""
     name = region.monoid
     return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
 
 
 def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is it a sum or product of narrow floats, where each step rounds much?"""
+    """Is the region a sum or product of floats below 32 bits, where each step rounds much?"""
     return region.monoid in ("add", "multiply") and is_narrow(kind)
 
 
 def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
-    """Fold the windows along one axis, tap by tap, or by doubling if that is less work.
+    """Return the arrays with the windows along one axis folded, tap by tap or by doubling.
 
-    Doubling folds windows of 1, 2, 4, … taps at all positions; a window of any size is a sequence
-    of
-    these.  The order of the elements is kept.
+    Doubling is chosen if it is less work.  It folds windows of 1, 2, 4, … taps at all positions; a
+    window of any size is a sequence of these.  The order of the elements is kept.
     """
     before = (slice(None),) * axis
     length = items[0].shape[axis]
@@ -182,9 +184,11 @@ def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
 
 @evaluates(SelectAndScatter)
 def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
-    """Select a tap in every window, then add the source to the selected elements.
+    """Return the kernel of `select_and_scatter`.
 
     Padding is never selected.
+
+    It selects a tap in every window, then adds the source element of the window to it.
     """
     window = op.window
     kinds = dtypes(at.results)
@@ -212,9 +216,9 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
             best = np.where(taken, candidate, best)
             chosen = np.where(taken, number, chosen)
         source = promoted(source, kinds[0])
-        # For one tap, all windows select different elements, so they can be added at once.  The
-        # last tap of an element belongs to its first window, so backwards keeps the order of
-        # windows.
+        # Different windows select different elements by the same tap, so these can be added at
+        # once.  The last tap of an element belongs to the first window that contains it, so taking
+        # the taps backwards keeps the order of the windows.
         for number in sorted({*chosen.ravel().tolist()} - {-1}, reverse=True):
             tap = np.unravel_index(number, [s.taps for s in slides])
             place = tuple([s.at(int(k)) for s, k in zip(slides, tap, strict=True)])
@@ -233,7 +237,9 @@ def unpadded(
     padding: Sequence[tuple[int, int]],
     dilations: Sequence[int],
 ) -> Array:
-    """Copy elements of a padded array back to `result`; elements that padding cut stay unchanged.
+    """Copy the elements of the padded array `sums` back to `result`, in place.
+
+    Elements that negative padding cut stay unchanged in `result`.
 
     >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
     [1, 2, 7]

@@ -1,7 +1,7 @@
 """Definitions of the ops of MLIR dialects, a row per op.
 
-The rows are in `<dialect>/<family>.py` or `<dialect>.py`.  `rows` explains their notation;
-`registry` collects them.
+The tables of rows are in `<dialect>/<family>.py` or `<dialect>.py`.  `rows` explains their
+notation; `registry` collects them.
 """
 
 from typing import TYPE_CHECKING

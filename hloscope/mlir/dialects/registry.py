@@ -1,7 +1,5 @@
 """All dialects: definitions of their ops, op classes, readers and printers of their types.
 
-All dialects: definitions of their ops, op classes, readers and printers.
-
 >>> sorted(DIALECTS.named)[:4]
 ['arith', 'bufferization', 'builtin', 'cf']
 """
@@ -45,7 +43,10 @@ from hloscope.ops import OPS
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
-    """Read a type after its mnemonic, `!stablehlo.token` or `!stablehlo.future`."""
+    """Return the type after its mnemonic, as in `!stablehlo.token` or `!stablehlo.future`.
+
+    The result is `None` for an unknown mnemonic.
+    """
     match mnemonic:
         case "token":
             return TokenType()
@@ -55,7 +56,7 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
 
 
 def _future(parser: AsmParser) -> Type:
-    """Read `<t, u>`, the result types of a future."""
+    """Return the type of a future from its result types, `<t, u>`."""
     at = parser.at
     parser.token("<")
     types = [] if parser.peek() == ">" else parser.type_list()
@@ -88,9 +89,9 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "scf": (upstream.SCF,),
 }
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
-"""Dialects all of whose ops are known."""
+"""Dialects of which all ops are known; other dialects may have more ops."""
 _TAKEN: Final = ("llvm", "quant")
-"""Dialects that upstream's tools register, but whose ops are not known."""
+"""Dialects that MLIR's tools register, but whose ops are not in a table."""
 
 _ROWS: Final = {
     f"{dialect}.{head(row)[0]}": row
@@ -110,7 +111,7 @@ and some ops of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 
 
 def is_isolated(name: str) -> bool:
-    """Are the regions of an op isolated, so that they cannot read outer values?
+    """Is an op isolated, so that its regions cannot read values from outside?
 
     Source: MLIR's trait `IsolatedFromAbove`.
 
@@ -124,7 +125,7 @@ def is_isolated(name: str) -> bool:
 def _classes() -> Iterator[tuple[str, type[Op]]]:
     """Yield the full name of each op with its class.
 
-    A class is found by the full name; in StableHLO and CHLO also by the name without dialect.
+    A class is looked up by the full name; for StableHLO and CHLO also by the name without dialect.
     """
     for name, row in _ROWS.items():
         dialect, _, short = name.partition(".")
@@ -136,7 +137,7 @@ def _classes() -> Iterator[tuple[str, type[Op]]]:
 
 
 CLASSES: Final[dict[str, type[Op]]] = dict(_classes())
-"""Op class by the op's full name.
+"""Class of each op, by the op's full name.
 
 >>> CLASSES["stablehlo.if"].name
 'case'
@@ -149,7 +150,7 @@ CALLEES: Final = {
     for slot in definition.attributes
     if slot.constraint in ("callee", "callees")
 }
-"""Name of the attribute that lists called functions, by the op's full name.
+"""Name of the attribute that lists called functions, by the full name of the op.
 
 >>> CALLEES["stablehlo.composite"]
 'decomposition'
@@ -157,7 +158,7 @@ CALLEES: Final = {
 
 
 def _dialect(name: str) -> Dialect:
-    """Put together the dialect of a name from the rows of its ops."""
+    """Return the dialect of a name, made from the definitions of its ops."""
     rows = {op: row for op, row in _ROWS.items() if op.partition(".")[0] == name}
     definitions: dict[str, Definition] = {op: _EVERY[op] for op in rows}
     forms = {op: form_of(row, partial(_EVERY.__getitem__, op)) for op, row in rows.items()}
@@ -178,7 +179,7 @@ def _dialect(name: str) -> Dialect:
 
 
 def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """Attributes of an MHLO op as StableHLO has them: lists of numbers become arrays."""
+    """Return the attributes of an MHLO op as StableHLO has them: lists of numbers become arrays."""
     types = {slot.name: slot.constraint for slot in DEFINITIONS[name].attributes}
     found = dict(properties)
     for key, value in properties.items():
@@ -189,11 +190,11 @@ def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attr
 
 
 _LISTS: Final = {"dims": I64, "bools": I1}
-"""Element type of attributes that are arrays in StableHLO, by constraint."""
+"""Element types of attributes that are arrays in StableHLO, by the name of the constraint."""
 
 
 def _is_list(value: DenseAttr) -> bool:
-    """Is it a vector of integers or booleans?"""
+    """Is it a literal of a vector of integers or booleans?"""
     type = value.type
     return isinstance(type, TensorType) and type.rank == 1 and type.element in (I64, I1)
 
@@ -201,7 +202,7 @@ def _is_list(value: DenseAttr) -> bool:
 DIALECTS: Final = Dialects(
     map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _from_mhlo)}
 )
-"""All dialects.
+"""All dialects, by name and together.
 
 MHLO preceded StableHLO; ops that both dialects have are equivalent.
 Source: XLA, `stablehlo_legalize_to_hlo` and `hlo_legalize_to_stablehlo`.

@@ -1,4 +1,4 @@
-"""Notation of a row, which declares everything about one op: defaults and names included."""
+"""Notation of the tables of ops: one line, a row, declares everything about one op."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from hloscope.mlir import (
 
 
 def split_rows(text: str) -> list[str]:
-    r"""Return the rows of a table, each as one line.
+    r"""Return the rows of a table, each joined into one line.
 
     >>> split_rows("    a | b\n        c\n    d")
     ['a | b c', 'd']
@@ -69,13 +69,13 @@ def split_rows(text: str) -> list[str]:
 
 
 def head(row: str) -> tuple[str, dict[str, str]]:
-    """Return the name of a row, and the other entries of its first column."""
+    """Return the op's name in a row, and the other entries of the first column by name."""
     name, *words = row.partition(" ~")[0].partition("|")[0].split()
     return name, {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def compile_row(row: str, dialect: str) -> Definition:
-    """Return the definition that a row declares.
+    """Return the definition of the op that a row of `dialect` declares.
 
     >>> compile_row("reverse | operand:FC | dimensions:dims | result:FC | infer", "d").traits
     ('infer',)
@@ -100,7 +100,7 @@ def compile_row(row: str, dialect: str) -> Definition:
             pure=pure,
         )
     operands, given, results, rest = columns
-    # Traits and agreements are labelled by the op's name; ops outside of the specification have
+    # Traits and agreements have labels with the op's name; ops outside of the specification have
     # none.
     labels = _labels(dialect, name, len(operands), len(given))
     traits = [word for word in rest if not word.startswith("^") and "=" not in word]
@@ -125,7 +125,7 @@ def compile_row(row: str, dialect: str) -> Definition:
 
 
 def _names(results: tuple[Slot, ...]) -> tuple[str, ...]:
-    """Names of the results: those of the definition if there are several, as in MLIR."""
+    """Return the suggested names of results: those of the definition if there are several."""
     each_is_one = len(results) > 1 and not any(slot.count for slot in results)
     return tuple([slot.name for slot in results]) if each_is_one else ()
 
@@ -134,19 +134,21 @@ _UNSPECIFIED: Final = frozenset(
     "broadcast create_token cross-replica-sum dot einsum real_dynamic_slice return"
     " set_dimension_size torch_index_select unary_einsum".split()
 )
-"""StableHLO ops that its specification does not define."""
+"""StableHLO ops that the specification does not define."""
 _SPREAD: Final = frozenset(
     "convolution dot_general dynamic_conv dynamic_gather gather scatter".split()
 )
-"""Ops with attributes that the specification splits into several inputs."""
+"""Ops with an attribute that the specification lists as several inputs."""
 
 
 def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str]:
-    """Labels of an op's inputs in the specification: of operands first, then of attributes.
+    """Return the specification's labels of an op's inputs: operands first, then attributes.
 
     The list has at least one entry.  Its first entry is empty if the specification does not define
     the
     op.  Source: StableHLO spec, the tables "Inputs".
+
+    `operands` and `attributes` are the numbers of operands and attributes.
     """
     count = operands + attributes
     if dialect != "stablehlo" or name in _UNSPECIFIED:
@@ -160,7 +162,7 @@ def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Split `name?:constraint` into name, constraint and `*`, `?` or nothing."""
+    """Return the name, the constraint and the count (`*`, `?` or nothing) of `name?:constraint`."""
     name, _, constraint = text.partition(":")
     count = name[-1] if name[-1] in "*?" else ""
     return name.rstrip("*?"), constraint, count
@@ -181,7 +183,7 @@ def _attribute(text: str, label: str = "") -> AttributeSlot:
 
 
 def _default(text: str) -> tuple[str, bool, str]:
-    """Split at the `=` of a default: text before, whether there is one, text after.
+    """Return the text before the `=` of a default, whether there is a default, and the text after.
 
     The `=` of `>=` belongs to a constraint.
     """
@@ -193,7 +195,7 @@ _SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", 
 
 
 def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
-    """The property that operands, results or attributes share, their names, and the label."""
+    """Return what the entries of `types=a,b` have in common, their names, and the label."""
     first, _, names = text.partition("=")
     what, _, label = first.partition("@")
     return _SHARED[what], tuple(names.split(",")), prefix and prefix + (label or "c1")
@@ -204,7 +206,7 @@ def _region(text: str) -> RegionSlot:
 
 
 class Definitions(Mapping[str, Definition]):
-    """Definitions by full op name; a row is compiled on first use.
+    """Definitions of ops by the op's full name; a row is compiled when it is first looked up.
 
     Args:
         rows: Rows by the op's full name.
@@ -215,7 +217,7 @@ class Definitions(Mapping[str, Definition]):
         self._compiled: dict[str, Definition] = {}
 
     def __getitem__(self, name: str) -> Definition:
-        # Kept, as readers and printers look up a definition for every op of a text.
+        # Cached, as readers and printers look up a definition for every op of a text.
         found = self._compiled.get(name)
         if found is None:
             row = self.rows[name]
@@ -233,7 +235,7 @@ class Definitions(Mapping[str, Definition]):
 
 
 # --------------------------------------------------------------------------------------------------
-# Values of attributes that are not written, from the rows.
+# Values of attributes that are not written, from the tables.
 #
 # Source: `DefaultValuedAttr` and `DefaultValuedOptionalAttr` in the definitions of the dialects;
 # the texts that jaxlib prints for each op.
@@ -254,7 +256,7 @@ _EMPTY: Final[dict[str, Attribute]] = {
 
 
 def default(slot: AttributeSlot) -> Attribute | None:
-    """Return the value that a missing attribute stands for; `None` if it stands for none.
+    """Return the value that a missing attribute stands for; `None` if there is none.
 
     >>> default(AttributeSlot("lower", "bool", optional=True, default="false"))
     BoolAttr(value=False)
@@ -270,13 +272,13 @@ def default(slot: AttributeSlot) -> Attribute | None:
 
 
 def elided(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that pretty forms leave out, by attribute."""
+    """Return the values that pretty forms do not print, by the attribute's name."""
     found = {slot.name: default(slot) for slot in definition.attributes if not slot.given}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def given(definition: Definition) -> Mapping[str, Attribute]:
-    """Return the values that MLIR adds to an op when it reads it, by attribute.
+    """Return the values that MLIR adds to an op when it reads one without them, by attribute.
 
     The generic form prints them.
     """
@@ -287,13 +289,13 @@ def given(definition: Definition) -> Mapping[str, Attribute]:
 # --------------------------------------------------------------------------------------------------
 # Suggested names of results and block arguments, such as `%cst` instead of `%0`.
 #
-# Fixed names are in the rows; this module has those that depend on the op.
+# Fixed names are in the tables; this module has those that depend on the op.
 #
 # Source: `getAsmResultNames` and `getAsmBlockArgumentNames` in MLIR and StableHLO.
 
 
 def _constant(op: Operation) -> Sequence[str]:
-    """Return the name of a constant: `c` for integers and booleans, else `cst`."""
+    """Return the suggested name of a constant: `c` for integers and booleans, else `cst`."""
     type_ = op.results[0].type
     element = type_.element if isinstance(type_, TensorType) else None
     whole = element is not None and element.kind in ("pred", "signed", "unsigned")
@@ -301,7 +303,10 @@ def _constant(op: Operation) -> Sequence[str]:
 
 
 def _number(op: Operation) -> Sequence[str]:
-    """Return the name of a constant: `true`, `c0` (index), `c0_i32` (integer), else `cst`."""
+    """Return the suggested name of a constant of `arith`.
+
+    It is `true` or `false` for a boolean, `c0` for an index, `c0_i32` for an integer, else `cst`.
+    """
     match op.get("value"):
         case BoolAttr(value):
             return ("true" if value else "false",)
@@ -321,7 +326,7 @@ def _iterated(region: Region) -> Sequence[str]:
 
 
 def _scanned(region: Region) -> Sequence[str]:
-    """Names of a scan's arguments: those for inputs, then those for carries."""
+    """Return the suggested names of a scan region's arguments: inputs, then carries."""
     sizes = region.parent.get("operandSegmentSizes") if region.parent is not None else None
     count = len(region.blocks[0].arguments)
     inputs = sizes.values[0] if isinstance(sizes, DenseArrayAttr) and sizes.values else 0
@@ -338,7 +343,7 @@ _COMPUTED: Final[dict[str, Suggestion]] = {
 
 
 def suggestion(definition: Definition) -> Suggestion | None:
-    """Return the suggested names of an op's values; `None` if there are none."""
+    """Return the suggested names of an op's values and arguments; `None` if there are none."""
     computed = _COMPUTED.get(definition.name)
     if computed is not None or not definition.suggested:
         return computed

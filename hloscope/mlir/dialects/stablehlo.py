@@ -1,9 +1,9 @@
-"""Rows of the dialects of StableHLO: `stablehlo`, `chlo`, and those of its tests."""
+"""Definitions of the ops of StableHLO's dialects, as tables: `stablehlo`, `chlo`, test dialects."""
 
 from typing import Final
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the elementwise ops.
+# Definitions of the elementwise ops.
 
 
 ELEMENTWISE: Final = """
@@ -70,22 +70,28 @@ ELEMENTWISE: Final = """
     tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible elementwise ~unary
     xor | lhs:BI rhs:BI | | result:FBICQ | compatible same_shape elementwise commutative ~binary
 """
-"""Source: `StablehloOps.td`."""
+"""Elementwise ops, one per line; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops between real and quantized numbers.
+# Definitions of the ops between real and quantized numbers.
 
 
 QUANTIZATION: Final = """
     uniform_dequantize | operand:QA | | result:F | infer elementwise ~unary
     uniform_quantize | operand:FQA | | result:QA | elementwise ~unary
 """
-"""Source: `StablehloOps.td`."""
+"""Ops between real and quantized numbers; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that rearrange elements or create tensors.
+# Definitions of the ops that rearrange elements or create tensors.
 
 
 SHAPE: Final = """
@@ -111,11 +117,14 @@ SHAPE: Final = """
     transpose | operand:FBICQA | permutation:dims | result:FBICQA | compatible_element infer
         ~ %operand, dims = <dims permutation><attrs> : <function>
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that rearrange elements or create tensors; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that cut out or replace a part of a tensor.
+# Definitions of the ops that cut out or replace a part of a tensor.
 
 
 SLICING: Final = """
@@ -131,11 +140,14 @@ SLICING: Final = """
         same_element infer sizes@c2=start_indices,limit_indices,strides
         ~ %operand <ranges><attrs> : <function>
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that cut out or replace a part of a tensor; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops with sizes known at run time only.
+# Definitions of the ops with sizes that are known only at run time.
 
 
 DYNAMIC: Final = """
@@ -155,11 +167,14 @@ DYNAMIC: Final = """
     set_dimension_size | operand:FBICQ size:i | dimension:i64>=0 | result:FBICQ | infer
         ~ %operand, %size, dim = <i64 dimension><attrs> : <function>
 """
-"""Source: `StablehloOps.td`."""
+"""Ops with sizes that are known only at run time; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that slide a window over a tensor.
+# Definitions of the ops that slide a window over a tensor.
 
 
 WINDOWS: Final = """
@@ -176,11 +191,14 @@ WINDOWS: Final = """
     select_and_scatter | operand:FBICQ source:FBICQ init_value:FBICQ | window_dimensions?:dims
         window_strides?:dims padding?:pairs | result:FBICQ | ^select ^scatter infer
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that slide a window over a tensor; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that contract two tensors.
+# Definitions of the ops that contract two tensors.
 
 
 CONTRACTION: Final = """
@@ -194,11 +212,14 @@ CONTRACTION: Final = """
     unary_einsum | operand:FBICQ | einsum_config:string | result:FBICQ |
         ~ %operand, config = <string einsum_config><attrs> : <function>
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that contract two tensors; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that read or write at indices given as a tensor.
+# Definitions of the ops that read or write at indices in a tensor.
 
 
 GATHER_SCATTER: Final = """
@@ -211,11 +232,14 @@ GATHER_SCATTER: Final = """
         same_operand_sizes infer
     torch_index_select | operand:FBICQ index:FBICQ | dim:i64 batch_dims:i64 | result:FBICQ |
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that read or write at indices in a tensor; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that combine elements: reductions, normalisation, sorting.
+# Definitions of the ops that combine elements: reductions, normalisation, sorting.
 
 
 REDUCTION: Final = """
@@ -233,11 +257,14 @@ REDUCTION: Final = """
     sort | inputs*:FBICQ | dimension?:i64 is_stable?:bool | result*:FBICQ | ^comparator
         same_shape@c3 infer
 """
-"""Source: `StablehloOps.td`."""
+"""Reductions, normalisation, sorting; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops of linear algebra.
+# Definitions of the ops of linear algebra.
 
 
 LINALG: Final = """
@@ -248,11 +275,14 @@ LINALG: Final = """
     triangular_solve | a:FC b:FC | left_side:bool lower:bool unit_diagonal:bool
         transpose_a:transpose | result:FC | compatible_element infer
 """
-"""Source: `StablehloOps.td`."""
+"""Ops of linear algebra; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops that generate random numbers.
+# Definitions of the ops that generate random numbers.
 
 
 RANDOM: Final = """
@@ -264,11 +294,14 @@ RANDOM: Final = """
         output:static.IF |
         ~ %initial_state, algorithm = <enum rng_algorithm><attrs> : <function>
 """
-"""Source: `StablehloOps.td`."""
+"""Ops that generate random numbers; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops of control flow, calls, tokens and tuples.
+# Definitions of the ops of control flow, calls, tokens and tuples.
 
 
 CONTROL: Final = """
@@ -304,11 +337,14 @@ CONTROL: Final = """
         ^cond ^body
         single_block infer ~while
 """
-"""Source: `StablehloOps.td`."""
+"""Ops of control flow, calls, tokens and tuples; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the ops between devices and with the host.
+# Definitions of the ops between devices and with the host.
 
 
 COLLECTIVES: Final = """
@@ -341,11 +377,14 @@ COLLECTIVES: Final = """
     send effect | inputs*:FBICQA token:token | channel_handle:channel is_host_transfer?:bool
         source_target_pairs?:ints | result:token | infer
 """
-"""Source: `StablehloOps.td`."""
+"""Ops between devices and with the host; `rows` explains the notation.
+
+Source: `StablehloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Ops of StableHLO: a table of rows for each family.
+# All ops of StableHLO: the tables of all families.
 
 
 STABLEHLO: Final = (
@@ -366,7 +405,7 @@ STABLEHLO: Final = (
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the elementwise ops of CHLO.
+# Definitions of the elementwise ops of CHLO.
 
 
 CHLO_ELEMENTWISE: Final = """
@@ -440,32 +479,41 @@ CHLO_ELEMENTWISE: Final = """
         infer ~broadcasting
     constant_like | operand:any.FBICQA | value:typed | result:any.FBICQA | same_shape infer
 """
-"""Source: `ChloOps.td`."""
+"""Elementwise ops of CHLO; `rows` explains the notation.
+
+Source: `ChloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the CHLO ops that rearrange elements or create tensors.
+# Definitions of the CHLO ops that rearrange elements or create tensors.
 
 
 CHLO_SHAPE: Final = """
     constant | | value>literal:elements | output:static.FBICQ | infer ~value
 """
-"""Source: `ChloOps.td`."""
+"""CHLO ops that rearrange elements or create tensors; `rows` explains the notation.
+
+Source: `ChloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the CHLO ops that contract two tensors.
+# Definitions of the CHLO ops that contract two tensors.
 
 
 CHLO_CONTRACTION: Final = """
     ragged_dot | lhs:any.FBICQA rhs:any.FBICQA group_sizes:I |
         ragged_dot_dimension_numbers:ragged_dot precision_config?:precision | result:any.FBICQA |
 """
-"""Source: `ChloOps.td`."""
+"""CHLO ops that contract two tensors; `rows` explains the notation.
+
+Source: `ChloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the CHLO ops that combine elements: reductions, normalisation, sorting.
+# Definitions of the CHLO ops that combine elements: reductions, sorting.
 
 
 CHLO_REDUCTION: Final = """
@@ -475,11 +523,14 @@ CHLO_REDUCTION: Final = """
     top_k | operand:any.FBICQA | k:i64 | values:any.FBICQA indices:any.FBICQA | infer
         ~(%operand, k = <i64 k>)<attrs> : <in> -> (<out>, <out>)
 """
-"""Source: `ChloOps.td`."""
+"""CHLO ops that combine elements; `rows` explains the notation.
+
+Source: `ChloOps.td`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Ops of CHLO: a table of rows for each family.
+# All ops of CHLO: the tables of all families.
 
 
 CHLO: Final = (
@@ -491,7 +542,7 @@ CHLO: Final = (
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `check`.
+# Definitions of the ops of the dialect `check`.
 
 
 CHECK: Final = """
@@ -511,11 +562,14 @@ CHECK: Final = """
     expect_serialized_eq | expected:FBICQ | probe_id:string iteration?:any | |
         ~ %expected, probe_id = <string probe_id>(?, iter = <i32 iteration>?)<attrs> : <every type>
 """
-"""Source: `CheckOps.td` of StableHLO's tests."""
+"""Ops of the dialect `check`; `rows` explains the notation.
+
+Source: `CheckOps.td` of StableHLO's tests.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `interpreter`.
+# Definitions of the ops of the dialect `interpreter`.
 
 
 INTERPRETER: Final = """
@@ -525,4 +579,7 @@ INTERPRETER: Final = """
         ~ %operand, probe_id = <string probe_id><attrs> : <each>
     run_parallel | inputs*:FBICQ/token | infeed?:symbols programs:programs | results*:FBICQ/token |
 """
-"""Source: `InterpreterOps.td`."""
+"""Ops of the dialect `interpreter`; `rows` explains the notation.
+
+Source: `InterpreterOps.td`.
+"""

@@ -1,9 +1,9 @@
-"""Rows of the dialects that StableHLO programs use: MLIR's own, and Shardy's `sdy`."""
+"""Definitions of ops of MLIR's own dialects and of Shardy's `sdy`, as tables."""
 
 from typing import Final
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `builtin`.
+# Definitions of the dialect `builtin`.
 
 
 BUILTIN: Final = """
@@ -11,11 +11,14 @@ BUILTIN: Final = """
         isolated symbol_table
     unrealized_conversion_cast | inputs*:anything | | outputs*:anything |
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `builtin`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `func`.
+# Definitions of the dialect `func`.
 
 
 FUNC: Final = """
@@ -28,11 +31,14 @@ FUNC: Final = """
         res_attrs?:dicts no_inline?:unit | | ^body+ isolated symbol
     return | operands*:anything | | | terminator
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `func`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `cf`.
+# Definitions of the dialect `cf`.
 
 
 CF: Final = """
@@ -42,11 +48,14 @@ CF: Final = """
     cond_br terminator | operandSegmentSizes branch_weights? ~cond_br
     switch terminator | case_values? case_operand_segments operandSegmentSizes
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `cf`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `scf`.
+# Definitions of the dialect `scf`.
 
 
 SCF: Final = """
@@ -63,11 +72,14 @@ SCF: Final = """
     reduce terminator |
     reduce.return terminator |
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `scf`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `arith`.
+# Definitions of the dialect `arith`.
 
 
 ARITH: Final = """
@@ -128,11 +140,14 @@ ARITH: Final = """
     mulsi_extended names=low,high |
     mului_extended names=low,high |
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `arith`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `tensor`.
+# Definitions of the dialect `tensor`.
 
 
 TENSOR: Final = """
@@ -173,11 +188,14 @@ TENSOR: Final = """
     scatter names=scatter | scatter_dims unique?
     parallel_insert_slice | static_offsets static_sizes static_strides operandSegmentSizes
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `tensor`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `shape`.
+# Definitions of the dialect `shape`.
 
 
 SHAPE: Final = """
@@ -224,11 +242,14 @@ SHAPE: Final = """
     min | ~binary_arrow
     shape_eq | ~predicate
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `shape`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `memref`.
+# Definitions of the dialect `memref`.
 
 
 MEMREF: Final = """
@@ -250,22 +271,28 @@ MEMREF: Final = """
     subview | static_offsets static_sizes static_strides operandSegmentSizes
     view |
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `memref`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `bufferization`.
+# Definitions of the dialect `bufferization`.
 
 
 BUFFERIZATION: Final = """
     to_buffer | read_only? ~cast
     to_tensor | restrict? writable? ~cast
 """
-"""Source: MLIR's definition of the dialect."""
+"""Ops of the dialect `bufferization`; `rows` explains the notation.
+
+Source: MLIR's definition of the dialect.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of the dialect `sdy`.
+# Definitions of the dialect `sdy`.
 
 
 SDY: Final = """
@@ -310,4 +337,7 @@ SDY: Final = """
         <each>
     return terminator | ~list
 """
-"""Source: Shardy's definition of the dialect."""
+"""Ops of the dialect `sdy`; `rows` explains the notation.
+
+Source: Shardy's definition of the dialect.
+"""

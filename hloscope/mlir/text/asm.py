@@ -18,7 +18,7 @@ from hloscope.mlir.locations import Location
 
 
 class Use(NamedTuple):
-    """An unresolved use of a value in the text: its name without `%`, number, position."""
+    """A use of a value in the text that is not yet resolved: name without `%`, number, position."""
 
     name: str
     number: int
@@ -26,7 +26,7 @@ class Use(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a region as a pretty form declares it."""
+    """An argument of a region as a pretty form declares it, before its value exists."""
 
     name: str
     type: Type
@@ -35,7 +35,7 @@ class Argument(NamedTuple):
 
 
 class State(Struct):
-    """The parts of one op that a pretty form has read; the parser makes the `Operation` from them.
+    """The parts of one op that a pretty form has read; the parser makes an `Operation` of them.
 
     `location` is set by a form that reads its own `loc(…)`.
     """
@@ -52,7 +52,7 @@ class State(Struct):
 
 
 class AsmParser(Protocol):
-    """Reads types, attributes and their parts at the current token.
+    """Reads types, attributes and their parts, from the current token of a text on.
 
     `try_…` methods return `None` or `False`, and read nothing, if the part is absent. The others
     raise `ParseError` with MLIR's message, `expected 'x'`, at the token.
@@ -60,195 +60,210 @@ class AsmParser(Protocol):
 
     @property
     def at(self) -> int:
-        """Position of the current token in the text."""
+        """Offset of the current token in the text."""
 
     @property
     def mnemonic_at(self) -> int:
-        """Position of the last type or attribute of a dialect, with `!` or `#`."""
+        """Offset of the `!` or `#` of the dialect type or attribute that was read last."""
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise `ParseError` at `at`, by default at the current token.
+        """Raise a `ParseError` at offset `at`, by default at the current token.
 
         While a pretty form is read, the message begins with `custom op 'name' `, as MLIR's does.
         """
 
     def report(self, message: str, at: int | None = None) -> None:
-        """Record an error as `fail` does, and continue: MLIR reports some errors twice."""
+        """Record the error that `fail` would raise; MLIR reports some errors twice."""
 
     def keep(self, error: ParseError) -> None:
-        """Record an error that was raised already, before another is raised."""
+        """Record an error that was raised and caught, before another one is raised."""
 
     def peek(self) -> str:
         """Return the text of the current token."""
 
     def try_token(self, token: str) -> bool:
-        """Read punctuation (`(`, `->`, `<`, `x` …); false if the token is another."""
+        """Read the punctuation `token` (`(`, `->`, `<`, `x` …); return false if it is not there."""
 
     def token(self, token: str) -> None:
-        """Read punctuation."""
+        """Read the punctuation `token`."""
 
     def try_keyword(self, *words: str) -> str | None:
-        """Read one of these words, or any word if none is given."""
+        """Read one of these words, or any word if none is given; return it, or `None` if absent."""
 
     def keyword(self, *words: str) -> str:
-        """Read one of these words, or any word if none is given."""
+        """Read and return one of these words, or any word if none is given."""
 
     def try_integer(self) -> int | None:
-        """Read a decimal integer with its sign; `None` if none begins here."""
+        """Read and return a decimal integer with its sign; `None` if none begins here."""
 
     def integer(self) -> int:
-        """Read a decimal integer with its sign."""
+        """Read and return a decimal integer with its sign."""
 
     def floating(self) -> float:
-        """Read a floating-point number with its sign."""
+        """Read and return a floating-point number with its sign."""
 
     def string(self) -> bytes:
-        """Read `"…"`."""
+        """Read a string `"…"`, and return its bytes without quotes and escapes."""
 
     def bracketed(self) -> str:
-        """Return the text of `<…>`, `[…]` or `{…}` up to its closing bracket, in one line."""
+        """Read `<…>`, `[…]` or `{…}`, and return its text in one line."""
 
     def try_symbol(self) -> SymbolAttr | None:
-        """Read `@name` or `@a::@b`; `None` if none begins here."""
+        """Read and return the symbol `@name` or `@a::@b`; `None` if none begins here."""
 
     def symbol(self) -> SymbolAttr:
-        """Read `@name` or `@a::@b`."""
+        """Read and return the symbol `@name` or `@a::@b`."""
 
     def type(self) -> Type:
-        """Read a type."""
+        """Read and return a type."""
 
     def try_type(self) -> Type | None:
-        """Read a type; `None` if none begins here."""
+        """Read and return a type; `None` if none begins here."""
 
     def type_list(self) -> list[Type]:
-        """Read one or more types separated by commas, without parentheses."""
+        """Read and return one or more types separated by commas, without parentheses."""
 
     def function_type(self) -> FunctionType:
-        """Read `(a, b) -> c` or `(a, b) -> (c, d)`; another type is an error."""
+        """Read and return a function type, `(a, b) -> c` or `(a, b) -> (c, d)`.
+
+        Another type is an error.
+        """
 
     def try_function_type(self) -> FunctionType | None:
-        """Read a function type; `None` if the current token is not `(`."""
+        """Read and return a function type; `None` if the current token is not `(`."""
 
     def attribute(self, type: Type | None = None) -> Attribute:
-        """Read an attribute; a number without `: type` has the given type (`i64` if none)."""
+        """Read and return an attribute.
+
+        A number without `: type` has the type `type`, or `i64` by default.
+        """
 
     def try_attribute(self, type: Type | None = None) -> Attribute | None:
-        """Read an attribute; `None` if none begins here."""
+        """Read and return an attribute; `None` if none begins here."""
 
 
 class OpAsmParser(AsmParser, Protocol):
-    """Reads the parts of an op at the current token."""
+    """Reads the parts of an op, from the current token of a text on."""
 
     @property
     def results(self) -> int:
-        """Number of results that the text names."""
+        """Number of results that the text names before the op."""
 
     def operation_name(self) -> str:
-        """Read an op's name; that of an older dialect becomes its successor's."""
+        """Read and return an op's name; that of an older dialect becomes its successor's."""
 
     def try_use(self) -> Use | None:
-        """Read `%name`."""
+        """Read and return the use of a value, `%name`; `None` if none begins here."""
 
     def use(self) -> Use:
-        """Read `%name`."""
+        """Read and return the use of a value, `%name`."""
 
     def uses(self, until: str = "") -> list[Use]:
-        """Read uses separated by commas; the list may be empty.
+        """Read and return uses of values separated by commas; the list may be empty.
 
         With `until`, a comma before that token is not read.
         """
 
     def plain_arguments(self) -> list[Argument]:
-        """Read arguments `%a: t,` of known types that precede other arguments."""
+        """Read and return leading arguments `%a: t,` whose types occurred before in a text."""
 
     def plain_results(self) -> list[tuple[Type, Attribute | None]]:
-        """Read results `t,` or `t {a = "…"},` of known types that precede other results."""
+        """Read and return leading results `t,` or `t {a = "…"},` whose types occurred before."""
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
-        """Append the value of a use to the operands.
+        """Append the value that `use` names to the operands of `state`.
 
         Raises:
             ParseError: The value has another type.
         """
 
     def dictionary(self, state: State) -> None:
-        """Read an optional `{…}` into properties and attributes."""
+        """Read an optional `{…}` into the properties and attributes of `state`."""
 
     def attributes_with_keyword(self, state: State) -> None:
-        """Read an optional `attributes {…}`."""
+        """Read an optional `attributes {…}` into the properties and attributes of `state`."""
 
     def location(self) -> Location | None:
-        """Read an optional `loc(…)`."""
+        """Read and return an optional `loc(…)`; `None` if there is none."""
 
     def arguments(self, *, types: bool) -> list[Argument]:
-        """Read `(%a: t, %b: t)`, each with an optional `loc(…)`."""
+        """Read and return arguments `(%a: t, %b: t)`, each with an optional `loc(…)`.
+
+        Without `types`, the text is `(%a, %b)`.
+        """
 
     def successor(self) -> Block:
-        """Read `^label`."""
+        """Read and return a successor block, `^label`."""
 
     def region(self, arguments: Sequence[Argument] = ()) -> Region:
-        """Read `{…}`, whose entry block has these arguments."""
+        """Read and return a region `{…}`, whose entry block has these arguments."""
 
 
 class UnfitError(HloscopeError):
-    """An op lacks a part of its pretty form, so only the generic form can express it.
+    """An op lacks a part of its pretty form, so that only the generic form can express it.
 
-    Forms raise it before they write anything.
+    A form raises it before it writes text.
     """
 
 
 class AsmPrinter(Protocol):
-    """Writes the parts of an op."""
+    """Writes the parts of an op to the text."""
 
     def write(self, text: str) -> None:
-        """Write text unchanged."""
+        """Write `text` unchanged."""
 
     def value(self, value: Value) -> None:
-        """Write `%name`."""
+        """Write a value as `%name`."""
 
     def values(self, values: Sequence[Value]) -> None:
-        """Write `%a, %b`."""
+        """Write values as `%a, %b`."""
 
     def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
-        """Write `%a: t {…}` of a region's argument, with its location if locations are printed."""
+        """Write a region's argument as `%a: t {…}`, with its location if locations are printed."""
 
     def newline(self) -> None:
-        """Begin a line at the current indentation."""
+        """Begin a new line at the current indentation."""
 
     def type(self, type: Type) -> None:
-        """Write a type."""
+        """Write a type as MLIR prints it."""
 
     def types(self, types: Sequence[Type]) -> None:
         """Write types separated by commas."""
 
     def function_type(self, inputs: Sequence[Type], results: Sequence[Type]) -> None:
-        """Write `(a, b) -> c`, with parentheses around results unless there is exactly one."""
+        """Write a function type as `(a, b) -> c`.
+
+        Results are in parentheses unless there is exactly one.
+        """
 
     def attribute(self, attribute: Attribute, *, type: bool = True) -> None:
-        """Write an attribute, with its `: type` unless `type` is false."""
+        """Write an attribute; without `: type` if `type` is false."""
 
     def symbol(self, name: str) -> None:
-        """Write `@name`, with quotes if the name needs them."""
+        """Write a symbol as `@name`, with quotes if the name needs them."""
 
     def string(self, value: bytes | str) -> None:
-        """Write `"…"` with escapes."""
+        """Write a string as `"…"` with escapes."""
 
     def generic(self, op: Operation) -> None:
-        """Write the generic form after the op's name, `(%a) <{…}> : (a) -> b`."""
+        """Write the generic form of an op after its name, `(%a) <{…}> : (a) -> b`."""
 
     def dictionary(
         self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
     ) -> None:
-        """Write ` {…}` of properties and attributes; nothing if all are omitted.
+        """Write the properties and attributes of an op as ` {…}`, except those in `leave_out`.
 
-        With the keyword it is ` attributes {…}`.
+        If all are left out, nothing is written. With `keyword` the text is ` attributes {…}`.
         """
 
     def successor(self, block: Block) -> None:
-        """Write `^label`."""
+        """Write a successor block as `^label`."""
 
     def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
-        """Write `{…}`, without the label of the entry block unless its arguments are written."""
+        """Write a region as `{…}`.
+
+        The label of the entry block is written only if its arguments are.
+        """
 
 
 Read: TypeAlias = Callable[[OpAsmParser, State], None]
@@ -259,12 +274,12 @@ class Form(NamedTuple):
     """The pretty form of an op.
 
     Attributes:
-        read: Reads it.
-        write: Writes it.
+        read: Function that reads the form.
+        write: Function that writes the form.
         typed_last: Type at the end of the form that no earlier part depends on: `function` type, or
             `same`, a function type or the common type of operands and result; else empty.
-        reread: Changes an op as printing and reading it would, where the
-            form omits a part of its regions.
+        reread: Function that changes an op as printing and reading it would, if the form omits a
+            part of its regions.
     """
 
     read: Read
@@ -274,4 +289,4 @@ class Form(NamedTuple):
 
 
 Forms: TypeAlias = Mapping[str, Form]
-"""Pretty forms by the op's full name."""
+"""Pretty forms of ops, by the op's full name."""

@@ -50,7 +50,11 @@ def attribute_text(attribute: Attribute, *, type: bool = True) -> str:
 def write(
     attribute: Attribute, type_of: TypeText, inner: AttributeText, *, typed: bool = True
 ) -> str:
-    """Return an attribute as text; nested types and attributes are written by the two functions."""
+    """Return an attribute as text.
+
+    `type_of` and `inner` write the types and the attributes that are nested in it. Without `typed`,
+    its own `: type` is omitted.
+    """
     if isinstance(attribute, _TYPED):
         text = _untyped(attribute)
         if not typed or attribute.type is None:
@@ -75,7 +79,7 @@ def write(
 
 
 def _untyped(attribute: IntegerAttr | FloatAttr | StringAttr | DenseAttr) -> str:
-    """Return the text of an attribute with a type, without that type."""
+    """Return the text of an attribute that has a type, without that type."""
     match attribute:
         case IntegerAttr(value):
             return str(value)
@@ -103,20 +107,20 @@ def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAtt
 
 
 def entry(name: str, value: Attribute, inner: AttributeText) -> str:
-    """Return `name = value` of a dictionary entry; the name alone for a unit attribute."""
+    """Return a dictionary entry as `name = value`; the name alone for a unit attribute."""
     name = bare_or_quoted(name)
     return name if isinstance(value, UnitAttr) else f"{name} = {inner(value)}"
 
 
 def float_text(bits: int, type: Type) -> str:
-    """Return a number as MLIR prints it."""
+    """Return a float, given by its bits, as MLIR prints it."""
     if isinstance(type, ElementType) and type.name in FORMATS:
         return format_float(bits, type.name)
     return f"0x{bits:X}"
 
 
 def _in_array(attribute: Attribute, inner: AttributeText) -> str:
-    """Return an element of an array, where the types `i64` and `f64` are implied."""
+    """Return an element of an array as text; the types `i64` and `f64` are implied there."""
     match attribute:
         case IntegerAttr(value, kind) if kind == I64:
             return str(value)

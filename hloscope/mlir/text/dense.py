@@ -1,7 +1,7 @@
 """Check of `dense<…>` literals against their type, without conversion of their numbers.
 
-The brackets and commas are compared as a whole, so a long literal is cheap. An unexpected one is
-checked piece by piece, for its error message.
+All brackets and commas are compared at once, so that long literals are checked fast. If they
+differ, the literal is checked piece by piece, for its error message.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TOKEN: Final = pattern(
 _HEX: Final = pattern(r'"0x([0-9A-Fa-f]*)"')
 _ANY: Final = ElementType("", 0, "any")
 MOST_RANK: Final = 64
-"""Maximum nesting of lists."""
+"""Maximum nesting depth of lists in a literal."""
 
 
 class LiteralError(ValueError):
-    """A literal is invalid; `at` is the offset in it, or -1 for the whole literal."""
+    """A literal is invalid; `at` is the offset of the error in it, or -1 for the whole literal."""
 
     def __init__(self, message: str, at: int = -1) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
 
 
 def check_brackets(literal: str) -> int:
-    """Check that `literal` consists of elements and lists, of whichever type; return its end.
+    """Check that `literal` consists of elements and lists, of any type; return its end.
 
     Raises:
         LiteralError: The literal has another structure.
@@ -90,7 +90,7 @@ def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
     size = len(found[1]) // 2
     bits = 1 if type.element == I1 else type.element.bits
     if bits == 1:
-        # One byte may be the splat; packed bits and a byte for each are both in use.
+        # One byte may be a splat; texts have packed bits or one byte for each.
         fits = size in (1, (count + 7) // 8, count)
     else:
         width = (bits + 7) // 8
@@ -101,10 +101,10 @@ def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
 
 
 def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
-    """Return brackets and commas of a literal of `sizes`; `None` if there are more than `most`."""
+    """Return the brackets and commas of a literal of `sizes`; `None` if there are over `most`."""
     inner = ""
     for size in reversed(sizes):
-        # Checked before the text is made: the sizes come from the input.
+        # Checked before the text is made, as the sizes come from the input.
         if (len(inner) + 1) * size > most:
             return None
         inner = f"[{','.join([inner] * size)}]"
@@ -112,20 +112,23 @@ def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
 
 
 def _in_range(literal: str, element: ElementType) -> bool:
-    """Are all numbers too short to be out of range?"""
+    """Are all numbers so short that they are in the range of the element type?"""
     if element.kind == "float":
         return True
     low, _ = limits(element)
     if low == 0 and "-" in literal:
         return False
     # A number with fewer digits than the bound is within it, so one search for a long number
-    # decides for the whole literal.
+    # suffices for the whole literal.
     digits = len(str(abs(low) if low else (1 << element.bits) - 1))
     return re.search(rf"\d{{{digits},}}", literal) is None
 
 
 def limits(element: ElementType) -> tuple[int, int]:
-    """Return the range of integers written for a type; a signless type has both ranges together."""
+    """Return the least and the largest integer that may be written for a type.
+
+    For a signless type it is the union of the signed and the unsigned range.
+    """
     bits = 1 if element == I1 else element.bits
     if bits == 0:
         return 0, 0
@@ -136,7 +139,7 @@ def limits(element: ElementType) -> tuple[int, int]:
 
 
 class _PiecewiseCheck:
-    """Checks a literal piece by piece."""
+    """Checks a literal piece by piece, for the message and the position of an error."""
 
     def __init__(self, literal: str, type: TensorType | VectorType, sizes: tuple[int, ...]) -> None:
         self.literal = literal
@@ -165,7 +168,7 @@ class _PiecewiseCheck:
         self.kind, self.token, self.at = next(self.pieces)
 
     def check(self) -> None:
-        """Raise the error of the literal, if it has one."""
+        """Raise the first error of the literal, if it has one."""
         # MLIR reports a wrong shape before a wrong number, so the first pass accepts elements of
         # any type, and a second pass checks the numbers.
         element, self.element = self.element, _ANY
@@ -202,8 +205,8 @@ class _PiecewiseCheck:
                 self._next()
 
     def shape(self) -> tuple[int, ...]:
-        """Read nested lists and return their sizes, with an explicit stack."""
-        shapes: list[tuple[int, ...] | None] = []  # of the elements of each open list
+        """Read nested lists without recursion, and return their sizes."""
+        shapes: list[tuple[int, ...] | None] = []  # one entry for each open list
         counts: list[int] = []
         while True:
             if self.token == "[" and self.kind == "sign":
@@ -219,8 +222,8 @@ class _PiecewiseCheck:
             else:
                 self._element()
                 shape = ()
-            # An element or a closed list is counted in the list around it, whose elements must all
-            # have one shape.
+            # An element or a closed list counts as an element of the list around it, whose elements
+            # must all have one shape.
             while shapes:
                 if shapes[-1] not in (None, shape):
                     message = "tensor literal is invalid; ranks are not consistent between elements"

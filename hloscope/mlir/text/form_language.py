@@ -1,8 +1,7 @@
 """Language of pretty forms: the text of an op with placeholders.
 
-A form such as ` %operand, dims = <dims broadcast_dimensions><attrs> : <function>` is the text
-after the op's name. It is printed with its spaces; parsing looks at words and punctuation only.
-The placeholders:
+A form such as ` %operand, dims = <dims broadcast_dimensions><attrs> : <function>` is the text after
+the op's name. It is printed with its spaces; parsing ignores the spaces. The placeholders:
 
     %name           one operand
     %name*          any number of operands, with commas between them
@@ -10,9 +9,9 @@ The placeholders:
     <word …>        a directive: an attribute or types (`directives`)
     (?…?)           present only if its attribute is set; begins with punctuation or a word
 
-A row describes both parsing and printing, and is compiled when its op is first used.
+A form describes both parsing and printing, and is compiled when its op is first used.
 
-Source of the rows: the forms of `StablehloOps.td` and the other dialects.
+Source of the forms: those of `StablehloOps.td` and the other dialects.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from hloscope.support.lazy import pattern
 
 
 class Reading(Struct):
-    """An op that is being read.
+    """The state while one op is read.
 
     Attributes:
         parser: Parser at the current token.
         state: Parts of the op that have been read.
-        uses: Operands so far.
-        types: Types of operands so far.
+        uses: Operands that have been read.
+        types: Types of operands that have been read.
     """
 
     parser: OpAsmParser
@@ -53,7 +52,7 @@ class Reading(Struct):
     types: list[Type] = field(default_factory=list)
 
     def finish(self, at: int) -> None:
-        """Resolve the operands; `at` is the position of the form, for messages."""
+        """Resolve the operands with their types; `at` is the position of the form, for messages."""
         uses, types = self.uses, self.types
         if len(uses) != len(types):
             self.parser.fail(
@@ -71,13 +70,13 @@ WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
 class Need(Struct, frozen=True):
-    """An attribute that a form writes.
+    """An attribute that a form writes, and the condition under which it can.
 
     Attributes:
         name: Name of the attribute.
         kind: Class of the attribute.
-        of: The type of numbers, the mnemonic of an enum or structure; `None` for any.
-        optional: May the attribute be missing?
+        of: The type of numbers, or the mnemonic of an enum or structure; `None` for any.
+        optional: Whether the attribute may be missing.
     """
 
     name: str
@@ -86,7 +85,7 @@ class Need(Struct, frozen=True):
     optional: bool = False
 
     def met(self, found: Attribute | None) -> bool:
-        """Can the form express this attribute?"""
+        """Can the form express the attribute `found`?  `None` is a missing attribute."""
         if not isinstance(found, self.kind):
             return found is None and self.optional
         if self.of is None:
@@ -101,13 +100,13 @@ class Need(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One piece of a form.
+    """One piece of a form: a text, an operand, an attribute or types.
 
     Attributes:
-        read: Reads the piece.
-        write: Writes the piece.
-        needs: The inherent attributes in the piece.
-        fits: Can the piece express the attributes or types of an op?
+        read: Function that reads the piece.
+        write: Function that writes the piece.
+        needs: The inherent attributes that the piece writes.
+        fits: Function that returns whether the piece can express the attributes or types of an op.
     """
 
     read: ReadPart
@@ -117,16 +116,16 @@ class Part(Struct, frozen=True):
 
 
 class Context(Struct):
-    """The row's data that a directive needs.
+    """What directives need to know about the whole form.
 
     Attributes:
         defaults: Default values, which `<attrs>` omits.
-        operands: Number of single operands; they precede any list.
-        variadic: Does a list of operands follow the single ones?
+        operands: Number of operands that are written singly; they precede any list.
+        variadic: Whether a list of operands follows the single ones.
         inputs: Number of operand types written one by one.
         outputs: Number of results with a type of their own in the form.
-        results: Does one piece of the form have the types of all results?
-        named: Attributes with a piece of their own.
+        results: Whether one piece of the form has the types of all results.
+        named: Names of the attributes that have a piece of their own.
     """
 
     defaults: Mapping[str, Attribute] = field(default_factory=dict)
@@ -145,7 +144,7 @@ _TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 
 
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
-    """Compile a row into functions that read and write its form."""
+    """Return the form of a table row: functions that read and write it."""
     parts = _parts(_pieces(row), directives, context)
     reads = tuple(part.read for part in parts)
     writes = tuple(part.write for part in parts)
@@ -180,7 +179,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
 
 class _Lazy:
-    """A form that is compiled on first use."""
+    """The state of a form that is compiled on first use."""
 
     __slots__ = ("compile", "form")
 
@@ -202,13 +201,13 @@ class _Lazy:
 
 
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
-    """Return a form that `compile` returns on first use."""
+    """Return a form that is compiled by `compile` on first use."""
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
-    """Raise `UnfitError` if an op lacks one of these attributes, or has another kind of it."""
+    """Raise an `UnfitError` if an op lacks one of these attributes or has one of another kind."""
     properties = op.properties
     for need in needs:
         if not need.met(properties.get(need.name)):
@@ -216,7 +215,7 @@ def check(op: Operation, needs: tuple[Need, ...]) -> None:
 
 
 def _pieces(row: str) -> list[str]:
-    """Return texts and placeholders in turn, without empty texts.
+    """Return the texts and placeholders of a form, alternately, without empty texts.
 
     >>> _pieces(" %a, dim = <i64 dim>")
     [' ', '%a', ', dim = ', '<i64 dim>']
@@ -251,13 +250,13 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
             parts.append(part)
         else:
             parts.append(literal(piece))
-    if attrs >= 0:  # it leaves out what the parts around it name
+    if attrs >= 0:  # it omits the attributes that other pieces have
         parts.insert(attrs, dictionary(context))
     return parts
 
 
 def literal(text: str) -> Part:
-    """Return the piece of a text."""
+    """Return the form part that is the text `text`."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: Reading) -> None:
@@ -275,7 +274,10 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """Return the piece of all attributes without a piece of their own, except default values."""
+    """Return the form part for `<attrs>`: all attributes without a piece of their own.
+
+    Attributes with default values are omitted.
+    """
     named, defaults = context.named, context.defaults
     known = frozenset(named)
 
@@ -331,7 +333,10 @@ def _operands(piece: str, context: Context) -> Part:
 
 
 def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:
-    """Return the piece of a group, present if its first attribute has a non-default value."""
+    """Return the form part for a group `(?…?)`.
+
+    It is written if its first attribute is present with a value other than the default.
+    """
     text, parts = pieces[0], _parts(pieces[1:], directives, context)
     first, *tokens = _TOKEN.findall(text)
     after = literal(" ".join(tokens))

@@ -1,7 +1,7 @@
 """Call a function on a stack of its own, so that nested input does not exhaust the caller's.
 
-Python counts the depth of calls for each thread.  The limit belongs to the process and is left as
-the host has set it.
+Python counts the depth of calls for each thread.  The limit of the depth belongs to the process and
+is not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class StoppedError(BaseException):
-    """The caller was interrupted while it waited for the other thread."""
+    """Raised in the other thread if the caller was interrupted while it waited."""
 
 
 class FreshStack:
@@ -31,12 +31,12 @@ class FreshStack:
         self._is_stopped = False
 
     def check(self) -> None:
-        """Raise `StoppedError` if a caller was interrupted."""
+        """Raise a `StoppedError` if the caller was interrupted; called from the other thread."""
         if self._is_stopped:
             raise StoppedError
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call a function in the caller's context variables, and return its result."""
+        """Return the result of `function`, called in a new thread with the caller's context."""
         returned: list[T] = []
         raised: list[BaseException] = []
         context = copy_context()
@@ -59,5 +59,5 @@ class FreshStack:
             try:
                 raise raised[0]
             finally:
-                raised.clear()  # the traceback's frames hold this list: no cycle is left
+                raised.clear()  # the traceback's frames refer to this list
         return returned[0]

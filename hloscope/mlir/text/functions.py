@@ -1,4 +1,4 @@
-"""Pretty forms of modules, functions, calls and returns, to read.
+"""Readers of the pretty forms of modules, functions, calls and returns.
 
 Source: MLIR's Builtin and Func dialects.
 """
@@ -68,7 +68,10 @@ def _read_function(parser: OpAsmParser, state: State) -> None:
 
 
 def _arguments(parser: OpAsmParser) -> tuple[list[Argument], list[Type], list[Attribute]]:
-    """Read `(%a: t {…} loc(…), …)`, or `(t {…}, …)` of a declaration."""
+    """Read arguments `(%a: t {…} loc(…), …)`, or `(t {…}, …)` in a declaration.
+
+    Return the arguments, their types and their attributes.
+    """
     arguments: list[Argument] = []
     types: list[Type] = []
     attributes: list[Attribute] = []
@@ -106,7 +109,7 @@ def _entries(parser: OpAsmParser) -> Attribute:
 
 
 def _results(parser: OpAsmParser) -> tuple[list[Type], list[Attribute]]:
-    """Read an optional `-> t` or `-> (t {…}, …)`."""
+    """Read optional results, `-> t` or `-> (t {…}, …)`; return their types and attributes."""
     if not parser.try_token("->"):
         return [], []
     if parser.peek() != "(":
@@ -202,7 +205,7 @@ CORE: Final[dict[str, Read]] = {
     "func.call_indirect": _read_indirect,
     "func.constant": _read_constant,
 }
-"""Readers of pretty forms, by op."""
+"""Functions that read pretty forms, by the op's full name."""
 
 CORE_OPS: Final[dict[str, frozenset[str]]] = {
     "builtin.module": frozenset({"sym_name", "sym_visibility"}),
@@ -215,4 +218,4 @@ CORE_OPS: Final[dict[str, frozenset[str]]] = {
     "func.call_indirect": frozenset({"arg_attrs", "res_attrs"}),
     "func.constant": frozenset({"value"}),
 }
-"""Names of the ops' inherent attributes."""
+"""Names of the inherent attributes of each op, by the op's full name."""

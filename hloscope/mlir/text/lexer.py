@@ -1,6 +1,6 @@
 """Lexer of MLIR text: one regular expression, applied on demand.
 
-The lexer has the errors of the text too, and the place from which parsing continues after one.
+The lexer also collects errors, and finds the token at which parsing continues after one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS: Final = (
     *("", "value", "word", "sign", "number", "symbol"),
     *("hash", "type", "string", "block", "end", "bad"),
 )
-"""Names of a token's groups, by number."""
+"""Kinds of tokens: the names of the groups of the regular expression, by group number."""
 _BRACKET: Final = pattern(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
 _BAD: Final = {
     '"': "expected '\"' in string literal",
@@ -55,16 +55,16 @@ _STEP: Final = pattern(
 )
 
 MOST_ERRORS: Final = 100
-"""Maximum number of errors, after which parsing stops."""
+"""Maximum number of errors; parsing stops when they are reached."""
 
 
 class TextError(ParseError):
-    """The error at which a parser stops, with related ones.
+    """The error at which a parser stops, together with related errors and notes.
 
     Attributes:
-        earlier: Errors reported before it.
-        notes: Notes, such as the place of a definition.
-        later: Errors reported after it.
+        earlier: Errors to report before it.
+        notes: Notes, such as the position of a definition.
+        later: Errors to report after it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TextError(ParseError):
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """All errors and notes in order."""
+        """All errors and notes, in the order in which they are reported."""
         return [
             *self.earlier,
             Diagnostic(self.message, self.span, "", "error", self.notes),
@@ -92,20 +92,21 @@ class TextError(ParseError):
 
 
 class NoMoreErrors(Exception):  # noqa: N818 - a signal, not an error of the input
-    """Parsing stops: there are enough errors, or the text ends."""
+    """Raised to stop parsing: there are `MOST_ERRORS` errors, or the text ends."""
 
 
 class Lexer:
-    """The current token of a text, movement to the next, and the errors of the text.
+    """The tokens of a text, one of which is current, and the errors of the text.
 
     Attributes:
-        errors: Collects errors, after which parsing continues; `None` if the first one is raised.
+        errors: Collected errors, after which parsing continues; `None` if the first error is
+            raised.
         kind: `value`, `word`, `sign`, `number`, `symbol`, `hash`, `type`, `string`, `block`,
             `end`, or `bad`.
         tok: The text of the current token.
-        start: Start of the current token.
-        end: End of the current token.
-        before: End of the token before it.
+        start: Offset of the start of the current token.
+        end: Offset of the end of the current token.
+        before: Offset of the end of the previous token.
         op: The op whose pretty form is being read, if any.
     """
 
@@ -123,7 +124,7 @@ class Lexer:
         self.move(0)
 
     def move(self, at: int) -> None:
-        """Make the first token at or after `at` the current one."""
+        """Make the first token at or after offset `at` the current one."""
         self.before = at
         found = _TOKEN.match(self.text, at)
         assert found is not None
@@ -139,7 +140,7 @@ class Lexer:
         return token
 
     def after(self) -> str:
-        """Return the token after the current one."""
+        """Return the text of the token after the current one, without moving."""
         found = _TOKEN.match(self.text, self.end)
         assert found is not None
         return found[found.lastgroup or ""]
@@ -147,18 +148,18 @@ class Lexer:
     # ------------------------------------------------------------------------------- errors
 
     def report(self, message: str, at: int | None = None) -> None:
-        """Record an error that precedes the one at which the parser stops."""
+        """Record an error that is reported before the one at which the parser stops."""
         self._earlier.append(Diagnostic(self._prefixed(message), self.span(at, None)))
 
     def keep(self, error: ParseError) -> None:
-        """Record an error that the parser caught; it precedes the error that stops the parser."""
+        """Record an error that the parser caught; it is reported before the one that stops it."""
         if isinstance(error, TextError):
             self._earlier += error.diagnostics
         else:
             self._earlier.append(Diagnostic(error.message, error.span, error.rule))
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
-        """Raise an error at `at`, by default at the current token.
+        """Raise an error at offset `at`, by default at the current token.
 
         While a pretty form is read, the message begins with the op's name.
         """
@@ -169,7 +170,7 @@ class Lexer:
     def wrong(self, message: str) -> NoReturn:
         """Raise an error about the current token.
 
-        If it begins a line, the error is at the end of what comes before it.
+        If the token begins a line, the position is the end of the previous token.
         """
         if self.kind == "bad":
             self._bad()
@@ -186,12 +187,12 @@ class Lexer:
         end: int | None = None,
         notes: tuple[Diagnostic, ...] = (),
     ) -> NoReturn:
-        """Raise an error without the op's name in its message, by default at the current token."""
+        """Raise an error at `at`, by default at the current token, without the op's name in it."""
         earlier, self._earlier = tuple(self._earlier), []
         raise TextError(message, span=self.span(at, end), earlier=earlier, notes=notes)
 
     def span(self, at: int | None = None, end: int | None = None) -> Span:
-        """Return the span from `at` to `end`; without `end` to the end of the token after `at`."""
+        """Return the span `[at, end)`; without `end`, it ends after the token at or after `at`."""
         if at is None:
             at, end = self.start, self.end
         elif end is None:
@@ -206,10 +207,10 @@ class Lexer:
         self.fail_plainly(_BAD.get(self.tok, "unexpected character"))
 
     def take(self, error: TextError) -> None:
-        """Collect an error if errors are collected, else raise it.
+        """Append an error to `errors` if errors are collected; otherwise raise it.
 
         Raises:
-            NoMoreErrors: There are `MOST_ERRORS` now.
+            NoMoreErrors: `MOST_ERRORS` errors are reached.
         """
         if self.errors is None:
             raise error
@@ -218,18 +219,19 @@ class Lexer:
             raise NoMoreErrors
 
     def skip_operation(self, first: int, error: TextError) -> list[str]:
-        """Move to the op after the one at `first`, and return the names of the latter's results.
+        """Move to the op after the one at `first`; return the names of the skipped op's results.
 
         Args:
             first: Offset of an op or of the definition of an alias.
-            error: The error in it.
+            error: The error in that op.
         """
         names = []
         result = _RESULT.match(self.text, first)
         while result is not None:
             names.append(result[1])
             result = _RESULT.match(self.text, result.end())
-        # The next operation begins at a line end outside of all braces that this one opened.
+        # The next operation begins after a line end outside of all braces that the skipped one
+        # opens.
         at = error.span.start if error.span is not None else first
         opened = 0
         for found in _STEP.finditer(self.text, first):
@@ -248,14 +250,14 @@ class Lexer:
     # ------------------------------------------------------------------------------- tokens
 
     def try_token(self, token: str) -> bool:
-        """Skip punctuation or a word if it is the current token, else return false."""
+        """Move past `token` if it is the current token; otherwise return false."""
         if self.tok != token:
             return False
         self.move(self.end)
         return True
 
     def expect(self, token: str, message: str = "") -> None:
-        """Skip punctuation, which must be the current token."""
+        """Move past `token`, which must be the current token; otherwise raise an error."""
         if self.tok != token:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)
@@ -277,7 +279,10 @@ class Lexer:
         return end
 
     def _closing(self) -> tuple[int, str]:
-        """Return the offset after the closing bracket, and the text of an unclosed one."""
+        """Return the offset after the closing bracket and an empty text.
+
+        If no bracket closes it, return -1 and the text of the unclosed bracket.
+        """
         opened: list[str] = []
         for found in _BRACKET.finditer(self.text, self.start):
             sign = found[0]
@@ -292,7 +297,7 @@ class Lexer:
         return -1, opened[-1]
 
     def string_value(self) -> bytes:
-        """Return the value of the current token, a string or a symbol with quotes."""
+        """Return the bytes of the current token, which is a string or a quoted symbol."""
         raw = self.tok[self.tok.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
         return _ESCAPE.sub(self._unescape, raw) if b"\\" in raw else raw
 
@@ -310,13 +315,13 @@ class Lexer:
         return self.tok
 
     def try_keyword(self, *words: str) -> str | None:
-        """Read one of these words, or any word if none is given."""
+        """Read one of these words, or any word if none is given; return it, or `None` if absent."""
         if self.kind != "word" or (words and self.tok not in words):
             return None
         return self.next()
 
     def keyword(self, *words: str) -> str:
-        """Read one of these words, or any word if none is given."""
+        """Read and return one of these words, or any word if none is given."""
         found = self.try_keyword(*words)
         if found is None:
             if not words:
@@ -327,7 +332,7 @@ class Lexer:
         return found
 
     def integer(self) -> int:
-        """Read a decimal integer with its sign."""
+        """Read and return a decimal integer with its sign."""
         at = self.start
         value = self.try_integer()
         if value is None:
@@ -337,7 +342,7 @@ class Lexer:
         return value
 
     def try_integer(self) -> int | None:
-        """Read a decimal integer with its sign; `None` if none begins here."""
+        """Read and return a decimal integer with its sign; `None` if none begins here."""
         if self.tok in ("true", "false"):
             return int(self.next() == "true")
         at, negative = self.start, self.tok == "-"
@@ -355,7 +360,7 @@ class Lexer:
         return -value if negative else value
 
     def floating(self) -> float:
-        """Read a floating-point number with its sign."""
+        """Read and return a floating-point number with its sign."""
         negative = self.try_token("-")
         if self.kind == "number" and self.tok.isdecimal():
             self.fail("unexpected decimal integer literal for a floating point value")
@@ -365,7 +370,7 @@ class Lexer:
         return -value if negative else value
 
     def string(self) -> bytes:
-        """Read `"…"`."""
+        """Read a string `"…"`, and return its bytes."""
         if self.kind != "string":
             self.fail("expected string")
         value = self.string_value()

@@ -1,9 +1,8 @@
-"""Parsing of operations line by line, with templates of equal lines.
+"""Parsing of operations line by line, with templates of lines that are equal but for names.
 
 Most lines of a dump repeat: op, attributes and types are equal, operands differ. A line is looked
 up by its text with placeholders for value names. It is read token by token only if that text is
-new, or if anything is invalid. Positions and regions of the ops of such lines are computed on
-demand.
+new, or if a part is invalid. Positions and regions of the ops of such lines are computed on demand.
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ _NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"
     r"(?:#0(?!\s*=))?+"
 )
-"""A value name without `#0`, which need not be written.
+"""Pattern of a value name, without `#0`, which need not be written.
 
-In a definition, `%0#1 =`, the number is not part of the name, so that line equals no other.
+In the definition `%0#1 =` the number is not part of the name, so that the line equals no other
+line.
 """
 _HOLE: Final = "\0"
-"""Placeholder of a name."""
+"""Placeholder for a name in the text of a line."""
 _LONG: Final = 4000
-"""Maximum length of a line that is compared with others."""
+"""Maximum characters of a line that is looked up; longer lines are read token by token."""
 _MANY: Final = 1 << 16
 _MOST: Final = 10
-"""Number of ops from which on a region is not copied."""
+"""Number of ops from which on a region is not copied but read again."""
 _COPYING: Final = shared_lock()
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
@@ -49,16 +49,16 @@ _new: Final = object.__new__
 
 
 class Lines:
-    """Consecutive lines of a text, and the current one.
+    """Consecutive lines of a text, one of which is current, with their names.
 
     Attributes:
-        keys: Text of each line with `_HOLE` for each name; the last one is empty.
-        names: All names, without `%`.
+        keys: Text of each line with `_HOLE` for each name; the last entry is empty.
+        names: All names in these lines, without `%`.
         line: Index of the current line in `keys`.
         number: Index of the current line in the text; both count from 0.
         begin: Offset of the current line.
-        place: Index of its first name in `names`.
-        end: Offset of the line after the last one.
+        place: Index in `names` of the current line's first name.
+        end: Offset of the line after the last of these lines.
     """
 
     __slots__ = ("_lengths", "begin", "end", "keys", "line", "names", "number", "place")
@@ -70,7 +70,10 @@ class Lines:
         self._lengths: list[int] = []
 
     def reach(self, text: str, begin: int) -> bool:
-        """Move to the line at offset `begin`; false if it is too long or not a text's line."""
+        """Move to the line at offset `begin`; return false if that is not possible.
+
+        It is not possible if the line is too long, or if the text contains `_HOLE`.
+        """
         if not self.begin <= begin < self.end:
             return self._cut(text, begin)
         while self.begin < begin:
@@ -78,18 +81,18 @@ class Lines:
         return True
 
     def go_on(self, lines: int, names: int) -> None:
-        """Skip `lines` lines that have `names` names in all."""
+        """Move forward by `lines` lines, which have `names` names together."""
         self.begin += self.length(lines)
         self.line += lines
         self.number += lines
         self.place += names
 
     def length(self, lines: int) -> int:
-        """Return the number of characters of the next lines, with their ends."""
+        """Return the number of characters of the next `lines` lines, with their line ends."""
         return sum(self._lengths[self.line : self.line + lines]) + lines
 
     def _cut(self, text: str, begin: int) -> bool:
-        """Split the text from `begin` into lines and names; false if that is not possible."""
+        """Split the text from `begin` on into lines and names; return whether that was possible."""
         # Pieces of about 64 KiB keep the memory bounded, and end at the end of a line.
         end = text.find("\n", begin + _MANY, begin + _MANY + _LONG)
         if end < 0:
@@ -99,8 +102,8 @@ class Lines:
         if _HOLE in piece:
             self.end = 0
             return False
-        # The number of a line is counted on from the last piece; only a step back counts from the
-        # start.
+        # The line number is counted from the previous piece on; only after a step back is it
+        # counted from the start.
         back = begin < self.begin
         self.number = (
             text.count("\n", 0, begin)
@@ -118,7 +121,7 @@ class Lines:
 
 
 class Alike:
-    """The common part of ops that were read from equal lines; other ops have another one.
+    """Object that ops share if they were read from equal lines; other ops have another one.
 
     Attributes:
         first: Offset of the op's name in the first of these lines.
@@ -127,11 +130,11 @@ class Alike:
     __slots__ = ("_name", "_start", "_width", "first")
 
     def __init__(self, first: int, start: int, width: int, name: int) -> None:
-        """Set the positions in a line.
+        """Set the offsets of names in a line.
 
         Args:
             first: Offset of the op's name in the first line.
-            start: Offset of the op's name in its line, if the result's name were empty.
+            start: Offset of the op's name in its line, less the length of the result's name.
             width: Length of the op's name.
             name: Offset of the result's name in its line, with `%`; -1 without results.
         """
@@ -141,21 +144,21 @@ class Alike:
         self._name: Final = name
 
     def other(self) -> Alike:
-        """Return the object of ops with the same layout of lines that are otherwise different."""
+        """Return a new object with the same positions, for ops that differ otherwise."""
         return Alike(self.first, self._start, self._width, self._name)
 
     def place(self, text: str, begin: int) -> tuple[int, int]:
-        """Return start and end of the op's name in the line at offset `begin`."""
+        """Return the offsets of start and end of the op's name in the line at offset `begin`."""
         named = _NAME.match(text, begin + self._name) if self._name >= 0 else None
         start = begin + self._start + (len(named[1]) if named is not None else 0)
         return start, start + self._width
 
 
 class LineOperation(Operation):
-    """An op that was read by its line; the position of its name is computed on demand.
+    """An op that was read by its line; its position is computed on demand.
 
     Attributes:
-        line: Number of the line, counted from 0.
+        line: Index of the line in the text, counted from 0.
     """
 
     __slots__ = ("line",)
@@ -165,7 +168,7 @@ class LineOperation(Operation):
     __init__ = object.__init__  # the reader sets the attributes, which is faster than a call
 
     def __getattr__(self, name: str) -> int:
-        """Compute `start` and `end` on first use; Python calls this for missing attributes only."""
+        """Compute `start` and `end` on first use; Python calls this only for missing attributes."""
         if name not in ("start", "end"):
             raise AttributeError(name, name=name, obj=self)
         alike, source = self.alike, self.source
@@ -176,17 +179,17 @@ class LineOperation(Operation):
 
 
 class _Copy(Region):
-    """A copy of an unchanged region, made when its blocks are first used."""
+    """A copy of a region that never changes; the copy is made when its blocks are first used."""
 
     __slots__ = ("_like", "_owner")
 
     def __init__(self, like: Region, owner: LineOperation) -> None:
-        """Set the region to copy and the owner of the copy."""
+        """Set the region `like` to copy, and the op that owns the copy."""
         self.parent = self._owner = owner
         self._like = like
 
     def __getattr__(self, name: str) -> tuple[Block, ...]:
-        """Make the blocks on first use; Python calls this for missing attributes only."""
+        """Make the blocks on first use; Python calls this only for missing attributes."""
         if name != "blocks":
             raise AttributeError(name, name=name, obj=self)
         with _COPYING:  # two threads must not make two sets of values
@@ -200,7 +203,7 @@ class _Copy(Region):
 
 
 def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, ...]:
-    """Return copies of simple regions that never change."""
+    """Return copies of simple regions, whose originals never change, for the op `owner`."""
     return tuple([_Copy(region, owner) for region in regions])
 
 
@@ -210,7 +213,7 @@ def kept(region: Region) -> Region:
 
 
 def is_simple(region: Region) -> bool:
-    """Is the region one block of few ops without regions, which read only that block's values?"""
+    """Is the region one block of few ops without regions, which read only values of that block?"""
     if len(region.blocks) != 1:
         return False
     block = region.blocks[0]
@@ -228,7 +231,7 @@ def _owner(value: Value) -> Block | None:
 
 
 def _copied(block: Block, owner: LineOperation | None = None) -> Block:
-    """Return a copy of a block, with positions moved to those of `owner`."""
+    """Return a copy of a block; the positions of its ops are moved as far as `owner` is."""
     # All lines of one template have their regions at equal distance from the op's name, so one
     # offset moves every position.
     by = 0
@@ -268,17 +271,17 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
 
 
 class Template(NamedTuple):
-    """The common part of all lines with equal text.
+    """The common part of all lines with equal text, apart from names.
 
     Attributes:
         name: Name of the op.
-        few: Number of operands, if it is 1 or 2 and their names follow that of the
-            result in order; else 0. Without it a training step of 3.4 MB takes 19 % longer.
+        few: Number of operands, if it is 1 or 2 and their names follow the result's name in order;
+            else 0. Without it a training step of 3.4 MB takes 19 % longer.
         holes: Number of names in a line.
-        pick: Selects the names of the operands from those of a line.
+        pick: Function that selects the names of the operands from all names of a line.
         operands: Types of the operands.
         results: Types of the results.
-        regions: Regions implied by the line, which read only their own values.
+        regions: Regions that the line implies; they read only their own values.
         alike: Object shared by the ops of these lines only.
     """
 
@@ -295,11 +298,11 @@ class Template(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The templates of lines with one default dialect.
+    """Templates of lines that were read with the same default dialect.
 
     Attributes:
         lines: Templates by the text of the line, with `_HOLE` for each name.
-        bodies: Templates of lines whose types are last, by the text before them.
+        bodies: Templates of lines that end with types, by the text before the types.
     """
 
     lines: dict[str, Template]
@@ -307,7 +310,7 @@ class Known(NamedTuple):
 
 
 class LineTemplates:
-    """Reads lines of operations that equal an earlier line except for the names of values."""
+    """Reads lines of operations that equal an earlier line in all but the names of values."""
 
     __slots__ = ("_ahead", "_attributes", "_known", "_lexer", "_scope", "_source", "_text")
 
@@ -321,19 +324,19 @@ class LineTemplates:
         self._known: Final[dict[str, Known]] = {}  # by the default dialect
 
     def read(self, block: Block, operations: list[Operation], default_dialect: str, at: int) -> int:
-        """Read known lines from the end of a line on.
+        """Read known lines from the next line start on; return the end of the last one.
 
         Args:
             block: The block of the ops.
-            operations: The ops before the lines; those of the lines are added.
-            default_dialect: The dialect whose name may be omitted.
+            operations: The ops of the block so far; those of the lines are appended.
+            default_dialect: The dialect whose prefix may be omitted.
             at: End of the last op, which may be in the middle of a line.
 
         Returns:
             The end of the last line read.
         """
-        # With unresolved forward uses a definition must check types against them, which only the
-        # full parser does.
+        # With unresolved forward uses, a definition must be checked against the types of the uses,
+        # which only the full parser does.
         if self._scope.forward or not self._text.startswith("\n", at):
             return at
         known, lines = self._known.setdefault(default_dialect, Known({}, {})), self._ahead
@@ -350,7 +353,7 @@ class LineTemplates:
         known: Known,
         lines: Lines,
     ) -> int:
-        """Read lines as long as they are known; return the end of the last one.
+        """Read lines as long as they are known; return the end of the last line read.
 
         The work for a line is written inline, since two calls would double the time.
         """
@@ -359,8 +362,8 @@ class LineTemplates:
         names, place, offset = lines.names, lines.place, lines.number - lines.line
         ahead = template_of(lines.keys[lines.line])
         line = lines.number
-        # A line is an op only if the op ends with it. A known line that follows proves that;
-        # otherwise the text after it is inspected.
+        # A line is a complete op only if the op ends with it. That is certain if a known line
+        # follows; otherwise the text after it is inspected.
         for following in islice(lines.keys, lines.line + 1, None):
             template = ahead
             location: Location = UNKNOWN
@@ -384,9 +387,9 @@ class LineTemplates:
                 else:
                     operands = tuple(map(value_of, pick(names[place : place + holes])))
                     fits = False
-            except KeyError:  # not defined
+            except KeyError:  # the operand is not defined
                 # A second definition of a name, or an operand of another type, is an error or a new
-                # template: both are the full parser's.
+                # template. The full parser handles both.
                 break
             if result in scope or (not fits and tuple(map(_type_of, operands)) != needed):
                 break
@@ -420,17 +423,17 @@ class LineTemplates:
         return lines.begin - 1
 
     def _ends_op(self, lines: Lines, number: int) -> bool:
-        """Does an op that ends in a line end with that line?"""
+        """Does an op that ends in the line with index `number` end at that line's end?"""
         end = lines.begin + lines.length(number - lines.number + 1) - 1
         return _NEXT.match(self._text, end) is not None
 
     def _located(self, line: str, known: Known) -> tuple[Template | None, Location]:
-        """Return the template of a line with a location or with other types, and the location."""
+        """Return the template and the location of a line with a location or with other types."""
         key, location = self._key(line)
         return known.lines.get(key) or self._retyped(key, known), location
 
     def _key(self, key: str) -> tuple[str, Location]:
-        """Return the text of a line without names and location, and the location."""
+        """Return the key of a line, its text without names and location, and the location."""
         found = _LOCATION.search(key)
         if found is None:
             return key, UNKNOWN
@@ -438,10 +441,13 @@ class LineTemplates:
         return key[: found.start()], location
 
     def _retyped(self, key: str, known: Known) -> Template | None:
-        """Return the template of a line that equals a known one, except for types at its end."""
+        """Return a template for a line that equals a known line except for the types at its end.
+
+        The result is `None` if no known line does.
+        """
         # A training step of 2.2 MB takes 35 % longer without this.
-        # Nothing before the last ` : ` depends on the types there (`Form.typed_last`), so the known
-        # op is valid with other types, as long as those have been read before.
+        # The text before the last ` : ` does not depend on the types after it (`Form.typed_last`),
+        # so the known op is valid with other types, if those types have been read before.
         body, _, type = key.rpartition(_TYPED)
         like = known.bodies.get(body)
         if like is None:
@@ -463,7 +469,7 @@ class LineTemplates:
         return template
 
     def learn(self, operation: Operation, default_dialect: str, at: int, first: int) -> None:
-        """Add a template of the line after `at`, if the op at `first` fills that line."""
+        """Add a template for the line after offset `at`, if the op at `first` fills that line."""
         text, used = self._text, self._scope.used
         before = self._lexer.before
         begin = at + 1
@@ -471,27 +477,27 @@ class LineTemplates:
         if not end >= before > begin > 0 or first >= end or text[before:end].strip():
             return
         if not text.startswith("\n", at):
-            return  # something else stands in the line before it
+            return  # other text is before the op in the line
         parts = _NAME.split(text[begin:end])
         key, location = self._key(_HOLE.join(parts[::2]))
         if location is UNKNOWN and operation.location is not UNKNOWN:
-            return  # its location is part of the key, but not of a template
+            return  # the key contains the location; a template does not
         if (
             operation.successors
             or self._scope.forward
             or not all(map(is_simple, operation.regions))
         ):
             return
-        # A template needs every name of the line to be the result or an operand, each resolved by
-        # this op: other names would be uses that the template cannot see.
+        # Every name of the line must be the result or an operand that is resolved by this op. Other
+        # names would be uses that the template does not know.
         written = [found.start() for found in _NAME.finditer(text, first, end)]
         if operation.results and written[:1] != [first]:
             return
         named = int(bool(operation.results))
         if len(used) != len(operation.operands) or set(used) != set(written[named:]):
             return
-        # The name of the result may have another length in another line, so positions behind it are
-        # stored as if it were empty.
+        # The result's name may have another length in another line, so later offsets are stored as
+        # if it were empty.
         result = len(parts[1]) if named else 0
         operation.alike = alike = Alike(
             operation.start,
@@ -520,7 +526,7 @@ class LineTemplates:
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Return a function that selects the names at these indices."""
+    """Return a function from a list of names to those at the indices `places`."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0

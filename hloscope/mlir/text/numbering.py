@@ -17,25 +17,25 @@ from hloscope.support.lazy import pattern
 _NAME: Final = pattern(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _ODD: Final = pattern(r"[^A-Za-z0-9$._-]")
 _ISOLATED: Final = frozenset({"builtin.module", "func.func"})
-"""Ops whose regions use no names from outside."""
+"""Ops whose regions do not use names from outside."""
 
 
 class _Texts(dict[Value, str]):
-    """Texts of values; a value without a definition has one, too."""
+    """Texts of values; a value without a definition gets one, too."""
 
     def __missing__(self, value: Value) -> str:
         return f"%{value.name}" if value.name else "<<UNKNOWN SSA VALUE>>"
 
 
 class _Labels(dict[Block, str]):
-    """Labels of blocks; a block outside of any region has one, too."""
+    """Labels of blocks; a block outside of any region gets one, too."""
 
     def __missing__(self, block: Block) -> str:
         return "INVALIDBLOCK"
 
 
 class Names:
-    """Texts of the values and blocks of an op.
+    """Texts of the values and blocks inside of an op.
 
     Attributes:
         values: `%0`, `%arg1` or `%0#1`, the use of a value.
@@ -51,7 +51,11 @@ class Names:
         self.blocks = _Labels()
 
     def define(self, op: Operation, names: Sequence[str], starts: Sequence[int]) -> None:
-        """Name the results: `names[i]` is the name of those from `starts[i]` on."""
+        """Set the names of an op's results.
+
+        `names[i]` is the common name of the results from index `starts[i]` to before `starts[i +
+        1]`.
+        """
         texts = []
         for name, start, end in zip(names, starts, [*starts[1:], len(op.results)], strict=True):
             if end - start == 1:
@@ -64,13 +68,13 @@ class Names:
         self.results[op] = ", ".join(texts)
 
     def number_blocks(self, region: Region) -> None:
-        """Name the blocks by their number in the region."""
+        """Set the labels of the blocks by their index in the region: `^bb0`, `^bb1`, …."""
         for i, block in enumerate(region.blocks):
             self.blocks[block] = f"^bb{i}"
 
 
 def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
-    """Return names as MLIR gives them.
+    """Return the names of all values and blocks as MLIR chooses them.
 
     Values of a region are numbered before those of nested regions. Each nested region continues
     from the same number. In generic form no number occurs twice in the text.
@@ -97,7 +101,7 @@ class _Numbering:
             region, value, argument, conflict, depth = stack.pop()
             if not self.generic:
                 self.value, self.argument, self.conflict = value, argument, conflict
-            # Names of regions that are left may be used again: one list of names for each open
+            # Names of regions that have ended may be used again: one list of names for each open
             # region.
             while len(self.scopes) > depth:
                 self.used.difference_update(self.scopes.pop())
@@ -168,7 +172,7 @@ class _Numbering:
 
 
 def sanitized(name: str) -> str:
-    """Return a name with only valid characters that does not begin with a digit.
+    """Return a name without invalid characters that does not begin with a digit.
 
     >>> sanitized("add.3"), sanitized("3x"), sanitized("a b/c")
     ('add.3', '_3x', 'a_b2Fc')
@@ -186,13 +190,13 @@ def _hex(char: str) -> str:
 def source_names(root: Operation) -> Names:
     """Return the names of values in the source; a value without a name gets an unused number.
 
-    If passes have made two values with one name, a number distinguishes them.
+    If two values have one name, as after some passes, a number distinguishes them.
     """
     return _SourceNames(root).run(root)
 
 
 _Step: TypeAlias = Callable[[], "list[_Step]"]
-"""A step of the traversal; it returns the next steps, the first of them last."""
+"""A step of the traversal: a function that returns the next steps, the first of them last."""
 
 
 class _SourceNames:
@@ -212,8 +216,8 @@ class _SourceNames:
 
     def _entering(self, region: Region) -> _Step:
         def enter() -> list[_Step]:
-            # Names and counters are restored after the region, so that siblings start equal. A step
-            # restores them, since the traversal has no recursion.
+            # Names and counters are restored after the region, so that sibling regions start with
+            # the same ones. A step restores them, since the traversal has no recursion.
             outer = self.used, self.added, self.value, self.argument
             if region.parent is not None and region.parent.name in _ISOLATED:
                 self.used = set()
@@ -244,7 +248,10 @@ class _SourceNames:
         return []
 
     def _op(self, op: Operation) -> list[_Step]:
-        """Name the results after the op's regions, whose names may be used again."""
+        """Return the steps of an op: its regions, then the names of its results.
+
+        The names in the regions may be used again after them.
+        """
         if not op.regions:
             return self._define(op)
         return [
@@ -263,7 +270,7 @@ class _SourceNames:
         return []
 
     def _label(self, region: Region) -> None:
-        """Name the blocks by their own labels, made unique."""
+        """Set the labels of a region's blocks to those in the source, made unique."""
         taken: set[str] = set()
         for number, block in enumerate(region.blocks):
             label = sanitized(block.label) if block.label else f"bb{number}"
@@ -285,7 +292,7 @@ class _SourceNames:
                 return name
 
     def _free(self, number: int) -> int:
-        """Return the next number that is not a name in the source.
+        """Return the first number from `number` on that is not a name in the source.
 
         Skipped numbers are remembered, as sibling regions start from the same number.
         """

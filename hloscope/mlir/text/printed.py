@@ -1,7 +1,7 @@
 """Modules read from bytecode, with the names and positions that their printed text has.
 
 Printing a module and parsing its text takes longer than reading the bytecode. So names are set
-without printing, and positions are found by printing on first use.
+without printing. The text is printed when a position is first used.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from hloscope.support.system import shared_lock
 _PLACING: Final = shared_lock()
 _PLACE: Final = "source", "start", "end"
 _KNOWN: Final = frozenset({"builtin", "func", "stablehlo", "chlo", "sdy"})
-"""Dialects whose ops are equal in bytecode and text."""
+"""Dialects whose ops are the same in bytecode and in text."""
 
 
 class PrintedText:
-    """Printed text of a module from bytecode, made when a position in it is first used."""
+    """Printed text of a module from bytecode; it is made when a position in it is first used."""
 
     def __init__(self, module: Operation, dialects: Dialects, name: str) -> None:
-        """Set the module, its dialects, and the name in messages."""
+        """Set the module, its dialects, and the name of the text in messages."""
         self._module: Final = module
         self._dialects: Final = dialects
         self._name: Final = name
         self._placed = False
 
     def place(self) -> None:
-        """Print the module, and set the positions of its ops in that text."""
-        with _PLACING:  # other threads wait until all ops have theirs
+        """Print the module, and set the positions of its ops to those in the text."""
+        with _PLACING:  # other threads wait until all ops have positions
             if self._placed:
                 return
             locations: Locations = "given" if has_locations(self._module) else False
@@ -55,8 +55,8 @@ class BytecodeOperation(Operation):
     """An op from bytecode.
 
     Attributes:
-        printed: The text for `source`, `start` and `end`, which are looked up on first
-            use if they are not set.
+        printed: The text that defines `source`, `start` and `end`; these are looked up on first
+            use.
     """
 
     __slots__ = ("printed",)
@@ -64,19 +64,19 @@ class BytecodeOperation(Operation):
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """Look up `source`, `start` or `end` on first use."""
+        """Find `source`, `start` or `end` in the printed text on first use."""
         return _looked_up(self, name)
 
 
 class BytecodeModule(SourceModule):
-    """A module from bytecode; `printed` is as in `BytecodeOperation`."""
+    """A module from bytecode, with the attribute `printed` of a `BytecodeOperation`."""
 
     __slots__ = ("printed",)
 
     printed: PrintedText
 
     def __getattr__(self, name: str) -> Any:
-        """Look up `source`, `start` or `end` on first use."""
+        """Find `source`, `start` or `end` in the printed text on first use."""
         return _looked_up(self, name)
 
 
@@ -88,12 +88,12 @@ def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
 
 
 def has_locations(module: Operation) -> bool:
-    """Does any op of a module have a location?"""
+    """Does any op in a module have a location?"""
     return any(op.location != UNKNOWN for op in module.walk())
 
 
 def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
-    """Make a module from bytecode equal to the parse of its printed text, without printing.
+    """Change a module from bytecode to equal the parse of its printed text, without printing.
 
     Args:
         module: The module.  It is changed, so no other code may use it.
@@ -101,7 +101,8 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
         name: Name of the text in messages.
 
     Returns:
-        True if it is equal now. False, and the module unchanged, if only parsing the text shows
+        True if the module is equal now. False, and the module unchanged, if only parsing the text
+            shows
         the result: it has ops of other dialects, regions of several blocks, resources,
         or values that no op defines.
     """
@@ -117,7 +118,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
     for op in ops:
         assert isinstance(op, BytecodeOperation | BytecodeModule)
         op.printed = printed
-        # A missing attribute calls `__getattr__`, which finds positions on first use.
+        # Python calls `__getattr__` for a missing attribute, which finds the position on first use.
         del op.source, op.start, op.end
         form = dialects.forms.get(op.name)
         reread = REREAD.get(op.name) if form is None else form.reread
@@ -129,7 +130,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
 
 
 def _is_plain(op: Operation, dialects: Dialects) -> bool:
-    """Does parsing the printed op give an equal op?"""
+    """Does parsing the printed text of an op, without what is in its regions, give an equal op?"""
     return (
         isinstance(op, BytecodeOperation | BytecodeModule)
         and op.name.partition(".")[0] in _KNOWN

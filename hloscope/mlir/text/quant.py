@@ -1,4 +1,7 @@
-"""Parser of the types of MLIR's Quant dialect. Source: MLIR's `quant` dialect, its types."""
+"""Parser of the types of MLIR's Quant dialect.
+
+Source: MLIR's `quant` dialect, its types.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _UNSIGNED: Final = pattern(r"u(\d+)")
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
-    """Read what follows `!quant.uniform`, `!quant.any` or `!quant.calibrated`."""
+    """Return the type after `!quant.uniform`, `!quant.any` or `!quant.calibrated`.
+
+    The result is `None` for another mnemonic.
+    """
     match mnemonic:
         case "uniform":
             return _Uniform(parser).read()
@@ -45,7 +51,7 @@ def _int64(parser: AsmParser) -> int:
 
 
 class _Storage:
-    """A storage type `i8<-4:3>`: the integer type, its spelling and its limits."""
+    """A storage type such as `i8<-4:3>`: integer type, spelling and limits."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.type, self.text = _storage_type(parser)
@@ -65,7 +71,7 @@ class _Storage:
             self.limits = low, high
 
     def check(self, parser: AsmParser, at: int) -> None:
-        """Check that the limits are in order."""
+        """Check that the limits are in ascending order; `at` is their position."""
         low, high = self.limits
         if high <= low:
             parser.fail(f"illegal storage min and storage max: ({low}:{high})", at)
@@ -111,7 +117,7 @@ def _expressed(parser: AsmParser) -> ElementType:
 
 
 class _Uniform:
-    """Parser of a uniform quantized type."""
+    """Parser of a uniform quantized type, `!quant.uniform<…>`."""
 
     def __init__(self, parser: AsmParser) -> None:
         self.parser = parser
@@ -162,7 +168,10 @@ class _Uniform:
         )
 
     def _blocks(self, axes: list[int], blocks: list[int]) -> None:
-        """Read `axis:size` pairs up to the brace, `0:1, 1:2}`; append to `axes` and `blocks`."""
+        """Read `axis:size` pairs up to the closing brace, as in `0:1, 1:2}`.
+
+        Append them to `axes` and `blocks`.
+        """
         parser = self.parser
         if parser.try_token("}"):
             return
@@ -175,7 +184,7 @@ class _Uniform:
         parser.token("}")
 
     def _list(self) -> tuple[int, ...]:
-        """Read the list after `{`, which may be nested, and return its sizes."""
+        """Read the list of parameters after `{`, which may be nested; return its sizes."""
         parser = self.parser
         shapes: list[tuple[int, ...] | None] = [None]
         counts = [0]
@@ -202,7 +211,7 @@ class _Uniform:
                 return shape
 
     def _parameters(self) -> None:
-        """Read `scale:zero_point`."""
+        """Read one scale and zero point, `scale:zero_point`, and store them."""
         parser = self.parser
         scale = parser.floating()
         low, high = scale_range(self.expressed)
@@ -214,7 +223,7 @@ class _Uniform:
 
 
 def scale_range(expressed: ElementType) -> tuple[float, float]:
-    """Return the smallest positive and the largest finite number of a type.
+    """Return the smallest positive and the largest finite number of a float type.
 
     >>> scale_range(ELEMENTS["f16"])
     (5.960464477539063e-08, 65504.0)

@@ -8,9 +8,10 @@ MARKER: Final = "// -----"
 
 
 def split_input(text: str) -> list[tuple[int, str]]:
-    r"""Return the pieces, each with the number of its first line, counted from 1.
+    r"""Return the pieces of a text between markers `// -----`, each with its first line's number.
 
-    A piece begins directly after the marker, so the rest of the marker's line belongs to it.
+    Lines count from 1. A piece begins directly after the marker, so the rest of the marker's line
+    belongs to it.
 
     >>> split_input("a\n// -----\nb\n")
     [(1, 'a\n'), (2, '\nb\n')]

@@ -24,7 +24,7 @@ from hloscope.support.lazy import pattern
 
 
 class DimensionError(HloscopeError):
-    """A dimension variable does not exist, or sizes do not follow from the given ones."""
+    """A dimension variable does not exist, or argument sizes do not follow from the variables."""
 
     exit_code = 2
 
@@ -34,7 +34,7 @@ class Specification(NamedTuple):
 
     Attributes:
         names: The dimension variables, in the order of the program's arguments.
-        sizes: By number of each dynamic argument, the text of each size; `?` if unknown.
+        sizes: The text of each size of each dynamic argument, by argument number; `?` if unknown.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ _SIZE: Final = "stablehlo.get_dimension_size"
 
 
 def specification(tree: Operation) -> Specification:
-    """Return the sizes of a program's arguments in terms of its dimension variables.
+    """Return the sizes of a program's arguments as expressions of its dimension variables.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> specification(parse_stablehlo("func.func @main(%a: tensor<?xf32>) { return }").tree)
@@ -79,14 +79,14 @@ def specification(tree: Operation) -> Specification:
 
 
 def _names(functions: Sequence[Operation]) -> Iterator[str]:
-    """Yield the names of dimension variables, which functions take as arguments."""
+    """Yield the names of the dimension variables that the functions take as arguments."""
     for function in functions:
         for _, name in _constants(function):
             yield name
 
 
 def _constants(function: Operation) -> Iterator[tuple[int, str]]:
-    """Yield number and name of the arguments of a function that are dimension variables."""
+    """Yield (number, name) for each argument of a function that is a dimension variable."""
     given = function.get("arg_attrs")
     for number, each in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
         name = dict(each.entries).get("jax.global_constant") if isinstance(each, DictAttr) else None
@@ -95,9 +95,10 @@ def _constants(function: Operation) -> Iterator[tuple[int, str]]:
 
 
 def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
-    """Yield the sizes of dynamic arguments that the message of each assertion in `main` states.
+    """Yield the argument sizes that the error message of each assertion in `main` states.
 
-    An item has a list for each argument, with the texts of its sizes, such as `["b", "2*b"]`.
+    An item has a list for each dynamic argument, with the texts of its sizes, such as `["b",
+    "2*b"]`.
     """
     for op in main.regions[0].blocks[0]:
         message = op.get("error_message") if is_assertion(op) else None
@@ -128,7 +129,10 @@ def _shapes(text: str) -> Iterator[list[str]]:
 def _measured_sizes(
     functions: Sequence[Operation], arguments: Sequence[Value]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, argument, dimension) for variables that are a size of an argument of `main`."""
+    """Yield (name, argument, dimension) for variables that are the size of an argument of `main`.
+
+    `arguments` are the arguments of `main`; argument and dimension are numbers from 0.
+    """
     callees = {f.get("sym_name"): dict(_constants(f)) for f in functions}
     block = arguments[0].owner if arguments else None
     for op in getattr(block, "operations", ()):
@@ -141,7 +145,7 @@ def _measured_sizes(
 
 
 def _size_of(value: Value) -> tuple[Value, int] | None:
-    """Return the value and the dimension whose size `value` is; `None` if it is not a size."""
+    """Return the tensor and the dimension whose size `value` is; `None` if it is not a size."""
     owner = value.owner
     for _ in range(8):
         if isinstance(owner, Operation) and owner.name == "stablehlo.convert":
@@ -170,7 +174,7 @@ _CALLED: Final[dict[str, Callable[..., int]]] = {
 
 
 def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
-    """Evaluate an expression of dimension variables.
+    """Return the value of an expression of dimension variables, given the value of each.
 
     Raises:
         DimensionError: The text is not an expression, or a variable has no size.
@@ -190,7 +194,11 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    """Return the value of an expression; raise `ValueError` for other syntax or a huge number."""
+    """Return the value of a parsed expression.
+
+    Raises:
+        ValueError: The syntax is not supported, or a number is too large.
+    """
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             found = value
@@ -218,10 +226,11 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
-    """Return the types of a program's arguments for given sizes of its dimension variables.
+    """Return the argument types of a program for given values of its dimension variables.
 
     Raises:
-        DimensionError: A variable does not exist, or a size does not follow from them.
+        DimensionError: A variable does not exist or has no value, a value is negative, or a size
+            does not follow from the variables.
     """
     declared = specification(tree)
     # Without declared variables, the identifiers in the sizes are taken for them.
@@ -281,7 +290,10 @@ def _variables_in(text: str) -> list[str]:
 
 
 def entry_of(tree: Operation) -> Operation | None:
-    """Return the entry function: `main`, or the only one; `None` without a body."""
+    """Return the entry function: `main`, or the only function.
+
+    `None` if there is none with a body.
+    """
     functions = _functions(tree)
     main = (f for f in functions if f.get("sym_name") == StringAttr(b"main"))
     found = next(main, functions[0] if len(functions) == 1 else None)
@@ -289,7 +301,7 @@ def entry_of(tree: Operation) -> Operation | None:
 
 
 def arguments_of(tree: Operation) -> Sequence[Value]:
-    """Return the arguments of a program's entry function."""
+    """Return the block arguments of a program's entry function; none if there is no entry."""
     entry = entry_of(tree)
     return () if entry is None else entry.regions[0].blocks[0].arguments
 
@@ -322,7 +334,7 @@ def is_assertion(op: Operation) -> bool:
 
 
 def _problem(op: Operation) -> str:
-    """Return the violated constraint of an assertion's form; empty if it is well-formed."""
+    """Return what is wrong with the form of an assertion; empty if it is well-formed."""
     if not 1 <= len(op.operands) <= _MOST_INPUTS + 1:
         return f"expects 1 <= size(operands) <= {_MOST_INPUTS + 1}"
     if op.results:
@@ -348,7 +360,7 @@ def _problem(op: Operation) -> str:
 
 
 def _is_default(op: Operation, name: str) -> bool:
-    """Is it the empty `called_computations`, which every custom call may have?"""
+    """Is the attribute `name` an empty `called_computations`, which any custom call may have?"""
     return name == "called_computations" and getattr(op.get(name), "elements", None) == ()
 
 
@@ -369,7 +381,7 @@ def _wrong_specifier(message: str, count: int) -> str:
 
 
 def check_assertion(run: Run, op: Operation) -> None:
-    """Erase an assertion that holds; report an error for any other."""
+    """Erase an assertion that holds; report an error for one that fails or is not a constant."""
     problem = _problem(op)
     if not problem:
         condition = integer(op.operands[0])
@@ -384,7 +396,7 @@ def check_assertion(run: Run, op: Operation) -> None:
 
 
 def _failure_message(op: Operation) -> str:
-    """Return the message of an assertion that does not hold."""
+    """Return the error message of an assertion that fails, with its numbers inserted."""
     inputs: list[int] = []
     for number, value in enumerate(op.operands[1:], 1):
         found = integer(value)
@@ -397,7 +409,10 @@ def _failure_message(op: Operation) -> str:
 
 
 def check_assertions(run: Run) -> None:
-    """Check all assertions, or erase them unchecked if the option is off."""
+    """Check all assertions of a module and erase those that hold.
+
+    If the option is off, all are erased unchecked.
+    """
     for function in run.functions():
         for op in run.rewriter.walk(function):
             if is_assertion(op):
@@ -432,14 +447,14 @@ _UNTERMINATED: Final = "Unterminated brace sequence. Escape with {{ for a litera
 
 
 class _Piece(NamedTuple):
-    """Literal text, or the content of a pair of braces."""
+    """One piece of a message template: literal text, or the content of a pair of braces."""
 
     text: str
     is_specifier: bool
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """Split a template into literal text and specifiers; `{{` is a literal brace."""
+    """Yield the pieces of a message template; `{{` is a literal brace."""
     while text:
         if not text.startswith("{"):
             plain, brace, rest = text.partition("{")
@@ -464,7 +479,9 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def formatted(template: str, numbers: Sequence[int]) -> str:
-    """Replace `{0}`, `{1,8}`, `{0:x}` in a template by numbers; a missing number is -1.
+    """Return a message template with `{0}`, `{1,8}`, `{0:x}` replaced by numbers.
+
+    The number before `,` or `:` is an index into `numbers`; a missing number is -1.
 
     >>> formatted("{0} and {1,4} of {} {{", [7, -2])
     '7 and   -2 of 7 {'

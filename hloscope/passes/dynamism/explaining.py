@@ -1,4 +1,4 @@
-"""Explanations of unknown sizes, and requests that make them known."""
+"""Why sizes are unknown: paths from dynamic values to their causes, and requests that fix sizes."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from hloscope.stablehlo import walk
 
 
 LONGEST: Final = 100
-"""Largest number of steps in a path."""
+"""Largest number of steps in a path from a dynamic value to its cause."""
 
 
 class Link(NamedTuple):
-    """A value on the path, and its relation to the next one.
+    """One value on a path from a dynamic value to its cause.
 
     Attributes:
         value: The value.
@@ -61,7 +61,7 @@ class Link(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """End of a path: the cause of an unknown size.
+    """The end of a path: the cause of a dynamic size.
 
     Attributes:
         kind: `argument`, `data` (a size computed from elements), `custom_call`, `call`, `declared`
@@ -75,10 +75,10 @@ class Origin(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Cause of a dynamic value.
+    """The cause of the dynamic size of one value.
 
     Attributes:
-        value: The value.
+        value: The dynamic value.
         way: The path, from the value itself to the cause.
         origin: The cause.
     """
@@ -103,7 +103,7 @@ def is_dynamic(type: Type) -> bool:
 
 
 def dynamic_values(tree: Operation) -> Iterator[Value]:
-    """Yield the values with unknown sizes, in program order."""
+    """Yield the values whose type has an unknown size or rank, in program order."""
     for op in walk(tree):
         if op.name.endswith(".func"):
             for region in op.regions:
@@ -131,7 +131,7 @@ def explain(tree: Operation) -> list[Explanation]:
 
 
 class _Step(NamedTuple):
-    """Edge from a value to the source of its unknown size, or to the end of the path."""
+    """One edge of a path: to the value that makes a size unknown, or to the cause at the end."""
 
     why: str
     to: Value | None
@@ -157,12 +157,12 @@ class _Explainer:
                 self._readers.setdefault(value, []).append(op)
 
     def of(self, value: Value) -> Explanation:
-        """Return the path from one value."""
+        """Return the path from a dynamic value to the cause."""
         way: list[Link] = []
         seen: set[Value] = set()
         at = value
         while True:
-            # Paths of different values meet: each step is computed once and shared.
+            # Paths of different values have common ends: each step is computed once and shared.
             step = self._steps.get(at)
             if step is None:
                 step = self._steps[at] = self._step(at)
@@ -218,9 +218,10 @@ class _Explainer:
         return _Step("", None, Origin("argument", remedy))
 
     def _fixed_by_reader(self, value: Value) -> _Step | None:
-        """Return the end of the path if refinement wrapped an argument of known sizes.
+        """Return the end of the path if a user keeps the dynamic type of a value of static type.
 
-        Users of dialects that refinement does not support still read the old type.
+        Refinement wraps an argument for users in dialects that it does not support. `None` if there
+        is no such user.
         """
         if is_dynamic(value.type):
             return None
@@ -235,10 +236,10 @@ class _Explainer:
         return _Step("", None, Origin("reader", _OF_READERS.format(reader.name)))
 
     def _of_op(self, op: Operation, value: Value) -> _Step:
-        """Return the step to the first dynamic operand.
+        """Return the step from a result of `op` to the first operand with dynamic sizes.
 
-        If the value is an integer, not dynamic itself, the step leads to its first operand that is
-        not constant.
+        If the value itself is static, such as a computed size, the step leads to its first operand
+        that is not constant. Without such an operand the path ends.
         """
         if is_dynamic(value.type):
             for operand in op.operands:
@@ -252,7 +253,10 @@ class _Explainer:
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
-        """Return the step from a computed size to the operand that makes it unknown."""
+        """Return the step from a computed integer to its first operand that is not constant.
+
+        The path ends if the integer depends on tensor elements.
+        """
         unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:
             if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":
@@ -317,7 +321,7 @@ class _Explainer:
 
 
 def is_wrapper(op: Operation) -> bool:
-    """Is it the custom call that keeps the old type of a refined argument for its users?"""
+    """Is the op the custom call that keeps the old type of a refined argument for its users?"""
     target = op.get("call_target_name")
     return op.name == "stablehlo.custom_call" and target == StringAttr(WRAPPER.encode())
 
@@ -336,11 +340,11 @@ _FIRST_SHAPE: Final = {
     "stablehlo.real_dynamic_slice": 1,
     "stablehlo.rng": 2,
 }
-"""Number of the first operand that holds sizes, or amounts that determine sizes."""
+"""Index of the first operand with sizes, or with amounts that determine sizes, by op name."""
 _SUMMARIES: Final = frozenset(
     f"stablehlo.{name}" for name in ("reduce", "gather", "scatter", "sort", "dot_general", "infeed")
 )
-"""Ops whose results are data, regardless of their operands."""
+"""Ops whose results depend on tensor elements: a size computed by them ends the path as `data`."""
 _SPECIAL: Final[dict[str, Callable[[_Explainer, Operation, Value], _Step | None]]] = {
     "func.call": _Explainer._of_call,
     "stablehlo.case": _Explainer._of_branches,
@@ -377,7 +381,9 @@ _BEFORE: Final = "inline,cse,stablehlo-ext-chlo-recompose-ops,symbol-dce"
 def with_arguments(
     tree: Operation, given: str | Sequence[Any] | None
 ) -> tuple[Operation, list[Type]]:
-    """Return the program with constants for arguments given as numbers, and all argument types.
+    """Return the program after a request, and the types of all arguments.
+
+    In the program, an argument given as a number is replaced by a constant.
 
     Raises:
         ParseError: A text is not a type.
@@ -415,7 +421,13 @@ def _number(each: Any) -> int | None:
 
 
 def _type(each: Any, declared: Type) -> Type:
-    """Return the type that a request names; `_` and an empty text mean the declared one."""
+    """Return the argument type that a request names: a type, its text, or an object with a shape.
+
+    `None`, `_` and an empty text stand for the declared type.
+
+    Raises:
+        ParseError: The request is not a type.
+    """
     if each is None or (isinstance(each, str) and each.strip() in ("_", "")):
         return declared
     if isinstance(each, str):
@@ -433,7 +445,10 @@ def _type(each: Any, declared: Type) -> Type:
 
 
 def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
-    """Return the program with uses of some arguments replaced by constants."""
+    """Return the program with the uses of some arguments replaced by constants.
+
+    `values` has the integer by argument number.
+    """
     rewriter = Rewriter(tree)
     function = entry_of(rewriter.module)
     assert function is not None
@@ -470,7 +485,7 @@ def with_entry(tree: Operation, name: str) -> Operation | None:
 
 
 def _has_name(operation: Operation, name: str) -> bool:
-    """Is it the function of this name?"""
+    """Is the operation the function of this name?"""
     return operation.name == "func.func" and operation.get("sym_name") == StringAttr(name.encode())
 
 
@@ -482,7 +497,8 @@ def refining_steps(
     Args:
         tree: The program.
         types: Types of its arguments.
-        assertions: Check assertions about sizes, or erase them; `None` leaves them in place.
+        assertions: True checks assertions about sizes, false erases them, `None` leaves them in
+            place.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f() { return }").tree

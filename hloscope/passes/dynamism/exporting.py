@@ -57,13 +57,13 @@ _RECOMPOSED: Final = {
         for name in "erf tan acos acosh asin asinh atanh cosh sinh mulhi ragged_dot".split()
     },
 }
-"""CHLO ops by the names of the custom calls that represent them."""
+"""Name of the CHLO op by the name of the custom call that represents it."""
 _ATTRIBUTES: Final = "mhlo.attributes"
 _ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
 
 
 def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the CHLO op that a custom call or composite represents, and its attributes."""
+    """Return the name and attributes of the CHLO op that a custom call or composite represents."""
     if op.name == "stablehlo.composite":
         return _composed(op)
     name, given = _chlo_name(op), op.get(_ATTRIBUTES)
@@ -73,7 +73,7 @@ def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the CHLO op that a composite is named after, and its attributes."""
+    """Return the name and attributes of the CHLO op that a composite stands for, by its name."""
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
     if not isinstance(named, StringAttr) or not isinstance(given, DictAttr):
@@ -84,7 +84,7 @@ def _composed(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _chlo_name(op: Operation) -> str:
-    """Return the CHLO op that a custom call represents; empty if none."""
+    """Return the name of the CHLO op that a custom call represents; empty if it represents none."""
     target = op.get("call_target_name")
     if op.name != "stablehlo.custom_call" or not isinstance(target, StringAttr):
         return ""
@@ -118,7 +118,7 @@ def recompose(run: Run) -> None:
 
 
 def dynamic_ops(run: Run) -> Iterator[Operation]:
-    """Yield the ops with a result, or a region argument, of unknown sizes."""
+    """Yield the ops with a result, or a block argument in a region, of dynamic sizes."""
     for op in run.rewriter.walk():
         values = [*op.results]
         for block in op.blocks:
@@ -134,7 +134,7 @@ def _is_dynamic(type: Type) -> bool:
 
 
 def validate(run: Run) -> None:
-    """Report errors for unknown sizes; if there are none, for remaining assertions."""
+    """Report an error for each dynamic op; if there is none, for each remaining assertion."""
     for op in dynamic_ops(run):
         run.error(op, "has dynamic shapes")
     if run.failed:
@@ -201,13 +201,16 @@ _TOP_K: Final = "stablehlo.dynamic_top_k"
 _APPROX_TOP_K: Final = "stablehlo.dynamic_approx_top_k"
 
 REFINE: Final = Patterns()
-"""Patterns of `refine-shapes`."""
+"""Patterns for custom calls that the pass `refine-shapes` tries in addition to its own."""
 CANONICALIZE: Final = Patterns()
-"""Patterns of `canonicalize-dynamism`."""
+"""Patterns for custom calls that `canonicalize-dynamism` tries in addition to its own."""
 
 
 def _is(op: Operation, target: str, *more: str) -> bool:
-    """Is it a call of `target` with only default attributes and those named in `more`?"""
+    """Is the op a custom call of `target` without attributes other than defaults and `more`?
+
+    Attributes that are empty arrays are allowed.
+    """
     if op.get("call_target_name") != StringAttr(target.encode()):
         return False
     if op.get("backend_config") not in (None, StringAttr(b""), DictAttr(())):
@@ -220,7 +223,7 @@ def _is(op: Operation, target: str, *more: str) -> bool:
 
 
 def _callee(op: Operation) -> str:
-    """Return the only function that a custom call names; empty if not exactly one."""
+    """Return the name of the only function that a custom call names; empty unless there is one."""
     given = op.get("called_computations")
     if isinstance(given, ArrayAttr) and len(given.elements) == 1:
         symbol = given.elements[0]
@@ -231,9 +234,9 @@ def _callee(op: Operation) -> str:
 
 @REFINE.on(_CALL)
 def unwrap(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a wrapper whose argument still has unknown sizes by the argument.
+    """Replace a wrapper call by its operand if the operand still has dynamic sizes.
 
-    Upstream refuses unknown sizes: it refines arguments to known sizes only.
+    Upstream refuses dynamic sizes here: it refines arguments to static sizes only.
     """
     if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
         return False
@@ -250,18 +253,21 @@ def unwrap(rewriter: Rewriter, op: Operation) -> bool:
 SIZE_READERS: Final = frozenset(
     ["shape.dim", "shape.shape_of", "tensor.cast", "tensor.dim", "tensor.extract", "tensor.rank"]
 )
-"""Ops of other dialects that read tensors of any type, most of them for their sizes."""
+"""Ops of other dialects that accept operands of any tensor type, most of them to read sizes."""
 
 
 @REFINE.on("tensor.cast")
 def refine_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Give a cast the sizes of its operand.  Upstream supports only StableHLO ops here."""
+    """Refine the result of a `tensor.cast` to the sizes of its operand.
+
+    Upstream refines only StableHLO ops.
+    """
     return refine_results(rewriter, op, [op.operands[0].type])
 
 
 @REFINE.on("shape.shape_of")
 def known_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a constant if all sizes are known."""
+    """Replace `shape.shape_of` by a constant if all sizes of its operand are static."""
     type = op.operands[0].type
     if not isinstance(type, TensorType) or not type.is_static or not type.rank:
         return False
@@ -272,7 +278,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """Operands and static attributes of a dynamic `reduce_window` with constant numbers."""
+    """Operands and attributes of the static `reduce_window` that equals a dynamic one."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -282,7 +288,10 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 
 
 def _windows(op: Operation) -> _Windows | None:
-    """Return the static form of a dynamic `reduce_window`; `None` unless all is constant."""
+    """Return the static form of a dynamic `reduce_window`.
+
+    `None` unless all amounts are constants.
+    """
     count = len(op.results)
     if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
         return None
@@ -305,7 +314,7 @@ def _windows(op: Operation) -> _Windows | None:
 
 @REFINE.on(_CALL)
 def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of a `reduce_window` with these constants."""
+    """Refine the results of a dynamic `reduce_window` whose amounts are all constants."""
     found = _windows(op)
     if found is None:
         return False
@@ -322,7 +331,7 @@ def _sizes(value: Value) -> Sizes:
 
 @CANONICALIZE.on(_CALL)
 def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `reduce_window`, with the function's body as its region."""
+    """Replace a dynamic `reduce_window` call by `reduce_window`; the called body is its region."""
     found = _windows(op)
     function = None if found is None else _function(rewriter, _callee(op))
     if found is None or function is None:
@@ -350,7 +359,7 @@ def _function(rewriter: Rewriter, name: str) -> Operation | None:
 
 
 def _region_of(function: Operation) -> Region | None:
-    """Return a copy of a function's body as the region of an op; `None` if it has many blocks."""
+    """Return a copy of a function's body as a region; `None` if it has several blocks."""
     if len(function.regions) != 1 or len(function.regions[0].blocks) != 1:
         return None
     region = clone(function, {}).regions[0]
@@ -376,7 +385,7 @@ def _random_sizes(op: Operation) -> Dims | None:
 
 @REFINE.on(_CALL)
 def refine_random(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the state's sizes and the sizes in the operand."""
+    """Refine a dynamic random-number call to the sizes of its state and in its shape operand."""
     sizes = _random_sizes(op)
     if sizes is None:
         return False
@@ -385,7 +394,7 @@ def refine_random(rewriter: Rewriter, op: Operation) -> bool:
 
 @CANONICALIZE.on(_CALL)
 def static_random(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `rng_bit_generator`."""
+    """Replace a dynamic random-number call by `rng_bit_generator`."""
     algorithm = op.get("rng_algorithm")
     if algorithm is None or _random_sizes(op) is None:
         return False
@@ -401,7 +410,7 @@ def _top_k(op: Operation) -> int | None:
 
 @REFINE.on(_CALL)
 def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of the operand, with `k` as the last."""
+    """Refine a dynamic top-k call to the operand's sizes, with `k` in place of the last one."""
     k = _top_k(op)
     if k is None or not isinstance(op.operands[0].type, TensorType):
         return False
@@ -411,7 +420,7 @@ def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 @CANONICALIZE.on(_CALL)
 def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `chlo.top_k`, unless `k` exceeds the last size."""
+    """Replace a dynamic top-k call by `chlo.top_k`, unless `k` exceeds the last size."""
     k = _top_k(op)
     sizes = _sizes(op.operands[0]) if k is not None else ()
     if k is None or not sizes or (sizes[-1] is not None and k > sizes[-1]) or k < 0:
@@ -421,7 +430,7 @@ def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 @CANONICALIZE.on(_CALL)
 def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `ApproxTopK` with `k` in its configuration."""
+    """Replace a dynamic `ApproxTopK` call by a static one with `k` in its configuration."""
     config = op.get("mhlo.backend_config")
     more = ("called_computations", "mhlo.backend_config")
     if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):

@@ -1,4 +1,4 @@
-"""Refinement: types of arguments, and sizes propagated from the arguments through a program."""
+"""Refinement: argument types are set, and sizes are propagated from them through a program."""
 
 from __future__ import annotations
 
@@ -61,14 +61,17 @@ ITERATIONS: Final = 2
 
 
 class _Frame(NamedTuple):
-    """A function that is being refined, with the driver of its patterns."""
+    """A function on the stack of unfinished refinements, with the greedy driver of its patterns."""
 
     function: Operation
     driver: GreedyDriver
 
 
 class Refinement:
-    """One refinement: the key of each refined function, and the stack of unfinished ones."""
+    """The refinement of a module: types of arguments are propagated through functions and calls.
+
+    It records the key by which each function is refined, and a stack of unfinished functions.
+    """
 
     def __init__(self, run: Run, more: Iterable[Pattern] = ()) -> None:
         self.run: Final = run
@@ -94,7 +97,7 @@ class Refinement:
         )
 
     def refine(self, entry: Operation) -> bool:
-        """Refine the entry function and all functions that it calls."""
+        """Refine the entry function and all it calls; false if the entry cannot be refined."""
         types = tuple([argument.type for argument in body_of(entry).arguments])
         if not self._begin(Key(entry, 0, (), types), fails=True):
             return False
@@ -116,7 +119,10 @@ class Refinement:
     # ------------------------------------------------------------------------------- functions
 
     def _begin(self, key: Key, *, fails: bool = False) -> bool:
-        """Give a function the arguments of a key and push it; false if that fails."""
+        """Set the argument types of a key's function and push it on the stack; false if that fails.
+
+        With `fails`, an error makes the pass fail.
+        """
         # The key is recorded first, so that a failed function is not begun again.
         run, function = self.run, key.function
         self._known[function] = key
@@ -135,7 +141,10 @@ class Refinement:
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
-        """Replace arguments that are constant sizes by constants, and remove them."""
+        """Replace arguments of constant size by constants, and remove them.
+
+        Return false after an error.
+        """
         if not key.sizes:
             return True
         function, rewriter = key.function, self.run.rewriter
@@ -156,7 +165,10 @@ class Refinement:
         return True
 
     def _is_refined(self, key: Key) -> bool | None:
-        """Has the function been refined for this key?  `None`, with an error, if for another."""
+        """Has the function of this key been refined for it?
+
+        `None`, with an error, if it was refined for another key or is unfinished (recursion).
+        """
         known = self._known.get(key.function)
         if known is None:
             return False
@@ -176,7 +188,10 @@ class Refinement:
     # -------------------------------------------------------------------------------- patterns
 
     def _custom_call(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Refine to the sizes in shape operands; a wrapper of the final type is replaced."""
+        """Refine a custom call's results to the constant sizes in its shape operands.
+
+        A wrapper call whose operand has the final type is replaced by the operand.
+        """
         shapes = shapes_of(op, self.run)
         if shapes is None or not refine_shapes(rewriter, op, shapes):
             return False
@@ -188,9 +203,10 @@ class Refinement:
         return True
 
     def _infer(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Refine to the inferred types; an op with regions only if its types have changed.
+        """Refine an op's results to the types that inference gives.
 
-        A change in a region pushes all ops around it, so that this would repeat without an end.
+        An op with regions is only refined if the types inferred for it have changed: a change in a
+        region makes the driver visit all ops around it, so that this would never end.
         """
         if not op.regions:
             return refine_inferred(rewriter, op)
@@ -204,7 +220,11 @@ class Refinement:
         return refine_inferred(rewriter, op)
 
     def _call(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Refine the called function first; then apply its result types to the call."""
+        """Refine the called function, then set the call's result types to the function's.
+
+        Raises:
+            PostponedError: The function is not refined yet; it was pushed on the stack.
+        """
         function = self.functions.get(callee_name(op))
         if function is None:
             return False
@@ -221,7 +241,11 @@ class Refinement:
         return self._apply_refined(rewriter, op, key)
 
     def _apply_refined(self, rewriter: Rewriter, op: Operation, key: Key) -> bool:
-        """Apply a refined function to one of its calls: result types, constants, removed sizes."""
+        """Change one call to match its refined function.
+
+        Its result types are refined, and arguments that became constants in the function are
+        removed.
+        """
         function = key.function
         is_changed = refine_results(rewriter, op, signature_of(function).results)
         returned = _returned(body_of(function))
@@ -267,7 +291,10 @@ def _integers(value: Value) -> DenseAttr | None:
 def remove_arguments(
     rewriter: Rewriter, function: Operation, body: Block, which: Sequence[int]
 ) -> None:
-    """Remove unused arguments of a function, with their types and attributes."""
+    """Remove the unused arguments `which` (numbers from 0) of a function.
+
+    Their types and attributes are removed, too.
+    """
     kept = [k for k in range(len(body.arguments)) if k not in which]
     body.arguments = tuple([body.arguments[k] for k in kept])
     for k, argument in enumerate(body.arguments):
@@ -278,7 +305,7 @@ def remove_arguments(
 
 
 def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) -> None:
-    """Remove the attributes of some arguments of a function or call."""
+    """Remove the attributes of the arguments `which` (numbers from 0) of a function or call."""
     given = op.properties.get("arg_attrs")
     if isinstance(given, ArrayAttr):
         kept = tuple([each for k, each in enumerate(given.elements) if k not in which])
@@ -286,7 +313,7 @@ def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) ->
 
 
 def refine(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Refine a module, with additional patterns in `more`."""
+    """Refine the entry function of a module and all it calls; `more` are additional patterns."""
     entry = target_of(run)
     if entry is None:
         return
@@ -311,19 +338,19 @@ REFINE_SHAPES: Final = Pass(
 
 
 UNKNOWN_SIZE: Final = -(1 << 63)
-"""Value of an unknown size in a list of sizes."""
+"""Number that stands for a dynamic size in a list of sizes, as in MLIR."""
 WRAPPER: Final = "stablehlo.shape_refinement_operand_wrapper"
 
 _DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
 
 
 def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
-    """Return the sizes as a literal of `i64`, with `UNKNOWN_SIZE` for `None`."""
+    """Return the sizes as a literal of `i64`, in which `UNKNOWN_SIZE` stands for `None`."""
     return i64_tensor([UNKNOWN_SIZE if size is None else size for size in sizes], [len(sizes)])
 
 
 def why_not(old: Type, new: Type) -> str:
-    """Return the reason why `new` is not a refinement of `old`; empty if it is.
+    """Return why `new` is not a refinement of `old`; the empty text if it is one.
 
     >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
     'rank must match operand rank'
@@ -349,7 +376,10 @@ def why_not(old: Type, new: Type) -> str:
 def refine_arguments(
     run: Run, function: Operation, types: Sequence[Type], *, fails: bool = True
 ) -> bool:
-    """Set the types of a function's arguments; report an error and return false on a mismatch."""
+    """Set the types of a function's arguments; false, with an error, if they are no refinements.
+
+    With `fails`, the error makes the pass fail.
+    """
     arguments = body_of(function).arguments
     if len(arguments) != len(types):
         counts = f"{len(types)} vs {len(arguments)}"
@@ -373,7 +403,7 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Set the type of an argument; its users read a wrapper call of the old type."""
+    """Set an argument's type; users that need the old type read a wrapper call before `front`."""
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -394,7 +424,7 @@ def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> 
 
 
 def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
-    """Parse the texts of types; the run fails, and `None` is returned, if one is invalid."""
+    """Parse types, of which some may be parsed; `None`, and the run fails, if a text is invalid."""
     types: list[Type] = []
     for text in texts:
         if not isinstance(text, str):
@@ -429,7 +459,7 @@ def _is_unknown(text: str) -> bool:
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """Split a list of types at the commas between them.
+    """Split a text of types at the commas between them, not at those inside a type.
 
     >>> split_types("tensor<2xf32>, tensor<?xf32, #stablehlo.bounds<4>>")
     ('tensor<2xf32>', 'tensor<?xf32, #stablehlo.bounds<4>>')
@@ -469,12 +499,12 @@ REFINE_ARGUMENTS: Final = Pass(
 
 
 class Key(Struct, frozen=True):
-    """Arguments for which a function is refined.
+    """The arguments for which a function is refined.
 
     Attributes:
         function: The function.
-        tokens: Number of leading arguments that are tokens.
-        sizes: Integers of the constant arguments after the tokens.
+        tokens: Number of tokens, which come first.
+        sizes: Values of the constant integer arguments, which come after the tokens.
         types: Types of all other arguments.
         token_types: Types of the tokens.
     """
@@ -495,7 +525,10 @@ class Key(Struct, frozen=True):
 
 
 def key_of(call: Operation, function: Operation) -> Key:
-    """Return the key that a call requests: leading tokens, then constants, then the rest."""
+    """Return the key for which a call requests its function to be refined.
+
+    The arguments of the call are leading tokens, then constants, then all others.
+    """
     values = call.operands
     tokens = next(
         (k for k, v in enumerate(values) if not isinstance(v.type, TokenType)), len(values)
@@ -518,13 +551,13 @@ def key_of(call: Operation, function: Operation) -> Key:
 
 
 def callee_name(call: Operation) -> str:
-    """Return the name of the called function; empty if it is not a plain symbol."""
+    """Return the name of the called function; empty if the callee is a nested symbol or missing."""
     callee = call.get("callee")
     return callee.root if isinstance(callee, SymbolAttr) and not callee.nested else ""
 
 
 def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
-    """Return the names of the functions with effects, by themselves or through calls.
+    """Return the names of the functions that have effects in their own ops or through calls.
 
     Declarations, and functions that call an undefined one, count as having effects.
     """
@@ -548,7 +581,7 @@ _CALL: Final = "func.call"
 
 
 def _own_effects(function: Operation) -> tuple[bool, set[str]]:
-    """Return whether a function has no effects except in calls, and the functions it calls."""
+    """Return whether a function's own ops, calls excepted, have no effects; and what it calls."""
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]

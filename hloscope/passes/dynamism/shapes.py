@@ -47,7 +47,7 @@ from hloscope.stablehlo import AttributeGroups, inferred_types, made
 
 
 SHAPES: Final = Patterns()
-"""Patterns of single ops, in upstream's order."""
+"""Patterns that refine the result types of single ops, in upstream's order."""
 
 
 def _sizes_of(type: Type) -> Sizes | None:
@@ -60,7 +60,7 @@ def _sizes_of(type: Type) -> Sizes | None:
 
 
 def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
-    """Return the number of devices in a group; `None` if unknown."""
+    """Return the number of devices in a replica group of a collective; `None` if unknown."""
     groups = op.get("replica_groups")
     if isinstance(groups, DenseAttr) and isinstance(groups.type, TensorType):
         return groups.type.sizes[1] if groups.type.rank == 2 else None
@@ -79,7 +79,7 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
 def _collective(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
-    """Return the operand's sizes, the dimension of the collective, and the size of a group.
+    """Return the operand's sizes, the dimension in the attribute `name`, and the group size.
 
     `None` if one of them is unknown.
     """
@@ -99,7 +99,7 @@ def _collective(
 
 @SHAPES.on("stablehlo.all_gather")
 def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
-    """Multiply the gathered dimension by the size of a group."""
+    """Refine `all_gather`: the gathered dimension is the operand's times the group size."""
     found = _collective(rewriter, op, "all_gather_dim")
     if found is None:
         return False
@@ -111,7 +111,7 @@ def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.reduce_scatter")
 def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
-    """Divide the scattered dimension by the size of a group."""
+    """Refine `reduce_scatter`: the scattered dimension is the operand's over the group size."""
     found = _collective(rewriter, op, "scatter_dimension")
     if found is None:
         return False
@@ -128,7 +128,7 @@ def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.bitcast_convert")
 def refine_bitcast_convert(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the operand's sizes if elements have equal width."""
+    """Refine `bitcast_convert` to the operand's sizes if both element types have equal width."""
     old, new = op.operands[0].type, op.results[0].type
     if not isinstance(old, TensorType) or not isinstance(new, TensorType):
         return False
@@ -146,7 +146,10 @@ def _part_bits(type: TensorType) -> int:
 
 @SHAPES.on("stablehlo.convert", "stablehlo.uniform_quantize", "stablehlo.compare")
 def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of the first operand; upstream ignores the other one of `compare`."""
+    """Refine the result to the sizes of the first operand.
+
+    Upstream ignores the second of `compare`.
+    """
     sizes = _sizes_of(op.operands[0].type)
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
 
@@ -156,20 +159,20 @@ def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.convolution", "stablehlo.dot_general", "stablehlo.dot", "chlo.ragged_dot")
 def refine_by_inference(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes that type inference gives."""
+    """Refine the result to the sizes that type inference gives."""
     types = inferred_types(op).types
     return types is not None and _refine_like(rewriter, op, types)
 
 
 @SHAPES.on("stablehlo.dynamic_conv", "stablehlo.dynamic_pad")
 def refine_by_static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of the static form, if all amounts are constants."""
+    """Refine a dynamic op's result to that of its static form, if all amounts are constants."""
     form = STATIC[op.name](op)
     return form is not None and refine_by_form(rewriter, op, form)
 
 
 def refine_by_form(rewriter: Rewriter, op: Operation, form: Form) -> bool:
-    """Refine to the result sizes of the static op `form`."""
+    """Refine the results of `op` to those inferred for the static op `form`; has a type changed?"""
     try:
         draft = made(form.name, form.operands, form.properties)
     except HloscopeError:
@@ -184,7 +187,7 @@ def _refine_like(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bo
 
 @SHAPES.on("stablehlo.real_dynamic_slice")
 def refine_real_dynamic_slice(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of a `slice`, or to the constant added to the starts."""
+    """Refine `real_dynamic_slice` if its bounds, or limits minus starts, are constants."""
     form = STATIC[op.name](op)
     if form is not None:
         return refine_by_form(rewriter, op, form)
@@ -200,12 +203,12 @@ _SIZES: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.rng": 2,
 }
-"""Number of the operand that holds the sizes of the result."""
+"""Index of the operand with the sizes of the result, by op name."""
 
 
 @SHAPES.on(*_SIZES)
 def refine_by_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the constant sizes in an operand."""
+    """Refine the result to the sizes in its shape operand, if that is a constant."""
     number = _SIZES[op.name]
     sizes = ints(op.operands[number]) if number < len(op.operands) else None
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
@@ -216,7 +219,7 @@ def refine_by_operand(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.while")
 def refine_while(rewriter: Rewriter, op: Operation) -> bool:
-    """Give the block arguments of condition and body the types of the loop's operands."""
+    """Set the block arguments of a `while`'s condition and body to the types of its operands."""
     types = [value.type for value in op.operands]
     is_changed = False
     for region in op.regions:
@@ -227,7 +230,7 @@ def refine_while(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.return")
 def update_region(rewriter: Rewriter, op: Operation) -> bool:
-    """Push the `if` or `case` around a return whose types are more specific than its results."""
+    """Make the driver visit an `if` or `case` whose branch returns more specific types."""
     region = op.parent.parent if op.parent is not None else None
     parent = region.parent if region is not None else None
     if parent is None or parent.name not in ("stablehlo.if", "stablehlo.case"):
@@ -242,7 +245,10 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("func.return")
 def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a returned cast from a more specific type by its operand."""
+    """Make a function return the operands of casts, instead of casts from more specific types.
+
+    The result types of the function become those of the returned values.
+    """
     casts = {
         cast: source
         for value in op.operands
@@ -283,7 +289,7 @@ INFERRED: Final = tuple(
 
 
 def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the types that inference gives for the current operands."""
+    """Refine an op's results to the types that inference gives for the current operands."""
     if not op.results or all(_is_settled(value.type) for value in op.results):
         return False
     types = inferred_types(op).types
@@ -291,7 +297,7 @@ def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _is_settled(type: Type) -> bool:
-    """Is the type final?  Most ops of a program are, and inference is expensive."""
+    """Is the type a tensor of static shape, which cannot be refined further?"""
     return isinstance(type, TensorType) and type.is_static
 
 
@@ -305,7 +311,7 @@ def _is_settled(type: Type) -> bool:
 
 
 class Form(NamedTuple):
-    """A static op: name, operands and attributes."""
+    """The static form of a dynamic op: op name, operands and attributes."""
 
     name: str
     operands: tuple[Value, ...]
@@ -358,7 +364,7 @@ def slice_of(op: Operation) -> Form | None:
 
 
 def slice_sizes(op: Operation) -> Dims | None:
-    """Return the sizes of a `real_dynamic_slice` of stride 1 with limits `start + constant`.
+    """Return the slice sizes of `real_dynamic_slice` with strides 1 and limits `start + constant`.
 
     `None` for any other slice.
     """
@@ -381,7 +387,7 @@ STATIC: Final[dict[str, Static]] = {
     "stablehlo.dynamic_pad": pad,
     "stablehlo.real_dynamic_slice": slice_of,
 }
-"""Functions that return the static form, by dynamic op."""
+"""Function that returns the static form of a dynamic op, by op name; `None` if not constant."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -393,7 +399,7 @@ STATIC: Final[dict[str, Static]] = {
 ITERATIONS: Final = 2
 
 PATTERNS: Final = Patterns()
-"""Patterns of single ops, except for custom calls."""
+"""Patterns that replace single dynamic ops by static ones; custom calls are not among them."""
 
 
 def _is_static(type: Type) -> bool:
@@ -401,10 +407,13 @@ def _is_static(type: Type) -> bool:
 
 
 def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
-    """Return the pattern of custom calls with shape operands; errors go to the run."""
+    """Return the pattern that removes shape operands of custom calls.
+
+    It reports errors to `run`.
+    """
 
     def drop_shape_operands(rewriter: Rewriter, op: Operation) -> bool:
-        """Remove the operands with sizes, and their layouts, if all results are static."""
+        """Remove a custom call's shape operands, and their layouts, if all results are static."""
         if shapes_of(op, run) is None:
             return False
         if not all(_is_static(value.type) for value in op.results):  # so no tuples, as upstream
@@ -431,7 +440,7 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
 
 @PATTERNS.on("stablehlo.dynamic_broadcast_in_dim")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `broadcast_in_dim` if operand and result are static."""
+    """Replace `dynamic_broadcast_in_dim` by `broadcast_in_dim` if operand and result are static."""
     operand, shape = op.operands
     if not _is_static(operand.type) or not _is_static(op.result.type) or ints(shape) is None:
         return False
@@ -442,7 +451,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.dynamic_iota")
 def iota(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `iota` if the result is static."""
+    """Replace `dynamic_iota` by `iota` if the result is static."""
     if not _is_static(op.result.type) or ints(op.operands[0]) is None:
         return False
     return _replace_by(rewriter, op, "stablehlo.iota", (), op.properties)
@@ -450,7 +459,7 @@ def iota(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.dynamic_reshape")
 def reshape(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `reshape` if the result is static."""
+    """Replace `dynamic_reshape` by `reshape` if the result is static."""
     if not _is_static(op.result.type) or ints(op.operands[1]) is None:
         return False
     return _replace_by(rewriter, op, "stablehlo.reshape", op.operands[:1], {})
@@ -458,7 +467,7 @@ def reshape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.real_dynamic_slice")
 def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by `dynamic_slice` if the limits are the starts plus a constant."""
+    """Replace `real_dynamic_slice` by `dynamic_slice` if limits are starts plus constants."""
     sizes = slice_sizes(op)
     if sizes is None:
         return False
@@ -480,7 +489,7 @@ def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on(*STATIC)
 def static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by the static op if all dynamic amounts are constants."""
+    """Replace a dynamic op by its static form if all dynamic amounts are constants."""
     form = STATIC[op.name](op)
     if form is None:
         return False
@@ -496,7 +505,10 @@ def _replace_by(
     *,
     keeps: bool = False,
 ) -> bool:
-    """Replace an op by another of the same result types; return true."""
+    """Replace an op by an op `name` with the same result types; return true.
+
+    With `keeps`, the discardable attributes are copied.
+    """
     new = rewriter.create(
         name,
         tuple(operands),  # type: ignore[arg-type]
@@ -510,7 +522,7 @@ def _replace_by(
 
 
 def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Replace dynamic ops by static ones, with additional patterns in `more`."""
+    """Replace dynamic ops of a module by static ones; `more` are additional patterns."""
     own = Pattern("drop_shape_operands", ("stablehlo.custom_call",), custom_call(run))
     chooser = Chooser([own, *PATTERNS, *more, *INDEX_FOLDS])
     for function in run.functions():

@@ -1,4 +1,4 @@
-"""Refinement of a value: its type becomes the most specific one of declared and inferred types."""
+"""Refinement of a value: its type becomes more specific, by an inferred type."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
 READY_MARK: Final = "hloscope.ready"
-"""Attribute of ops of other dialects whose operands may be refined."""
+"""Attribute of ops outside StableHLO, CHLO and Shardy that accept operands of refined types."""
 _NO_SIZE: Final = -(1 << 63)
 _LARGEST_SIZE: Final = (1 << 63) - 1
 
 
 def most_specific(a: Type, b: Type) -> Type | None:
-    """Return the most specific type that both types imply; `None` if they contradict.
+    """Return the type that has all sizes known in `a` or in `b`; `None` if they contradict.
 
     >>> from hloscope.mlir import parse_type, type_text
     >>> found = most_specific(parse_type("tensor<2x?xf32>"), parse_type("tensor<?x3xf32>"))
@@ -84,7 +84,7 @@ def _of_tuples(a: TupleType, b: TupleType) -> TupleType | None:
 
 
 def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
-    """Return the most specific of two tensor types; `None` if sizes or bounds contradict."""
+    """Return the type with all sizes known in `a` or `b`; `None` if sizes or bounds differ."""
     if a.rank != b.rank or a.element != b.element:
         return None
     sizes: list[int | None] = []
@@ -105,7 +105,7 @@ def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
 
 
 def sized(element: ElementType, sizes: Sizes) -> TensorType:
-    """Return a tensor type of these sizes, without bounds."""
+    """Return a tensor type of these sizes, without bounds; `None` is a dynamic size."""
     bounds = (None,) * len(sizes) if None in sizes else ()
     return TensorType(element, tuple(sizes), None, bounds)
 
@@ -113,10 +113,10 @@ def sized(element: ElementType, sizes: Sizes) -> TensorType:
 def refine_values(
     rewriter: Rewriter, op: Operation, values: Sequence[Value], types: Sequence[Type]
 ) -> bool:
-    """Set values to the most specific of their types and the inferred ones; has one changed?
+    """Refine each value's type with the one in `types`; return whether a type changed.
 
-    Operands of `func.return` keep the old type: they read a cast after `op`.  A value stays
-    unchanged if one of its users may not accept another type.
+    `op` is the operation that defines the values. Operands of `func.return` keep the old type: they
+    read a cast after `op`. A value stays unchanged if one of its users may not accept another type.
     """
     if len(values) != len(types):
         return False
@@ -149,7 +149,7 @@ def _is_ready(user: Operation) -> bool:
 
 
 def unready_readers(users: Iterable[Operation]) -> list[Operation]:
-    """Return the users of a value that may not accept another type."""
+    """Return the users that may not accept an operand of another type, in order."""
     return [user for user in users if not _is_ready(user)]
 
 
@@ -170,14 +170,15 @@ def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) ->
 
 
 def refine_results(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bool:
-    """Set an op's results to the most specific of their types and the inferred ones."""
+    """Refine each result's type with the one in `types`; return whether a type changed."""
     return refine_values(rewriter, op, op.results, types)
 
 
 def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) -> bool:
-    """Refine the sizes of an op's results, tuples flattened; has a type changed?
+    """Refine the sizes of an op's results to `shapes`; has a type changed?
 
-    Nothing changes if sizes contradict the declared ones, or if a result has bounds.
+    There is one shape for each tensor, with tuples flattened. Nothing changes if sizes contradict
+    the declared ones, or if a result has bounds.
     """
     flat = flattened([value.type for value in op.results])
     if len(flat) != len(shapes):
@@ -205,7 +206,7 @@ def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
 
 
 def flattened(types: Sequence[Type]) -> list[Type]:
-    """Return all tensor types in order, with tuples replaced by their elements.
+    """Return all types in order, with tuples replaced by their elements at any depth.
 
     >>> from hloscope.mlir import parse_type
     >>> len(flattened([parse_type("tuple<tuple<tensor<2xf32>>, tensor<f32>>")]))
@@ -216,7 +217,7 @@ def flattened(types: Sequence[Type]) -> list[Type]:
 
 
 def _like(type: Type, parts: Iterator[Type]) -> Type:
-    """Return the type with its tensors taken from `parts` in order, in the same tuples."""
+    """Return `type` with each tensor replaced by the next of `parts`, in the same nested tuples."""
     if not isinstance(type, TupleType):
         return next(parts)
     return TupleType(tuple([_like(element, parts) for element in type.elements]))
@@ -231,11 +232,11 @@ def _like(type: Type, parts: Iterator[Type]) -> Type:
 S64: Final = ELEMENT_TYPES["s64"]
 _CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
 _MOST_ELEMENTS: Final = 1 << 12
-"""Largest number of elements that is read: a tensor of sizes is not longer."""
+"""Largest number of elements of an integer constant that `ints` reads; a larger one is unknown."""
 
 
 def literal_of(value: Value) -> DenseAttr | None:
-    """Return the literal of a constant; `None` for another value."""
+    """Return the literal of a constant op; `None` if another op defines the value."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
         return None
@@ -253,7 +254,9 @@ def is_integers(type: object) -> bool:
 
 
 def ints(value: Value) -> Dims | None:
-    """Return the integers of a constant in row-major order; their bits are read as signed.
+    """Return the integers of a constant in row-major order; `None` for another value.
+
+    The bits are read as signed numbers.
 
     >>> from hloscope.mlir import parse_mlir
     >>> tree = parse_mlir('%0 = "arith.constant"() {value = dense<[1, 255]> : tensor<2xui8>}'
@@ -304,7 +307,7 @@ def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
 
 
 def number_literal(number: int, type: TensorType) -> DenseAttr:
-    """Return a splat of an integer, truncated to the bits of the element type.
+    """Return a literal of type `type` whose elements are all `number`, truncated to their bits.
 
     >>> from hloscope.mlir import dense_text, parse_type
     >>> dense_text(number_literal(-1, parse_type("tensor<ui8>")))
@@ -325,9 +328,10 @@ SHAPE_OPERANDS = "indices_of_shape_operands"
 
 
 def shape_operands(op: Operation, run: Run) -> list[Value] | None:
-    """Return the operands with the sizes of the results, one for each tensor of the results.
+    """Return the operands of a custom call with the sizes of its results.
 
-    `None` if the attribute is missing, or if it is invalid, which is reported as an error.
+    There is one operand for each tensor of the results. `None` if the attribute that names them is
+    missing or invalid; an invalid one is reported as an error.
     """
     given = op.get(SHAPE_OPERANDS)
     if given is None:
@@ -375,7 +379,10 @@ def _numbers(given: DenseAttr) -> Dims:
 
 
 def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
-    """Return the sizes of the results; `None` unless the operands are constants that fit."""
+    """Return the sizes of a custom call's results, from its shape operands.
+
+    `None` unless the operands are constants that fit the results.
+    """
     operands = shape_operands(op, run)
     if operands is None:
         return None
@@ -422,7 +429,10 @@ def name_of(function: Operation) -> str:
 
 
 def target_of(run: Run) -> Operation | None:
-    """Return the only function, or `main`; `None` if there is none, and the run fails."""
+    """Return the entry function: the only one, or `main`; `None`, and the run fails, without one.
+
+    The run also fails if the function has several blocks.
+    """
     functions = [*run.functions()]
     if not functions:
         run.failed = True
@@ -442,7 +452,10 @@ _TOO_MANY: Final = (
 
 
 def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
-    """Does the function have exactly one block?  If not, report an error."""
+    """Does the function have exactly one block?  If not, report an error.
+
+    With `fails`, the error makes the pass fail.
+    """
     blocks = function.blocks
     if len(function.regions) == 1 and len(blocks) == 1 and blocks[0].operations:
         return True
@@ -462,7 +475,7 @@ def set_signature(
     inputs: Sequence[Type] | None = None,
     results: Sequence[Type] | None = None,
 ) -> None:
-    """Set the argument or result types of a function."""
+    """Set a function's argument types `inputs`, its result types `results`, or both."""
     old = signature_of(function)
     new = FunctionType(
         old.inputs if inputs is None else tuple(inputs),
@@ -474,5 +487,5 @@ def set_signature(
 
 
 def signature_of(function: Operation) -> FunctionType:
-    """Return the declared type of a function."""
+    """Return the `function_type` of a function."""
     return function_type(function) or FunctionType((), ())

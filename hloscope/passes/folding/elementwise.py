@@ -31,7 +31,7 @@ from hloscope.support.arrays import np
 
 
 Guard = Callable[[Sequence[Any], TensorType], bool]
-"""Condition on operand arrays and result type."""
+"""Function that decides whether operand arrays may be folded to a result type."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 _FLOATS: Final = ("float",)
@@ -108,7 +108,10 @@ def _fold(row: _Row) -> LimitedRewrite:
 
 
 def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
-    """Is the condition true of the operands, if there is one?  A splat is tested once."""
+    """Return whether the guard, if there is one, accepts the operands.
+
+    A splat counts as one element.
+    """
     if guard is None:
         return True
     arrays = [known.element if known.is_splat else known.array for known in given]
@@ -125,16 +128,17 @@ def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
 
 
 SHAPE_ELEMENTWISE: Final = _folds(_SHAPE_ROWS)
-"""Folds of ops that compute sizes."""
+"""Elementwise folds for passes that need only sizes; the folder has them, too."""
 ELEMENTWISE: Final = _folds(_OTHER_ROWS)
-"""Folds that only the folder has."""
+"""Elementwise folds of the folder that are not in `SHAPE_ELEMENTWISE`."""
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.compare")
 def fold_compare(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold comparisons of constants; integers are compared as `compare_type` declares.
+    """Fold `compare` of constants; integers are compared as `compare_type` declares.
 
-    The specification requires the kind of the operands' type, but upstream does not verify it.
+    The specification requires that it agrees with the operands' type, but upstream does not verify
+    that.
     """
     type, given = static_result(operation), constants(operation, limits)
     if type is None or given is None or len(given) != 2 or type.element.kind != "pred":
@@ -150,7 +154,7 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """Return the constant with the same bits as integers of the kind `signed` or `unsigned`."""
+    """Return a constant of integers with the same bits, as `signed` or `unsigned` integers."""
     element = known.type.element
     if element.kind == kind or element.kind not in _KINDS.values():
         return known
@@ -160,7 +164,7 @@ def _as_kind(known: Known, kind: str) -> Known:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.convert")
 def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold a conversion of a constant, if the result's type represents every element."""
+    """Fold `convert` of a constant, if the result's type represents every element."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 1 or not limits.allows(type):
@@ -176,7 +180,7 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
-    """Is every number finite, not -0, and within the type after truncation?"""
+    """Is every number of the first array finite, not -0, and within `type` after truncation?"""
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
     # Bounds are powers of two, so that they are exact in `f64`.
@@ -188,7 +192,7 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.select")
 def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold a select of constants; with a mixed predicate, only of integers."""
+    """Fold `select` of constants; if the predicate is no splat, only of integers."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 3 or not limits.folds(type.element):
@@ -210,20 +214,20 @@ def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
 
 
 SHAPE_ARRANGING: Final = LimitedRewrites()
-"""Folds of ops that compute sizes."""
+"""Folds of data movement for passes that need only sizes; the folder has them, too."""
 ARRANGING: Final = LimitedRewrites()
-"""Folds that only the folder has."""
+"""Folds of data movement that only the folder has."""
 
 
 def _is_folded_type(element: ElementType, limits: Limits) -> bool:
-    """Is an element type folded in data movement?  Complex types are, in addition."""
+    """Does the folder fold data movement of this element type: as `limits` say, or complex?"""
     return limits.folds(element) or element.kind == "complex"
 
 
 def _fold_by_type(
     rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
 ) -> bool:
-    """Replace the op by its operand's constant with the result's type.
+    """Replace the op by its operand's constant, with the same bytes and the result's type.
 
     With `splat_only`, only if all elements are equal.
     """
@@ -247,7 +251,7 @@ def _fold_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
 
 @SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
 def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold the broadcast of a splat."""
+    """Fold `broadcast_in_dim` of a splat."""
     return _fold_splat(rewriter, operation, limits)
 
 
@@ -268,7 +272,7 @@ def _count(type: TensorType) -> int | None:
 
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold a dynamic slice of a splat, with any start."""
+    """Fold `dynamic_slice` of a splat, whatever the start indices are."""
     return _fold_splat(rewriter, operation, limits)
 
 
@@ -298,7 +302,7 @@ def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
 def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Join adjacent operands that are the same splat into one longer splat."""
+    """Join adjacent operands of `concatenate` that are splats of one value into one splat."""
     type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
@@ -367,7 +371,7 @@ def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
-    """Does reversing these dimensions move an element?"""
+    """Do dimensions that are reversed have more than one element, so that an element moves?"""
     return type.num_elements > 0 and any(
         0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
     )
@@ -402,7 +406,7 @@ def _fold_movement(
 
 
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
-    """Return the elements of all operands; `None` unless all are constants."""
+    """Return the constants that are the operands; `None` if an operand is not a constant."""
     found = []
     for value in operation.operands:
         known = limits.known(value)
@@ -423,11 +427,11 @@ def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> boo
 def computed(
     operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
-    """Return the value of an operation of constants; `None` if a limit is exceeded.
+    """Return the value of an operation of constant operands; `None` if a limit is exceeded.
 
     Args:
         operation: The operation, without regions.
-        given: Elements of its operands.
+        given: Values of its operands.
         type: Type of its result.
         limits: Budget, from which the bytes read and written are spent.
     """
@@ -441,7 +445,10 @@ def computed(
 def computed_elementwise(
     operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
-    """Return the value of an element-wise operation; of splats, one element is computed."""
+    """Return the value of an elementwise operation of constants; `None` if a limit is exceeded.
+
+    If all operands are splats, only one element is computed.
+    """
     if not all(known.is_splat for known in given):
         return computed(operation, given, type, limits)
     op, types = _op(operation), [TensorType(known.type.element, ()) for known in given]

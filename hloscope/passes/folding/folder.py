@@ -25,17 +25,18 @@ from hloscope.passes.rewriting import Patterns, Rewriter
 
 
 CONTROL: Final = LimitedRewrites()
-"""Folds that only the folder has."""
+"""Folds of control flow, which only the folder has."""
 PURE_LOOPS: Final = LimitedRewrites()
-"""Folds that are right if calls and unknown ops have no undeclared effects."""
+"""Folds of loops that are valid if calls and unknown ops have no undeclared effects."""
 
 
 @CONTROL.on("stablehlo.case")
 def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Inline the known branch before the op; the op then returns zeros.
+    """Move the operations of the branch that a constant index selects before the `case`.
 
-    The op stays if other branches have effects.  An op in the known branch of another one waits
-    until that branch has been inlined, so that no operation moves once per nesting level.
+    The results are replaced, and the branch then returns zeros; the driver erases the op. The op
+    stays if other branches have effects. An op in the selected branch of another `case` waits until
+    that branch has been inlined, so that no operation moves once per nesting level.
     """
     found = _known_branch(rewriter, operation, limits)
     if found is None or _is_in_known_branch(rewriter, operation, limits):
@@ -55,7 +56,7 @@ def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) 
 def _known_branch(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> tuple[Block, Operation] | None:
-    """Return block and terminator of the branch with a known number; `None` if not inlinable."""
+    """Return block and terminator of the branch of a constant index; `None` if not inlinable."""
     known = limits.known(operation.operands[0]) if operation.operands else None
     if known is None or not known.is_splat or not rewriter.is_used(operation):
         return None
@@ -69,7 +70,7 @@ def _known_branch(
 
 
 def _is_in_known_branch(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Is the op in the known branch of another `case`?"""
+    """Is the op in the branch of another `case` that a constant index selects?"""
     region = operation.parent.parent if operation.parent is not None else None
     outer = region.parent if region is not None else None
     if outer is None or outer.name != operation.name:
@@ -93,7 +94,10 @@ def _zero(rewriter: Rewriter, type: Type, before: Operation) -> Value:
 
 @CONTROL.on("stablehlo.while")
 def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the results by the operands; the driver erases the op if it has no effects."""
+    """Replace the results of a loop without iterations by its operands.
+
+    The driver then erases the op if it has no effects.
+    """
     if not _never_runs(operation, limits) or not rewriter.is_used(operation):
         return False
     for result, value in zip(operation.results, operation.operands, strict=True):
@@ -104,7 +108,7 @@ def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits:
 
 @PURE_LOOPS.on("stablehlo.while")
 def erase_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Erase a loop that never runs, if it has no used results and no declared effects."""
+    """Erase a loop without iterations, if it has no used results and no declared effects."""
     if rewriter.is_used(operation) or not _never_runs(operation, limits):
         return False
     if any(map(_declares_effects, rewriter.walk(operation))):
@@ -124,7 +128,10 @@ def _never_runs(operation: Operation, limits: Limits) -> bool:
 
 
 def _declares_effects(operation: Operation) -> bool:
-    """Does the definition of the op declare effects?  Calls and unknown ops declare none."""
+    """Does the definition of the op declare effects?
+
+    Calls and unknown ops declare none.
+    """
     name = operation.name
     if not name.startswith("stablehlo.") or name not in DEFINITIONS:
         return False
@@ -140,11 +147,14 @@ def _declares_effects(operation: Operation) -> bool:
 
 
 REDUCTION: Final = LimitedRewrites()
-"""Folds that only the folder has."""
+"""Folds of `reduce`, which only the folder has."""
 
 
 def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | None:
-    """Return the only block of a region and its `return`; `None` for another form of region."""
+    """Return the only block of a region and its `return`; `None` for a region of another form.
+
+    `region` is the number of the region.
+    """
     if len(operation.regions) <= region or len(operation.regions[region].blocks) != 1:
         return None
     block = operation.regions[region].blocks[0]
@@ -153,7 +163,7 @@ def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | 
 
 
 def _reduces_something(operation: Operation) -> bool:
-    """Does each result reduce at least one element?"""
+    """Does every result of the `reduce` combine at least one element with the initial value?"""
     half, dimensions = len(operation.results), integers_of(operation, "dimensions")
     if dimensions is None or not half or len(operation.operands) != 2 * half:
         return False
@@ -165,7 +175,7 @@ def _reduces_something(operation: Operation) -> bool:
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace a reduction over no dimensions by its operands."""
+    """Replace a `reduce` over no dimensions by its operands."""
     half = len(operation.results)
     given = operation.operands[:half]
     if integers_of(operation, "dimensions") != () or len(given) != half:
@@ -180,7 +190,7 @@ def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limit
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold a reduction whose body only returns constants."""
+    """Replace a `reduce` whose body returns constants only by splats of them."""
     found = body_of(operation)
     if found is None or not _reduces_something(operation):
         return False
@@ -203,7 +213,7 @@ def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: L
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the results by outer values that the body returns, if the types are equal."""
+    """Replace results by values from outside that the body returns, if the types are equal."""
     found = body_of(operation)
     if found is None or not _reduces_something(operation):
         return False
@@ -221,7 +231,7 @@ def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits
 
 @REDUCTION.on("stablehlo.reduce")
 def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace the body's arguments by constants, for `and` or `or` of splats.
+    """Replace the arguments of a reduction's body by constants, if it is `and` or `or` of splats.
 
     Both ops are idempotent, so that the number of uses of an element does not matter.
     """
@@ -256,10 +266,10 @@ def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: L
 
 
 SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
-"""Folds of ops that compute sizes; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
+"""Folds that passes over sizes share; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
 
 FOLDS: Final[LimitedRewrites] = SHAPE_FOLDS + ELEMENTWISE + ARRANGING + REDUCTION + CONTROL
-"""All folds that are right without assumptions."""
+"""All folds that are valid without assumptions about effects."""
 
 
 def as_bool(text: str) -> bool:
@@ -284,11 +294,11 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }
-"""Options of the folder, shared by passes that include its patterns."""
+"""Options of the folder by name; passes that include its patterns have them, too."""
 
 
 def fold_patterns(options: Mapping[str, Any]) -> Patterns:
-    """Return the patterns of the folder for these options."""
+    """Return the patterns of the folder for these option values, by option name."""
     limits = Limits(options["fold-op-element-limit"], optimize_float=options["optimize-float"])
     folds = FOLDS
     if options["assume-no-undeclared-side-effects"]:

@@ -1,4 +1,4 @@
-"""Folds of sizes, by `arith`, `tensor` and `builtin`, and by ops that read or set them."""
+"""Folds of integers that are sizes: ops of `arith`, `tensor` and `builtin`, and size ops."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ INDEX_FOLDS: Final = Patterns()
 _CAST: Final = "builtin.unrealized_conversion_cast"
 _CONSTANTS: Final = frozenset(["arith.constant", "stablehlo.constant"])
 _MOST: Final = 1 << 12
-"""Largest number of elements of a constant that is folded; lists of sizes are short."""
+"""Largest number of elements of a constant that is folded or read; lists of sizes are short."""
 
 
 def _bits(type: Type) -> int:
-    """Return the bits of an integer, or of a tensor's integers; 0 for other types."""
+    """Return the width in bits of an integer, or of a tensor's integers; 0 for other types."""
     element = type.element if isinstance(type, TensorType) else type
     if element == INDEX:
         return 64
@@ -43,13 +43,16 @@ def _bits(type: Type) -> int:
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """Return the signed number with the same lowest `bits` bits."""
+    """Return the signed `bits`-bit integer that equals `number` modulo `2^bits`."""
     top = 1 << (bits - 1)
     return (number + top) % (1 << bits) - top
 
 
 def known_integers(value: Value) -> Dims | None:
-    """Return the integers of a constant in row-major order, read as signed; `None` if unknown."""
+    """Return the integers of a constant in row-major order; `None` if the value is no constant.
+
+    The bits are read as signed numbers.
+    """
     owner, bits = value.owner, _bits(value.type)
     if not isinstance(owner, Operation) or owner.name not in _CONSTANTS or not bits:
         return None
@@ -73,13 +76,16 @@ def _integer(value: Value) -> int | None:
 
 
 def _is_all(value: Value, number: int) -> bool:
-    """Is the value a constant whose elements are all `number`?"""
+    """Is the value a constant whose elements all equal `number`?"""
     found = known_integers(value)
     return bool(found) and set(found or ()) == {number}
 
 
 def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
-    """Return the value of a constant of that type; `None` unless it is a static integer type."""
+    """Return the constant attribute of these integers.
+
+    `None` unless `type` is a static integer type.
+    """
     bits = _bits(type)
     if not bits:
         return None
@@ -95,9 +101,10 @@ def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
 
 
 def fold_integers(rewriter: Rewriter, op: Operation, numbers: Sequence[int]) -> bool:
-    """Replace an op by a constant of integers; false if its type is not a static integer type.
+    """Replace an op by a constant of integers, in row-major order.
 
-    The driver moves the constant to the front in its next iteration, as in MLIR.
+    Return false if the op's result has no static integer type. The driver moves the constant to the
+    front in its next iteration, as in MLIR.
     """
     type = op.result.type
     value = _attribute(numbers, type)
@@ -112,7 +119,7 @@ def fold_integers(rewriter: Rewriter, op: Operation, numbers: Sequence[int]) -> 
 
 
 def _divided(x: int, y: int) -> int:
-    """Return the quotient rounded towards zero."""
+    """Return `x / y` rounded towards zero."""
     return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
 
@@ -144,13 +151,16 @@ _NEUTRAL: Final = {
     **dict.fromkeys(("muli", "divsi", "divui", "floordivsi", "ceildivsi", "ceildivui"), 1),
     "andi": -1,
 }
-"""Right operand that leaves the left one unchanged, by op."""
+"""Right operand that leaves the left one unchanged, by name of the `arith` op."""
 _SAME_ZERO: Final = ("subi", "xori")
 _SAME_SELF: Final = ("andi", "ori", "maxsi", "minsi", "maxui", "minui")
 
 
 def _computed(name: str, x: int, y: int, bits: int) -> int | None:
-    """Return the result of an op on two integers; `None` if it is undefined."""
+    """Return the result of an `arith` op on two integers of width `bits`.
+
+    `None` if it is undefined.
+    """
     if name in _UNSIGNED:
         x, y = x % (1 << bits), y % (1 << bits)
     if name in _DIVISIONS:
@@ -163,7 +173,10 @@ def _computed(name: str, x: int, y: int, bits: int) -> int | None:
 
 @INDEX_FOLDS.on(*[f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)])
 def fold_arithmetic(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold constants, `x + 0`, `x * 1`, `x * 0`, `x - x`; move a constant to the right."""
+    """Fold `arith` ops of constants, and `x + 0`, `x * 1`, `x * 0`, `x - x`.
+
+    A constant left operand of a commutative op is moved to the right.
+    """
     name, (left, right) = op.name.partition(".")[2], op.operands
     bits, xs, ys = _bits(op.result.type), known_integers(left), known_integers(right)
     if xs is not None and ys is not None and len(xs) == len(ys) and bits:
@@ -195,12 +208,12 @@ _PREDICATES: Final[tuple[Callable[[int, int], bool], ...]] = (
     lambda x, y: x > y,
     lambda x, y: x >= y,
 )
-"""Predicates by number; numbers from 6 on are unsigned versions of 2 to 5."""
+"""Predicates of `arith.cmpi` by number; 6 to 9 are unsigned versions of 2 to 5."""
 
 
 @INDEX_FOLDS.on("arith.cmpi")
 def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a comparison of constants."""
+    """Fold `arith.cmpi` of constants."""
     given, (left, right) = op.get("predicate"), op.operands
     xs, ys, bits = known_integers(left), known_integers(right), _bits(left.type)
     number = given.value if isinstance(given, IntegerAttr) else -1
@@ -217,7 +230,7 @@ def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("arith.select")
 def fold_select(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a select with a constant scalar condition, or with equal values."""
+    """Fold `arith.select` of a constant scalar condition, or of two equal values."""
     condition, yes, no = op.operands
     chosen = _integer(condition)
     if yes is not no and (chosen is None or isinstance(condition.type, TensorType)):
@@ -231,7 +244,7 @@ _UNSIGNED_CASTS: Final = ("arith.extui", "arith.index_castui")
 
 @INDEX_FOLDS.on("arith.index_cast", "arith.extsi", "arith.trunci", *_UNSIGNED_CASTS)
 def fold_conversion(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a conversion of a constant."""
+    """Replace a conversion of a constant integer by a constant."""
     found, bits = known_integers(op.operands[0]), _bits(op.operands[0].type)
     if found is None:
         return False
@@ -250,7 +263,10 @@ def _maker(value: Value, name: str) -> Operation | None:
 
 @INDEX_FOLDS.on("tensor.dim", "shape.dim")
 def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a known size; of a cast, read the size of its operand."""
+    """Replace `tensor.dim` or `shape.dim` by the size if it is static.
+
+    The dynamic size of a `tensor.cast` is read from the operand of the cast instead.
+    """
     source, number = op.operands[0], _integer(op.operands[1])
     type = source.type
     if number is None or not isinstance(type, TensorType) or not 0 <= number < type.rank:
@@ -267,14 +283,14 @@ def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.rank")
 def fold_rank(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold the rank of a ranked tensor."""
+    """Replace the rank of a ranked tensor by a constant."""
     type = op.operands[0].type
     return isinstance(type, TensorType) and fold_integers(rewriter, op, (type.rank,))
 
 
 @INDEX_FOLDS.on("tensor.from_elements")
 def fold_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a tensor of constant elements."""
+    """Replace `tensor.from_elements` of constants by a constant."""
     if not op.operands or len(op.operands) > _MOST:
         return False
     found = [_integer(value) for value in op.operands]
@@ -284,7 +300,7 @@ def fold_elements(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.splat")
 def fold_splat(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold a splat of a constant."""
+    """Replace `tensor.splat` of a constant by a constant."""
     number, type = _integer(op.operands[0]), op.result.type
     if number is None or not isinstance(type, TensorType) or not type.is_static:
         return False
@@ -294,7 +310,7 @@ def fold_splat(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.extract")
 def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
-    """Fold an element of a constant, or of a `tensor.from_elements`."""
+    """Replace `tensor.extract` from a constant, or from `tensor.from_elements`, by the element."""
     source, found = op.operands[0], [_integer(value) for value in op.operands[1:]]
     type, at = source.type, [index for index in found if index is not None]
     if not isinstance(type, TensorType) or not type.is_static or len(at) != type.rank:
@@ -323,7 +339,7 @@ def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on(_CAST, "tensor.cast", "memref.cast")
 def fold_cast_to_own_type(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a cast whose operand has the result's type."""
+    """Replace a cast to the operand's own type by the operand."""
     if [v.type for v in op.operands] != [v.type for v in op.results] or not op.operands:
         return False
     rewriter.replace(op, op.operands)
@@ -332,7 +348,7 @@ def fold_cast_to_own_type(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on(_CAST)
 def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace two casts that undo each other."""
+    """Replace a cast of a cast back to the first type by the first value."""
     inner = _maker(op.operands[0], _CAST) if op.operands else None
     if inner is None or tuple(inner.results) != tuple(op.operands):
         return False
@@ -347,12 +363,12 @@ def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
 
 
 SIZES: Final = LimitedRewrites()
-"""Folds of ops that compute sizes."""
+"""Folds of `get_dimension_size` and `set_dimension_size`."""
 
 
 @SIZES.on("stablehlo.get_dimension_size")
 def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Fold a known size."""
+    """Replace `get_dimension_size` of a static size by a constant."""
     type, size = static_result(operation), size_of_dimension(operation)
     if type is None or size is None or type.rank or type.element.name != "s32":
         return False
@@ -362,7 +378,7 @@ def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 @SIZES.on("stablehlo.set_dimension_size")
 def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Replace by the operand, if its dimension has that size already."""
+    """Replace `set_dimension_size` by its operand, if the dimension has that static size."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
     operand, given = operation.operands
@@ -376,7 +392,7 @@ def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 
 def size_of_dimension(operation: Operation) -> int | None:
-    """Return the size of the operand's dimension `dimension`; `None` if unknown."""
+    """Return the static size of the operand's dimension `dimension`, an attribute; else `None`."""
     dimension = integer_of(operation, "dimension")
     type = tensor_of(operation.operands[0]) if operation.operands else None
     if type is None or dimension is None or not 0 <= dimension < type.rank:

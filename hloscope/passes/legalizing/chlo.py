@@ -72,7 +72,7 @@ _PLAIN: Final = {
 
 
 def _properties(op: Operation) -> dict[str, Attribute]:
-    """Return the attributes of the plain op; enumerations get StableHLO's dialect."""
+    """Return the attributes of the StableHLO op for a CHLO op, with enumerations of StableHLO."""
     found = {k: v for k, v in op.properties.items() if k != "broadcast_dimensions"}
     return {
         k: EnumAttr("stablehlo", v.name, v.value) if isinstance(v, EnumAttr) else v
@@ -86,12 +86,12 @@ def _ranked(values: Sequence[Value]) -> list[TensorType] | None:
 
 
 def _is_known(type: Type) -> bool:
-    """Are all sizes known or bounded?"""
+    """Does every dimension have a static size or a bound?"""
     return isinstance(type, TensorType) and (type.is_static or type.is_bounded)
 
 
 def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:
-    """Does the smaller operand have the last dimensions of the larger one, as in numpy?"""
+    """Are the smaller operand's dimensions aligned to the last ones of the larger, as in numpy?"""
     given = op.get("broadcast_dimensions")
     if not isinstance(given, DenseArrayAttr):
         return given is None
@@ -101,7 +101,11 @@ def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:
 
 @BROADCASTING_PATTERNS.on(*_PLAIN)
 def binary(rewriter: Rewriter, op: Operation) -> bool:
-    """Use equal shapes unchanged; broadcast known shapes statically, others at run time."""
+    """Replace a binary CHLO op with implicit broadcasting by the StableHLO op.
+
+    Operands of equal shape are used unchanged, static or bounded ones are broadcast statically, and
+    others at run time.
+    """
     types = _ranked(op.operands)
     result = op.result.type
     if types is None or len(types) != 2 or not isinstance(result, TensorType):
@@ -139,7 +143,7 @@ def _shape_of(rewriter: Rewriter, value: Value, before: Operation) -> Value:
 
 
 def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operation, Operation]:
-    """Return a `shape.assuming` whose region has only its terminator, and the terminator."""
+    """Create a `shape.assuming` of the results of `op`; return it and its empty terminator."""
     end = Operation("shape.assuming_yield", (), (), location=op.location)
     region = Region((Block((), (end,)),))
     types = [value.type for value in op.results]
@@ -150,7 +154,10 @@ def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operat
 def _stretched(
     rewriter: Rewriter, value: Value, sizes: Value, result: TensorType, end: Operation
 ) -> Value:
-    """Broadcast a value to the sizes of the result, aligned to the last dimensions."""
+    """Broadcast a value at run time to the shape `sizes`, aligned to the last dimensions.
+
+    `result` has the static sizes and the rank; ops are inserted before `end`.
+    """
     type = value.type
     assert isinstance(type, TensorType)
     dims = integers(range(result.rank - type.rank, result.rank))
@@ -180,7 +187,10 @@ def _assuming_binary(rewriter: Rewriter, op: Operation, result: TensorType) -> O
 
 @BROADCASTING_PATTERNS.on("chlo.broadcast_select")
 def select(rewriter: Rewriter, op: Operation) -> bool:
-    """Broadcast by ops of `shape`; a scalar predicate is not broadcast."""
+    """Replace `chlo.broadcast_select` by `select` of operands broadcast at run time.
+
+    A scalar predicate is not broadcast.
+    """
     types, result = _ranked(op.operands), op.result.type
     if types is None or len(types) != 3 or not isinstance(result, TensorType):
         return False
@@ -210,7 +220,10 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def warning_of(op: Operation) -> str | None:
-    """Return a warning about a broadcast that is not aligned to the last dimensions, or `None`."""
+    """Return a warning if the broadcast of an op is not aligned to the last dimensions.
+
+    `None` if it is, or if the op does not broadcast.
+    """
     types = _ranked(op.operands)
     if op.name not in _PLAIN or types is None or len(types) != 2:
         return None
@@ -232,7 +245,7 @@ TOP_K_PATTERNS: Final = Patterns()
 
 @TOP_K_PATTERNS.on("chlo.top_k")
 def top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Sort values with their indices, descending and stable, and slice both results."""
+    """Replace `chlo.top_k` by a stable descending sort of values and indices, and two slices."""
     operand, k = op.operands[0], op.get("k")
     type = operand.type
     results = [value.type for value in op.results]
@@ -282,7 +295,10 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tuple[Value, Value]:
-    """Return an iota along the last dimension, and the sizes of the results as limits."""
+    """Return an iota along the last dimension of the operand, and the limits of the result slices.
+
+    The limits are the operand's sizes with `k` as the last; both are computed at run time.
+    """
     sizes = [known_size(rewriter, op.operands[0], d, before=op) for d in range(type.rank)]
     shape = concatenated(rewriter, sizes, before=op)
     wanted = reshaped(rewriter, constant(rewriter, k, I64, before=op), 1, before=op)
@@ -298,7 +314,7 @@ def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tup
 
 
 def _greater(type: TensorType) -> Region:
-    """Return a comparator: is the first value greater (in total order for floats)?"""
+    """Return the comparator region of a descending sort; floats are compared in total order."""
     kinds = (type.element, type.element, I32, I32)
     arguments = tuple([Value(shaped(element), None, n) for n, element in enumerate(kinds)])
     properties = {"comparison_direction": EnumAttr("stablehlo", "comparison_direction", "GT")}

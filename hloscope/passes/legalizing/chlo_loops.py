@@ -50,7 +50,7 @@ SCAN_PATTERNS: Final = Patterns()
 
 
 class _Scan(NamedTuple):
-    """Operands, output types and attributes of a `scan`."""
+    """Operands, output types and attributes of a `chlo.scan`."""
 
     op: Operation
     inputs: tuple[Value, ...]
@@ -62,7 +62,7 @@ class _Scan(NamedTuple):
 
 @SCAN_PATTERNS.on("chlo.scan")
 def scan(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a `while` whose state is the step, the carried values and the outputs."""
+    """Replace `chlo.scan` by a `while` of the step, the carried values and the outputs."""
     read = _read_scan(op)
     if read is None:
         return False
@@ -84,7 +84,10 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _read_scan(op: Operation) -> _Scan | None:
-    """Return the parts of a `scan`; `None` if it is malformed or another size is unknown."""
+    """Return operands, types and attributes of a `chlo.scan`; `None` if it cannot be expanded.
+
+    It cannot if it is malformed or a size other than the scanned one is dynamic.
+    """
     dimension = op.get("dimension")
     if not isinstance(dimension, IntegerAttr) or len(op.regions) != 1:
         return None
@@ -122,7 +125,7 @@ def _read_scan(op: Operation) -> _Scan | None:
 
 
 def _carries(op: Operation, block: Block) -> int:
-    """Return the number of carried operands, as the operand segments declare."""
+    """Return the number of carried operands, from the operand segment sizes."""
     segments = op.get("operandSegmentSizes")
     values = getattr(segments, "values", None)
     if values and len(values) == 2:
@@ -139,7 +142,7 @@ def _block(types: Sequence[object]) -> Block:
 
 
 def _zeros(rewriter: Rewriter, read: _Scan, type: TensorType) -> Value:
-    """Create the initial value of an output: zeros."""
+    """Create a tensor of zeros of that type, the initial value of an output."""
     op = read.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
@@ -172,7 +175,11 @@ def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
 
 
 def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
-    """Fill the loop's body: slices of inputs, the scan's region, updates of outputs, next step."""
+    """Add the operations of the loop's body to `block`.
+
+    They slice the inputs, run the scan's region, update the outputs and increment the step. `count`
+    is the number of steps.
+    """
     step, carried = block.arguments[0], len(read.inits)
     # The terminator is created first: all other ops are inserted before it.
     end = rewriter.create("stablehlo.return", (), into=block, types=())
@@ -203,7 +210,10 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
 
 
 def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return one slice of an input, without the scanned dimension."""
+    """Return the slice of an input at step `at`, without the scanned dimension.
+
+    Ops are inserted before `end`.
+    """
     type, d = value.type, read.dimension
     assert isinstance(type, TensorType)
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
@@ -225,7 +235,7 @@ def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operat
 def _dynamic_slice(
     rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
-    """Return a slice of size 1 along the scanned dimension, whose size is unknown."""
+    """Return the slice of size 1 at step `at`, for a scanned dimension of dynamic size."""
     type, d = value.type, read.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
@@ -255,7 +265,11 @@ def _dynamic_slice(
 def _update_output(
     rewriter: Rewriter, read: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """Return an output with one more slice."""
+    """Return the output `old` with the slice `new` written at a step.
+
+    `place` is the index along the scanned dimension, and the operation before which ops are
+    inserted.
+    """
     at, end = place
     type, d = old.type, read.dimension
     assert isinstance(type, TensorType)
@@ -277,11 +291,11 @@ def _update_output(
 RAGGED_DOT_PATTERNS: Final = Patterns()
 
 MOST_GROUPS: Final = 1 << 12
-"""Largest number of groups that is expanded: each needs a dozen ops."""
+"""Number of groups beyond which a `ragged_dot` is not expanded: each group needs a dozen ops."""
 
 
 class _Ragged(NamedTuple):
-    """Operands, dimensions and product attributes of a `ragged_dot`."""
+    """Operands, dimensions and product attributes of a `chlo.ragged_dot`."""
 
     op: Operation
     lhs: Value
@@ -307,7 +321,10 @@ class _Ragged(NamedTuple):
 
 @RAGGED_DOT_PATTERNS.on("chlo.ragged_dot")
 def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
-    """Expand by the role of the ragged dimension: batching, contracting, or neither."""
+    """Replace `chlo.ragged_dot` by one product per group.
+
+    The form depends on the role of the ragged dimension: batching, contracting, or neither.
+    """
     read, result = _read_ragged_dot(op), op.result.type
     if read is None or not isinstance(result, TensorType):
         return False
@@ -332,7 +349,7 @@ def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _read_ragged_dot(op: Operation) -> _Ragged | None:
-    """Return the parts of a `ragged_dot`; `None` if it is malformed."""
+    """Return operands, dimensions and attributes of a `ragged_dot`; `None` if it is malformed."""
     given = op.get("ragged_dot_dimension_numbers")
     if len(op.operands) != 3 or not isinstance(given, StructAttr):
         return None
@@ -366,7 +383,10 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 def _groups(
     rewriter: Rewriter, read: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """Return the product of each group, or with `slices` a list of their sum."""
+    """Return the product of each group; `None` if the groups cannot be enumerated.
+
+    With `slices`, the right operand has a group dimension, and the list has only the sum.
+    """
     op, sizes = read.op, read.sizes.type
     assert isinstance(sizes, TensorType)
     if not sizes.is_static or not sizes.rank or not 0 < sizes.shape[-1] <= MOST_GROUPS:
@@ -399,7 +419,7 @@ def _groups(
 
 
 def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
-    """Create an iota along the ragged dimension; all other sizes are 1."""
+    """Create an iota along the ragged dimension of the left operand; all other sizes are 1."""
     op, type, ragged = read.op, read.lhs_type, read.ragged
     sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
     properties = {"iota_dimension": i64(ragged)}
@@ -419,7 +439,10 @@ def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
 
 
 def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value, Value]) -> Value:
-    """Return the left operand with zeros outside the group."""
+    """Return the left operand with zeros outside one group.
+
+    `known` holds the group's start and end along the ragged dimension, an iota along it, and zeros.
+    """
     start, limit, numbers, zero = known
     op, type = read.op, read.lhs_type
     outer = [
@@ -455,7 +478,7 @@ def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value,
 def _spread(
     rewriter: Rewriter, read: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Broadcast integers to the shape of the left operand."""
+    """Broadcast integers to the shape of the left operand; `dims` are their dimensions in it."""
     op, type = read.op, with_element(read.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
     if type.is_static:
@@ -474,7 +497,7 @@ def _spread(
 
 
 def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
-    """Return a group's slice of the right operand, without the group dimension."""
+    """Return the slice of the right operand for a group, without the group dimension."""
     op, type, at = read.op, read.rhs_type, read.dims["rhs_group_dimensions"][0]
     rest = [k for k in range(type.rank) if k != at]
     if type.is_static:
@@ -516,7 +539,10 @@ def _product(
     *,
     group: int | None,
 ) -> Value:
-    """Create a `dot_general`; without the group dimension, later dimensions move down by 1."""
+    """Create the `dot_general` of one group's operands.
+
+    If `group` is not `None`, `rhs` has no group dimension, and later dimension numbers are 1 less.
+    """
     # No dimension comes after the rank: without a group, none is renumbered.
     at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank
     fields = []

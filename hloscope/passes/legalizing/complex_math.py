@@ -46,7 +46,10 @@ from hloscope.passes.rewriting import Pattern, Rewriter
 
 
 def expand_exponential(z: Term) -> Term:
-    """Expand to `e^x (cos y + i sin y)`; if `e^x` overflows, with two factors `e^(x/2)`."""
+    """Expand `exp(x + iy)` to `e^x (cos y + i sin y)`.
+
+    If `e^x` overflows, two factors `e^(x/2)` are used.
+    """
     x = real(z)
     size = exp(x)
     is_large = size.eq(x.limit("inf"))
@@ -62,7 +65,10 @@ def expand_exponential(z: Term) -> Term:
 
 
 def _splitter(x: Term, largest: Term) -> Term:
-    """Return Dekker's factor `2^s + 1`, where `s` is about half the bits of the mantissa."""
+    """Return Dekker's factor `2^s + 1`, with `s` about half the mantissa bits of the type of `x`.
+
+    `largest` is the largest finite number.
+    """
     in_double = largest > x.constant(1e308)
     double = x.constant(134217729.0)
     single = select(largest > x.constant(1e38), x.constant(4097.0), x.constant(65.0))
@@ -70,7 +76,10 @@ def _splitter(x: Term, largest: Term) -> Term:
 
 
 def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
-    """Return the rounding error of `x²`, given the negated rounded square."""
+    """Return the rounding error of `x²`.
+
+    `negated` is the negated rounded square, `splitter` Dekker's factor.
+    """
     # Dekker: `high` has the upper half of the bits, so that its products with itself and with `low`
     # are exact.
     scaled = splitter * x
@@ -82,13 +91,16 @@ def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
 
 
 def _sum_error(total: Term, first: Term, second: Term) -> Term:
-    """Return the rounding error of a sum (Knuth)."""
+    """Return the rounding error of the sum `total` of `first` and `second` (Knuth)."""
     rest = total - first
     return (first - (total - rest)) + (second - rest)
 
 
 def expand_log(z: Term) -> Term:
-    """Expand to `log |z| + i atan2(y, x)`; near the unit circle, `log1p(x² + y² - 1) / 2`."""
+    """Expand `log(x + iy)` to `log |z| + i atan2(y, x)`.
+
+    Near the unit circle, the real part is `log1p(x² + y² - 1) / 2`.
+    """
     x = real(z)
     minus_one = x.constant(-1.0)
     y = imag(z)
@@ -125,10 +137,10 @@ def expand_log(z: Term) -> Term:
 
 
 def expand_log_plus_one(z: Term) -> Term:
-    """Expand to `log |1 + z| + i atan2(y, 1 + x)`, in three regions.
+    """Expand `log(1 + x + iy)` to `log |1 + z| + i atan2(y, 1 + x)`, in three regions.
 
-    Large numbers factor out the larger part, those near -1 add squares, and all others use `log1p`
-    of an exact sum.
+    For large `z`, the larger part is factored out; near -1, squares are added; elsewhere, `log1p`
+    is applied to an exact sum.
     """
     x = real(z)
     width = abs(x)
@@ -157,7 +169,10 @@ def expand_log_plus_one(z: Term) -> Term:
 
 
 def _exact_sum(x: Term, y: Term, yy: Term, largest: Term) -> Term:
-    """Return `2x + x² + y²` with the rounding errors of all steps added at the end."""
+    """Return `2x + x² + y²` with the rounding errors of all steps added at the end.
+
+    `yy` is `y²`, `largest` the largest finite number.
+    """
     twice = x + x
     first = twice + yy
     xx = x * x
@@ -175,7 +190,10 @@ def _exact_sum(x: Term, y: Term, yy: Term, largest: Term) -> Term:
 
 
 def expand_sqrt(z: Term) -> Term:
-    """Expand to `sqrt((|z| + |x|) / 2)` and `|y|` over its double, assigned by the signs."""
+    """Expand `sqrt(x + iy)` to `sqrt((|z| + |x|) / 2)` and `|y|` divided by twice that.
+
+    The signs of `x` and `y` decide which of both is the real part, and the sign of the other.
+    """
     x = real(z)
     zero = x.constant(0.0)
     is_right = x >= zero
@@ -200,7 +218,8 @@ def expand_sqrt(z: Term) -> Term:
     two = x.constant(2.0)
     size = select(is_equal, equal, select(is_lost, longer + part / two, longer * root))
     plain = sqrt(size / two + width / two)
-    # Where `|z|` overflows or underflows, the roots of both parts are taken before they meet.
+    # Where `|z|` overflows or underflows, the roots of both parts are taken before the parts are
+    # combined.
     is_out = plain.eq(zero) | plain.eq(x.limit("inf"))
     is_flat, is_steep = width > height, width < height
     slope = select(is_diagonal, one, select(is_steep, width / height, height / width))
@@ -230,7 +249,7 @@ def expand_sqrt(z: Term) -> Term:
 
 
 def _hypot_with_one(x: Term, one: Term, known: tuple[Term, Term, Term]) -> Term:
-    """Return `sqrt(1 + x²)` without overflow."""
+    """Return `sqrt(1 + x²)` without overflow; `known` are the constants 0, 2 and `sqrt(2)`."""
     zero, two, root_two = known
     size = abs(x)
     # The larger number is factored out, so that the square is at most 1.
@@ -255,7 +274,7 @@ EXPANSIONS: Final[dict[str, Callable[[Term], Term]]] = {
 
 
 def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
-    """Create a constant in the shape of `like`; of unknown sizes, a `chlo.constant_like`."""
+    """Create a constant in the shape of `like`; for dynamic sizes, a `chlo.constant_like`."""
     type, scalar = like.type, value.type
     assert isinstance(type, TensorType)
     assert isinstance(scalar, TensorType)
@@ -270,7 +289,7 @@ def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operati
 
 
 def _has_default_accuracy(op: Operation) -> bool:
-    """Does the op have the default accuracy?"""
+    """Does the op have the default result accuracy?"""
     given = op.get("result_accuracy")
     if given is None:
         return True

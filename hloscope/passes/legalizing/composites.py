@@ -1,4 +1,4 @@
-"""Composites: ops wrapped in them, composites replaced by calls; and probes after results."""
+"""Composites: ops wrapped in composites, composites replaced by calls, and probes of results."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def _wrap_ops(run: Run) -> None:
 
 
 def _is_value(operation: Operation) -> bool:
-    """Is it an op that is neither a terminator nor a symbol?"""
+    """Is the operation neither a terminator nor the definition of a symbol?"""
     return not is_terminator(operation) and "sym_name" not in operation.properties
 
 
 def _is_closed(run: Run, operation: Operation) -> bool:
-    """Do the op's regions read no outer values, so that a function may contain it?"""
+    """Do the op's regions read no values from outside, so that it can move to another function?"""
     if not operation.regions:
         return True
     within = [*run.rewriter.walk(operation)][1:]
@@ -88,7 +88,10 @@ def _is_closed(run: Run, operation: Operation) -> bool:
 
 
 def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
-    """Return the name, or the name with the first free number after it."""
+    """Return `base`, or `base` with the first number after it that is not in `taken`.
+
+    `last` has the last number used for each base.
+    """
     name = base
     while StringAttr(name.encode()) in taken:
         number = last[base] = last.get(base, -1) + 1
@@ -116,7 +119,7 @@ def _wrap(
 
 
 def _implementation(operation: Operation, symbol: str) -> Operation:
-    """Return a private function of the op's operands that returns the results of a copy."""
+    """Return a private function `symbol` that applies a copy of the operation to its arguments."""
     inputs = tuple([value.type for value in operation.operands])
     results = tuple([value.type for value in operation.results])
     arguments = tuple([Value(type, None, k) for k, type in enumerate(inputs)])
@@ -163,7 +166,10 @@ _COMPOSITE: Final = "stablehlo.composite"
 
 @PATTERNS.on(_COMPOSITE)
 def composite(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a composite by a call; its attributes are dropped."""
+    """Replace a `composite` by a call of its decomposition.
+
+    The composite's attributes are dropped.
+    """
     callee = op.get("decomposition")
     if not isinstance(callee, SymbolAttr):
         return False

@@ -43,25 +43,25 @@ from hloscope.passes.rewriting import Pattern, Rewriter
 
 
 def acos(x: Term) -> Term:
-    """`atan2(sqrt(1 - x²), x)`."""
+    """Expand `acos x` to `atan2(sqrt(1 - x²), x)`."""
     one = x.number(1.0)
     return atan2(sqrt((one - x) * (one + x)), x)
 
 
 def asin(x: Term) -> Term:
-    """`2 atan(x / (1 + sqrt(1 - x²)))`."""
+    """Expand `asin x` to `2 atan(x / (1 + sqrt(1 - x²)))`."""
     one = x.number(1.0)
     half = atan2(x, one + sqrt((one - x) * (one + x)))
     return half + half
 
 
 def atan(x: Term) -> Term:
-    """`atan2(x, 1)`."""
+    """Expand `atan x` to `atan2(x, 1)`."""
     return atan2(x, x.number(1.0))
 
 
 def acosh(x: Term) -> Term:
-    """`log(x + sqrt(x² - 1))`; for the largest numbers `log 2x`."""
+    """Expand `acosh x` to `log(x + sqrt(x² - 1))`; for the largest numbers to `log 2x`."""
     largest = x.limit("largest")
     two = x.number(2.0)
     # `2x` would overflow, so that its logarithm is a sum.
@@ -73,7 +73,7 @@ def acosh(x: Term) -> Term:
 
 
 def asinh(x: Term) -> Term:
-    """`sign(x) log(|x| + sqrt(x² + 1))`; for the largest numbers `log 2|x|`."""
+    """Expand `asinh x` to `sign(x) log(|x| + sqrt(x² + 1))`; for the largest to `log 2|x|`."""
     sign_of, size = sign(x), abs(x)
     # `x²` would overflow.
     is_large = size >= sqrt(x.limit("largest"))
@@ -84,7 +84,7 @@ def asinh(x: Term) -> Term:
 
 
 def atanh(x: Term) -> Term:
-    """`(log(1 + x) - log(1 - x)) / 2`."""
+    """Expand `atanh x` to `(log(1 + x) - log(1 - x)) / 2`."""
     outside = abs(x) > 1.0
     return select(outside, x.limit("nan"), (log1p(x) - log1p(-x)) * 0.5)
 
@@ -93,7 +93,7 @@ def atanh(x: Term) -> Term:
 
 
 class _Constants(NamedTuple):
-    """Constants that both hypotenuses of the kernel use, created at their first use."""
+    """Constants that both square roots of `asin_acos_kernel` use, created by the first."""
 
     one: Term
     zero: Term
@@ -104,7 +104,10 @@ class _Constants(NamedTuple):
 def _hypot(
     size: Term, y: Term, known: _Constants | None, x: Term, one: Term
 ) -> tuple[Term, _Constants]:
-    """Return `sqrt(size² + y²)` of non-negative numbers, without intermediate overflow."""
+    """Return `sqrt(size² + y²)` of non-negative numbers without overflow, and the constants used.
+
+    `known` are the constants of a previous call. New ones get the type of `x`; `one` is 1.
+    """
     large, small = maximum(size, y), minimum(size, y)
     is_equal = large.eq(small)
     root_two = x.constant(math.sqrt(2.0)) if known is None else known.root_two
@@ -124,10 +127,11 @@ def _hypot(
 
 
 def asin_acos_kernel(z: Term) -> Term:
-    """Return the part that complex inverse functions share, for `|x| + i|y|`.
+    """Return the complex number from which complex `asin`, `acos` and their inverses are computed.
 
-    The real part is the other leg of the triangle with the requested angle.  The imaginary part is
-    `log(a + sqrt(a² - 1))`, where `a` is half the sum of the distances from 1 and -1.
+    It is computed for `|x| + i|y|`. The real part is the number `leg` for which `atan2(x, leg)` is
+    the real part of `asin`. The imaginary part is `log(a + sqrt(a² - 1))`, where `a` is half the
+    sum of the distances from 1 and -1.
     """
     signed_x = real(z)
     x = abs(signed_x)
@@ -183,7 +187,10 @@ def asin_acos_kernel(z: Term) -> Term:
 
 
 def complex_asin(z: Term) -> Term:
-    """Expand to `atan2(x, leg)`, and the logarithm with the sign of `y`."""
+    """Expand complex `asin z` by `asin_acos_kernel`.
+
+    The real part is `atan2(x, leg)`, the imaginary part the logarithm with the sign of `y`.
+    """
     x = real(z)
     w = asin_acos_kernel(z)
     angle = atan2(x, real(w))
@@ -193,7 +200,11 @@ def complex_asin(z: Term) -> Term:
 
 
 def complex_acos(z: Term) -> Term:
-    """Expand to `atan2(leg, x)`, and the logarithm with the opposite sign of `y`."""
+    """Expand complex `acos z` by `asin_acos_kernel`.
+
+    The real part is `atan2(leg, x)`, the imaginary part the logarithm with the opposite sign of
+    `y`.
+    """
     w = asin_acos_kernel(z)
     angle = atan2(real(w), real(z))
     y = imag(z)
@@ -203,7 +214,7 @@ def complex_acos(z: Term) -> Term:
 
 
 def complex_acosh(z: Term) -> Term:
-    """Expand to `acos`, rotated by 90 degrees."""
+    """Expand complex `acosh z` to `acos z`, rotated by 90 degrees."""
     w = asin_acos_kernel(z)
     length = imag(w)
     y = imag(z)
@@ -213,7 +224,7 @@ def complex_acosh(z: Term) -> Term:
 
 
 def complex_asinh(z: Term) -> Term:
-    """Expand to `-i asin(iz)`."""
+    """Expand complex `asinh z` to `-i asin(iz)`."""
     x = real(z)
     is_left = x < x.constant(0.0)
     y = imag(z)
@@ -223,7 +234,11 @@ def complex_asinh(z: Term) -> Term:
 
 
 def complex_atanh(z: Term) -> Term:
-    """Expand to `log1p(4x / ((1 - x)² + y²)) / 4`, and half the difference of two angles."""
+    """Expand complex `atanh z` in terms of `log1p` and `atan2`.
+
+    The real part is `log1p(4x / ((1 - x)² + y²)) / 4`, the imaginary part half the difference of
+    two angles.
+    """
     x = real(z)
     zero = x.constant(0.0)
     is_right = x >= zero
@@ -263,7 +278,7 @@ def complex_atanh(z: Term) -> Term:
 
 
 def complex_atan(z: Term) -> Term:
-    """Expand to `-i atanh(iz)`."""
+    """Expand complex `atan z` to `-i atanh(iz)`."""
     w = complex_atanh(complex_(-imag(z), real(z)))
     return complex_(imag(w), -real(w))
 
@@ -286,19 +301,19 @@ INVERSE_ROWS: Final = (
 
 
 def cosh(x: Term) -> Term:
-    """Expand to `exp(x + log ½) + exp(log ½ - x)`."""
+    """Expand `cosh x` to `exp(x + log ½) + exp(log ½ - x)`."""
     half = log(x.number(0.5))
     return exp(x + half) + exp(half - x)
 
 
 def large_sinh(x: Term) -> Term:
-    """Expand to `exp(x + log ½) - exp(log ½ - x)`."""
+    """Expand `sinh x`, for `|x|` that is not small, to `exp(x + log ½) - exp(log ½ - x)`."""
     half = log(x.number(0.5))
     return exp(x + half) - exp(half - x)
 
 
 def sinh(x: Term) -> Term:
-    """Expand with `expm1` near 0, where the difference of exponentials cancels."""
+    """Expand `sinh x`; near 0 with `expm1`, as the difference of exponentials would cancel."""
     large = large_sinh(x)
     less = expm1(x)
     one = x.number(1.0)
@@ -317,12 +332,12 @@ HYPERBOLIC_ROWS: Final = (
 
 
 def same(x: Term) -> Term:
-    """Return a real number, which is its own conjugate."""
+    """Return `x`: a real number is its own conjugate."""
     return x
 
 
 def conj(z: Term) -> Term:
-    """Return `x - iy`."""
+    """Return the complex conjugate `x - iy` of `z = x + iy`."""
     return complex_(real(z), -imag(z))
 
 
@@ -332,7 +347,7 @@ def square(x: Term) -> Term:
 
 
 def complex_square(z: Term) -> Term:
-    """Return `(x - y)(x + y) + 2ixy`; equal finite parts give a real part of 0."""
+    """Return `z²` as `(x - y)(x + y) + 2ixy`; equal finite parts give a real part of 0."""
     x = real(z)
     finite, size = is_finite(x), abs(x)
     y = imag(z)
@@ -381,7 +396,7 @@ _U64: Final = ELEMENT_TYPES["u64"]
 
 
 def next_after(x: Term, y: Term) -> Term:
-    """Return the float next to `x` in the direction of `y`."""
+    """Return the next float after `x` in the direction of `y`."""
     element = x.element
     integer = integer_type(f"i{element.bits}")
     assert integer is not None
@@ -414,7 +429,7 @@ def _shifted(x: Term, bits: int) -> Term:
 
 
 def narrow_mulhi(x: Term, y: Term) -> Term:
-    """Return the upper half of a product, computed in twice the width."""
+    """Return the upper half of the product of integers, computed in twice the width."""
     element = x.element
     kind = "ui" if element.kind == "unsigned" else "i" if is_signless(element) else "si"
     wide = integer_type(f"{kind}{2 * element.bits}")
@@ -425,7 +440,7 @@ def narrow_mulhi(x: Term, y: Term) -> Term:
 
 
 def unsigned_mulhi(x: Term, y: Term) -> Term:
-    """Return the upper half of a 64-bit product, from 32-bit halves."""
+    """Return the upper half of the product of unsigned 64-bit integers, from 32-bit halves."""
     low = (1 << 32) - 1
     x_high = _shifted(x, 32)
     y_high = _shifted(y, 32)
@@ -441,7 +456,10 @@ def unsigned_mulhi(x: Term, y: Term) -> Term:
 
 
 def signed_mulhi(x: Term, y: Term) -> Term:
-    """Return the unsigned upper half, corrected for negative factors."""
+    """Return the upper half of the product of signed 64-bit integers.
+
+    It is the unsigned one, corrected for negative factors.
+    """
     made = unsigned_mulhi(x.convert(_U64), y.convert(_U64))
     # A negative `x` is read as `x + 2^64`, which adds `y` to the upper half; and vice versa.
     for one, other in ((x, y), (y, x)):
@@ -452,7 +470,7 @@ def signed_mulhi(x: Term, y: Term) -> Term:
 
 
 def mulhi(rewriter: Rewriter, op: Operation) -> bool:
-    """Expand by the width of the integers: below 64 bits, in twice the width."""
+    """Replace `chlo.mulhi`: integers below 64 bits are multiplied in twice the width."""
     types = [value.type for value in op.operands]
     first = types[0]
     if not isinstance(first, TensorType) or any(type != first for type in types):

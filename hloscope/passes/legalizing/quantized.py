@@ -1,4 +1,4 @@
-"""Quantized programs: integer arithmetic, or floats between dequantize and quantize."""
+"""Quantized ops replaced by integer arithmetic, or by floats between dequantize and quantize."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ _MOVES: Final = tuple(
         " reshape return select slice transpose"
     ).split()
 )
-"""Ops that apply to stored integers unchanged."""
+"""Ops that only move elements: they are applied to the stored integers."""
 
 
 @MATH_PATTERNS.on("func.func", benefit=10)
 def function(rewriter: Rewriter, op: Operation) -> bool:
-    """Convert the signature of a function to stored integers."""
+    """Convert the argument and result types of a function to their stored integers."""
     convert_function(rewriter, op, storage_of)
     return True
 
 
 @MATH_PATTERNS.on("func.return", benefit=10)
 def returned(rewriter: Rewriter, op: Operation) -> bool:
-    """Return the operands as stored integers, which the new signature declares."""
+    """Replace the operands of a `return` by stored integers, which the new signature declares."""
     rewriter.set_operands(op, stored(rewriter, op))
     return True
 
 
 @MATH_PATTERNS.on("stablehlo.uniform_quantize", benefit=10)
 def quantize(rewriter: Rewriter, op: Operation) -> bool:
-    """Quantize `f32`, or requantize from another quantized type."""
+    """Replace `uniform_quantize` of `f32`, or of another quantized type, by arithmetic."""
     source, target = op.operands[0].type, quantized(op.result.type)
     wanted = storage_of(op.result.type)
     if why_not_quantized(op) or target is None or not isinstance(source, TensorType):
@@ -100,7 +100,7 @@ def quantize(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def why_not_quantized(op: Operation) -> str | None:
-    """Return upstream's message if the op has no rule; `None` if it has one."""
+    """Return upstream's message if a `uniform_quantize` cannot be legalized; else `None`."""
     if op.name != "stablehlo.uniform_quantize":
         return None
     source, target = op.operands[0].type, quantized(op.result.type)
@@ -128,7 +128,10 @@ def requantized(
     wanted: TensorType,
     op: Operation,
 ) -> Value:
-    """Return integers of one quantized type as those of another."""
+    """Return stored integers of one quantized type as those of another.
+
+    `types` are the source and the target type; `wanted` is the type of the returned tensor.
+    """
     source, target = types
     if source == target:
         return convert(rewriter, value, wanted, before=op)
@@ -141,7 +144,10 @@ def requantized(
 def _merged(
     rewriter: Rewriter, value: Value, source: QuantizedType, target: QuantizedType, op: Operation
 ) -> Value:
-    """Return the value times the ratio of scales, plus the remaining zero point."""
+    """Return `value * s + z`: the stored numbers of `source` in the scale of `target`.
+
+    `s` is the ratio of scales, and `z` the remaining zero point.
+    """
     per_axis = source.is_per_axis or target.is_per_axis
     count = max(len(source.scales), len(target.scales)) if per_axis else 1
     ratios, zeros = [], []
@@ -163,7 +169,7 @@ def _merged(
 
 @MATH_PATTERNS.on("stablehlo.uniform_dequantize", benefit=10)
 def dequantize(rewriter: Rewriter, op: Operation) -> bool:
-    """Rewrite to `(integer - zero point) * scale`."""
+    """Replace `uniform_dequantize` by `(integer - zero point) * scale`."""
     given = quantized(op.operands[0].type)
     if given is None or given.by_blocks:
         return False
@@ -182,7 +188,10 @@ def dequantize(rewriter: Rewriter, op: Operation) -> bool:
 
 @MATH_PATTERNS.on("stablehlo.add", benefit=10)
 def add(rewriter: Rewriter, op: Operation) -> bool:
-    """Add stored integers in the result's units; subtract the zero point that counts twice."""
+    """Replace a quantized `add` by a sum of stored integers in the result's scale.
+
+    The zero point that would count twice is subtracted.
+    """
     types = [quantized(value.type) for value in (*op.operands, op.result)]
     left, right, result = types
     if left is None or right is None or result is None or any(t and t.by_blocks for t in types):
@@ -224,7 +233,7 @@ def _add_along(rewriter: Rewriter, op: Operation, type: QuantizedType, wanted: T
 
 @MATH_PATTERNS.on("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution", benefit=10)
 def product(rewriter: Rewriter, op: Operation) -> bool:
-    """Multiply integers, or floats with dequantized weights."""
+    """Replace a quantized product by one of integers, or of floats and dequantized weights."""
     kind = kind_of(op)
     if kind == "hybrid":
         return hybrid(rewriter, op)
@@ -234,7 +243,7 @@ def product(rewriter: Rewriter, op: Operation) -> bool:
 
 @MATH_PATTERNS.on(*_MOVES, benefit=10)
 def moved(rewriter: Rewriter, op: Operation) -> bool:
-    """Apply the op to stored integers."""
+    """Apply an op that only moves elements to the stored integers."""
     # Order is preserved only for one scale and zero point on both sides.
     if op.name in ("stablehlo.maximum", "stablehlo.minimum"):
         types = {quantized(value.type) for value in (*op.operands, op.result)}
@@ -301,11 +310,11 @@ _COMBINING: Final = (
     "batch_norm_grad batch_norm_inference batch_norm_training cholesky clamp compare convolution"
     " dot dot_general select triangular_solve"
 )
-"""Ops that are not elementwise, whose quantized form is defined by dequantization, too."""
+"""Ops that are not elementwise whose quantized form the specification defines by dequantization."""
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """Is the op elementwise on quantized operands and results?"""
+    """Is the op elementwise, and does it accept quantized operands and results?"""
     values = definition.operands + definition.results
     takes_all = all("Q" in slot.constraint for slot in values)
     is_quantize = definition.name == "stablehlo.uniform_quantize"
@@ -316,7 +325,7 @@ DEQUANTIZED_OPS: Final = (
     *(n for n in DEFINITIONS if n.startswith("stablehlo.") and _is_elementwise(DEFINITIONS[n])),
     *(f"stablehlo.{name}" for name in _COMBINING.split()),
 )
-"""Ops whose quantized form is defined by that of floats.
+"""Ops whose quantized form is defined as quantize(op(dequantize(operands))).
 
 Source: StableHLO spec.
 """
@@ -324,7 +333,7 @@ Source: StableHLO spec.
 
 @TO_QDQ_PATTERNS.on(*DEQUANTIZED_OPS)
 def dequantized(rewriter: Rewriter, op: Operation) -> bool:
-    """Dequantize the operands, apply the op, quantize the results."""
+    """Replace a quantized op by dequantized operands, the op on floats, and quantized results."""
     if not has_quantized(op) or op.regions:
         return False
     operands = []
@@ -377,7 +386,7 @@ FROM_QDQ_PATTERNS: Final = Patterns()
 
 @FROM_QDQ_PATTERNS.on("stablehlo.uniform_quantize")
 def quantized_op(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a quantized op of dequantized operands by the op on quantized types."""
+    """Replace `uniform_quantize` of an op on dequantized operands by the op on quantized types."""
     inner = op.operands[0].owner
     if not isinstance(inner, Operation) or inner.regions or len(inner.results) != 1:
         return False

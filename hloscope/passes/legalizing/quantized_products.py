@@ -1,4 +1,4 @@
-"""Products of quantized tensors: integer products, corrected for zero points."""
+"""Products of quantized tensors as products of stored integers, corrected for zero points."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ from hloscope.passes.rewriting import Rewriter
 
 
 def hybrid(rewriter: Rewriter, op: Operation) -> bool:
-    """Dequantize the weights, behind a barrier against constant folding, and multiply floats."""
+    """Replace a product of floats and quantized weights by a product of floats.
+
+    The dequantized weights are behind an optimization barrier, against constant folding.
+    """
     lhs, rhs = stored(rewriter, op)
     weights = quantized(op.operands[1].type)
     assert weights is not None
@@ -68,7 +71,11 @@ def hybrid(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
-    """Replace a product by the integer product, minus its offset, scaled, plus the zero point."""
+    """Replace a quantized product by a product of stored integers.
+
+    The offset of the zero points is subtracted, the scale applied and the result's zero point
+    added.
+    """
     lhs, rhs = stored(rewriter, op)
     left, right, result = (quantized(v.type) for v in (*op.operands, op.result))
     assert left is not None
@@ -97,7 +104,7 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> Value:
-    """Multiply integers by a float and truncate the product to integers."""
+    """Return integers times a float, truncated to integers."""
     assert isinstance(value.type, TensorType)
     wide = as_elements(value.type, F32)
     made = convert(rewriter, value, wide, before=op)
@@ -108,7 +115,10 @@ def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> V
 def _kernel(
     rewriter: Rewriter, op: Operation, operands: tuple[Value, Value], zero: int, type: TensorType
 ) -> tuple[Value, Value]:
-    """Return the left operand, padded if necessary, and the integer product."""
+    """Return the left operand, padded if necessary, and the product of stored integers.
+
+    `zero` is the left zero point, `type` the type of the product.
+    """
     lhs, rhs = operands
     properties: dict[str, Attribute] = dict(op.properties)
     name = op.name
@@ -127,7 +137,10 @@ def _kernel(
 def _padded(
     rewriter: Rewriter, op: Operation, lhs: Value, zero: int, properties: dict[str, Attribute]
 ) -> tuple[Value, dict[str, Attribute]]:
-    """Pad the left operand by its zero point, and remove the padding of the convolution."""
+    """Return the left operand padded by its zero point, and the attributes without padding.
+
+    Both are unchanged unless the op is a convolution with padding.
+    """
     given, type = properties.get("padding"), lhs.type
     numbers_of = properties["dimension_numbers"]
     assert isinstance(type, TensorType)
@@ -165,7 +178,7 @@ def _padded(
 
 
 class _Offset:
-    """Offset that zero points add to a product of stored integers."""
+    """The offset that zero points add to a product of stored integers."""
 
     def __init__(
         self, rewriter: Rewriter, op: Operation, lhs: Value, rhs: Value, made: Value, dims: Product
@@ -175,7 +188,10 @@ class _Offset:
         self._sizes: Value | None = None
 
     def value(self, lhs_zero: int, rhs_zero: int) -> Value | None:
-        """Return the offset in the shape of the result; `None` if both zero points are 0."""
+        """Return the offset in the shape of the result; `None` if it is 0.
+
+        The arguments are the zero points of the left and the right operand.
+        """
         op, dims, rewriter = self.op, self.dims, self.rewriter
         total: Value | None = None
         lhs_type, rhs_type = self.lhs.type, self.rhs.type
@@ -205,7 +221,10 @@ class _Offset:
         return total
 
     def _constant_part(self, product: int, type: TensorType) -> Value:
-        """Return `n` times the product of the zero points, where `n` is the number of terms."""
+        """Return `n * product`, where `n` is the number of terms of each sum, as `i32` of rank 0.
+
+        `product` is that of both zero points; `type` is the type of the right operand.
+        """
         op, rewriter = self.op, self.rewriter
         over = (*self.dims.rhs_spatial, *self.dims.rhs_contracting)
         count = constant(rewriter, 1, I32, before=op)
@@ -230,7 +249,10 @@ class _Offset:
         ).result
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
-        """Return sums of stored integers over dimensions, times the other operand's zero point."""
+        """Return the sums of stored integers over dimensions `over`, times the zero point `zero`.
+
+        `zero` is that of the other operand.
+        """
         op, rewriter, type = self.op, self.rewriter, value.type
         assert isinstance(type, TensorType)
         wide = convert(rewriter, value, as_elements(type, I32), before=op)
@@ -248,7 +270,11 @@ class _Offset:
         return broadcast(rewriter, "multiply", (sums, factor), rest, before=op)
 
     def _broadcast_sums(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
-        """Broadcast sums of one operand to the shape of the result."""
+        """Broadcast the sums of one operand to the shape of the result.
+
+        `over` are the summed dimensions and `batching` the batching ones, both of the operand;
+        `first` is the result dimension of its first free one.
+        """
         op, rewriter, type = self.op, self.rewriter, self.made.type
         assert isinstance(part.type, TensorType)
         assert isinstance(type, TensorType)
@@ -299,11 +325,11 @@ class _Offset:
 
 
 NEAR_ONE: Final = 0.001
-"""Scales, and ratios of scales, that differ by less count as equal."""
+"""Relative difference up to which scales, and ratios of scales, count as equal."""
 
 
 class Product(NamedTuple):
-    """Dimensions of a product's operands by role; windows move along the `spatial` ones."""
+    """Dimensions of a product's operands by role; a window moves along the `spatial` ones."""
 
     lhs_batching: Dims
     lhs_spatial: Dims
@@ -312,11 +338,11 @@ class Product(NamedTuple):
     rhs_spatial: Dims
     rhs_contracting: Dims
     channels: int | None = None
-    """Result dimension of the output features, for a convolution."""
+    """Result dimension of the output features of a convolution; `None` for a dot product."""
 
 
 def kind_of(op: Operation) -> str:
-    """Return `quantized`, `hybrid` (only the weights are), or an empty text without a rule."""
+    """Return `quantized`, `hybrid` (only the weights are), or an empty text for other products."""
     lhs, rhs, result = (quantized(v.type) for v in (*op.operands[:2], op.results[0]))
     if lhs is None and result is None and rhs is not None:
         return "hybrid" if rhs.is_per_tensor or rhs.is_per_axis else ""
@@ -327,7 +353,7 @@ def kind_of(op: Operation) -> str:
 
 
 def of_dot(op: Operation) -> Product | None:
-    """Return the dimensions of a `dot` or `dot_general`; `None` if it is malformed."""
+    """Return the dimensions of a `dot` or `dot_general` by role; `None` if it is malformed."""
     if op.name == "stablehlo.dot":
         is_matrix = all(_is_matrix(value.type) for value in op.operands)
         return Product((), (), (1,), (), (), (0,)) if is_matrix else None
@@ -347,9 +373,10 @@ def _is_matrix(type: object) -> bool:
 
 
 def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
-    """Return the supported convolutions by dimension numbers: features last, or second.
+    """Return the dimensions of each supported convolution, by its dimension numbers.
 
-    With three spatial dimensions, upstream expects the kernel's input features first.
+    Features are the last dimension, or the second. With three spatial dimensions, upstream expects
+    the kernel's input features first.
     """
     last, space = rank - 1, tuple(range(1, rank - 1))
     taken, made = (1, 0) if rank == 4 else (0, 1)
@@ -387,7 +414,7 @@ def _fields(given: dict[str, object]) -> tuple[tuple[str, object], ...]:
 
 
 def of_convolution(op: Operation) -> Product | None:
-    """Return the dimensions of a convolution that integers support; `None` for others."""
+    """Return the dimensions of a convolution by role; `None` if integers do not support it."""
     lhs, rhs, given = op.operands[0].type, op.operands[1].type, op.get("dimension_numbers")
     result, weights = quantized(op.result.type), quantized(rhs)
     if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or result is None:
@@ -407,7 +434,11 @@ def of_convolution(op: Operation) -> Product | None:
 
 
 def _is_proportional(weights: QuantizedType, result: QuantizedType, rank: int) -> bool:
-    """Is the last dimension quantized, with one ratio of result scale to weight scale?"""
+    """Return whether the last dimension is quantized with proportional scales.
+
+    The weights are quantized along their last dimension, and all ratios of result scale to weight
+    scale are equal.
+    """
     if weights.axis != rank - 1 or len(weights.scales) != len(result.scales):
         return False
     ratios = [r / w for r, w in zip(result.scales, weights.scales, strict=True)]
@@ -430,13 +461,13 @@ def quantized(type: Type) -> QuantizedType | None:
 
 
 def storage_of(type: Type) -> Type:
-    """Return the type with stored integers; types that are not quantized are unchanged."""
+    """Return the type with stored integers as elements; other types are unchanged."""
     element = quantized(type)
     return type if element is None else as_elements(type, element.storage)
 
 
 def expressed_of(type: Type) -> Type:
-    """Return the type with expressed floats; types that are not quantized are unchanged."""
+    """Return the type with expressed floats as elements; other types are unchanged."""
     element = quantized(type)
     return type if element is None else as_elements(type, element.expressed)
 
@@ -448,7 +479,7 @@ def as_elements(type: Type, element: ElementType) -> TensorType:
 
 
 def stored(rewriter: Rewriter, op: Operation) -> list[Value]:
-    """Return the operands as stored integers."""
+    """Return the operands of an op, cast to stored integers."""
     return [converted(rewriter, v, storage_of(v.type), before=op) for v in op.operands]
 
 
@@ -465,7 +496,7 @@ def numbers(
     per_axis: bool,
     before: Operation,
 ) -> Value:
-    """Create a constant of `f32` or `i32`: rank 1 for values per axis, else rank 0."""
+    """Create a constant of element type `element`: rank 1 for values per axis, else rank 0."""
     assert element in (F32, I32)
     if element == F32:
         raw = b"".join(encode(value, "f32").to_bytes(4, "little") for value in values)
@@ -480,7 +511,10 @@ def numbers(
 def parameters(
     rewriter: Rewriter, type: QuantizedType, zero_points: ElementType, *, before: Operation
 ) -> tuple[Value, Value, dict[str, Attribute]]:
-    """Create constants of scales and zero points; return them with the broadcast attribute."""
+    """Create constants of a type's scales and zero points.
+
+    Return both with the attribute that broadcasts them.
+    """
     axis = type.is_per_axis
     scales = numbers(rewriter, type.scales, F32, per_axis=axis, before=before)
     zeros = numbers(rewriter, type.zero_points, zero_points, per_axis=axis, before=before)
@@ -488,7 +522,7 @@ def parameters(
 
 
 def along(type: QuantizedType) -> dict[str, Attribute]:
-    """Return the attribute that broadcasts along the quantized dimension; empty without one."""
+    """Return the attribute that broadcasts along the quantized dimension; empty for one scale."""
     return {"broadcast_dimensions": integers(type.axes)} if type.is_per_axis else {}
 
 
@@ -501,21 +535,24 @@ def broadcast(
     *,
     before: Operation,
 ) -> Value:
-    """Create a broadcasting op of CHLO."""
+    """Create the CHLO op `broadcast_<name>` of two values, with result type `type`."""
     return rewriter.create(
         f"chlo.broadcast_{name}", values, properties or {}, before=before, types=(type,)
     ).result
 
 
 def convert(rewriter: Rewriter, value: Value, type: TensorType, *, before: Operation) -> Value:
-    """Create a `stablehlo.convert`."""
+    """Create a `stablehlo.convert` to type `type`."""
     return rewriter.create("stablehlo.convert", (value,), before=before, types=(type,)).result
 
 
 def rounded(
     rewriter: Rewriter, value: Value, type: QuantizedType, *, clamps: bool, before: Operation
 ) -> Value:
-    """Round values in storage units to the nearest integer, and clamp them if `clamps`."""
+    """Return values in units of the stored integers, rounded to the nearest integer.
+
+    With `clamps`, they are clamped to the range of the stored integers.
+    """
     own = value.type
     if clamps:
         low = numbers(rewriter, [type.storage_min], F32, per_axis=False, before=before)

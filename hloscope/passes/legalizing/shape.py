@@ -1,4 +1,4 @@
-"""The `shape` dialect as arithmetic on `i32` tensors, and signless integer types."""
+"""The `shape` dialect as arithmetic on `i32` tensors, and StableHLO's integers as signless."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from hloscope.support.lazy import pattern
 PATTERNS: Final = Patterns()
 
 _HIGHEST_RANK: Final = 1 << 12
-"""Largest rank whose sizes are computed: each size needs several ops."""
+"""Rank beyond which sizes are not computed: each size needs several ops."""
 
 
 def _is_index(type: Type) -> bool:
@@ -71,7 +71,10 @@ def _is_i32(type: Type) -> bool:
 
 
 def _as_i32(type: Type) -> Type | None:
-    """Return `tensor<i32>` for `index`, and `i32` tensors for tensors of `index` or `i32`."""
+    """Return the `i32` tensor type for `index`, or for a static tensor of `index` or `i32`.
+
+    It has rank 0 for `index`. `None` for other types.
+    """
     if type == INDEX:
         return shaped(S32)
     if isinstance(type, TensorType) and type.is_static and type.element in (S32, INDEX):
@@ -100,13 +103,13 @@ def _constant_index(value: Value) -> int | None:
 
 
 def _fits_i32(value: int) -> int:
-    """Return the signed number of the lowest 32 bits."""
+    """Return the signed number with the lowest 32 bits of `value`."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 @PATTERNS.on("shape.const_shape")
 def const_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a constant shape by a constant of `i32`."""
+    """Replace `shape.const_shape` by a constant of `i32`."""
     given, type = op.get("shape"), op.result.type
     if not isinstance(type, TensorType) or not isinstance(given, DenseAttr):
         return False
@@ -126,7 +129,7 @@ def const_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("arith.muli")
 def multiply(rewriter: Rewriter, op: Operation) -> bool:
-    """Multiply `index` values as `i32`."""
+    """Replace a product of `index` values by one of `i32`."""
     values = (*op.operands, *op.results)
     if not all(_is_index(value.type) and _as_i32(value.type) for value in values):
         return False
@@ -144,7 +147,7 @@ def multiply(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("arith.index_cast")
 def index_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Convert casts between `index` and integers; a scalar becomes a tensor of rank 0."""
+    """Replace a cast between `index` and integers by a conversion; a scalar becomes rank 0."""
     value, wanted = op.operands[0], op.result.type
     if value.type == INDEX:
         new = _to_i32(rewriter, value, op)
@@ -169,7 +172,7 @@ def index_cast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.num_elements")
 def num_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """Multiply all sizes of a shape."""
+    """Replace `shape.num_elements` by the product of all sizes."""
     type = op.operands[0].type
     as_i32 = _as_i32(type)
     if not isinstance(as_i32, TensorType) or op.result.type != INDEX or as_i32.rank != 1:
@@ -188,7 +191,7 @@ def num_elements(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.shape_of")
 def shape_of(rewriter: Rewriter, op: Operation) -> bool:
-    """Concatenate the sizes of a ranked tensor."""
+    """Replace `shape.shape_of` by the concatenated sizes of the tensor, as `i32`."""
     value, wanted = op.operands[0], op.result.type
     if not isinstance(value.type, TensorType) or wanted != shaped(INDEX, value.type.rank):
         return False
@@ -214,7 +217,7 @@ def _size(rewriter: Rewriter, value: Value, dimension: int, before: Operation) -
 
 @PATTERNS.on("shape.broadcast")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """Take the maximum of sizes, after padding the shorter shape with leading ones."""
+    """Replace `shape.broadcast` by the maximum of sizes; the shorter shape gets leading ones."""
     types = [_as_i32(value.type) for value in op.operands]
     ranks = [type.sizes[0] for type in types if isinstance(type, TensorType) and type.rank == 1]
     if len(op.operands) != 2 or len(ranks) != 2 or None in ranks:
@@ -237,7 +240,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape")
 def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace a shape operand of `index` by one of `i32`."""
+    """Replace a shape operand of element type `index` by one of `i32`."""
     if not all(_as_i32(value.type) for value in op.operands if _is_index(value.type)):
         return False
     operands = [
@@ -249,7 +252,7 @@ def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.dim")
 def dim(rewriter: Rewriter, op: Operation) -> bool:
-    """Read one size, whose number must be constant."""
+    """Replace `tensor.dim` of a constant dimension number by the size, computed as `i32`."""
     source, number = op.operands[0], _constant_index(op.operands[1])
     if number is None or not isinstance(source.type, TensorType):
         return False
@@ -261,7 +264,7 @@ def dim(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.extract")
 def extract(rewriter: Rewriter, op: Operation) -> bool:
-    """Slice one element, whose index must be constant."""
+    """Replace `tensor.extract` at a constant index by a slice of one element."""
     source = op.operands[0]
     type = source.type
     if not isinstance(type, TensorType) or not (_is_index(type) or _is_i32(type)):
@@ -283,7 +286,7 @@ def extract(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.from_elements")
 def from_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """Concatenate `index` values; a single scalar becomes a cast."""
+    """Replace `tensor.from_elements` by a concatenation; a single element only changes its type."""
     type = op.result.type
     if not isinstance(type, TensorType) or type.rank > 1 or not type.is_static:
         return False
@@ -347,7 +350,7 @@ _WIDTH: Final = pattern(r"(?<=[x<])[us]i(\d+)\b")
 
 
 def signless(type: Type) -> Type:
-    """Return the type with signless integers.
+    """Return the type with each unsigned integer type replaced by the signless one of its width.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> signless(TensorType(ELEMENT_TYPES["u8"], (3,)))
@@ -372,7 +375,7 @@ def signless(type: Type) -> Type:
 
 
 def _tuple(type: TupleType, parts: tuple[Type, ...]) -> TupleType:
-    """Convert one level of a tuple; nested tuples are not converted, as in upstream."""
+    """Return the tuple type with elements `parts`; nested tuples stay, as in upstream."""
     new = tuple([part if isinstance(part, TupleType) else signless(part) for part in parts])
     return TupleType(new) if new != parts else type
 
@@ -385,7 +388,7 @@ def _element(element: ElementType) -> ElementType:
 
 
 def _constant(value: Attribute) -> Attribute:
-    """Return a literal of the signless type with the same bits; other attributes unchanged."""
+    """Return a literal with the same bits and signless integers; other attributes are unchanged."""
     if not isinstance(value, DenseAttr):
         return value
     type = signless(value.type)

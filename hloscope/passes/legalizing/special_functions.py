@@ -45,7 +45,7 @@ ERF_TOP_F32: Final = (
     -0.0029546,
     -0.0160960332,
 )
-"""Coefficients in `x²` near 0, as for all `erf` polynomials; the highest power first."""
+"""Coefficients of the numerator of `erf` in `x²` near 0, highest power first, for `f32`."""
 ERF_BOTTOM_F32: Final = (
     -1.45660715e-05,
     -0.000213374049,
@@ -64,7 +64,7 @@ ERFC_NEAR_F32: Final = (
     -0.274112701,
     0.563825965,
 )
-"""Coefficients in `1 / x²`, for `|x|` below 2."""
+"""Coefficients of `erfc` in `1 / x²` for `|x|` below 2, highest power first, for `f32`."""
 ERFC_FAR_F32: Final = (
     -10.477664,
     12.9772,
@@ -75,7 +75,7 @@ ERFC_FAR_F32: Final = (
     -0.282076746,
     0.564189494,
 )
-"""Coefficients in `1 / x²`, for `|x|` from 2 on."""
+"""Coefficients of `erfc` in `1 / x²` for `|x|` from 2 on, highest power first, for `f32`."""
 ERF_SMALL_F32: Final = (
     7.85386146e-05,
     -0.00080101937,
@@ -111,7 +111,7 @@ ERFC_NEAR_TOP_F64: Final = (
     1027.5518868951572,
     557.5353353693994,
 )
-"""Coefficients in `|x|`, for `|x|` below 8."""
+"""Coefficients of the numerator of `erfc` in `|x|` for `|x|` below 8, for `f64`."""
 ERFC_NEAR_BOTTOM_F64: Final = (
     1.0,
     13.228195115474499,
@@ -131,7 +131,7 @@ ERFC_FAR_TOP_F64: Final = (
     7.4097426995044895,
     2.9788666537210022,
 )
-"""Coefficients in `|x|`, for `|x|` from 8 on."""
+"""Coefficients of the numerator of `erfc` in `|x|` for `|x|` from 8 on, for `f64`."""
 ERFC_FAR_BOTTOM_F64: Final = (
     1.0,
     2.2605286322011726,
@@ -152,7 +152,7 @@ ERF_INV_F32: Final = (
     (0.246640727, 1.00167406),
     (1.50140941, 2.83297682),
 )
-"""Coefficients for `w` below 5, and from 5 on."""
+"""Pairs of coefficients for `w = -log(1 - x²)` below 5, and from 5 on, for `f32`."""
 ERF_INV_F64: Final = (
     (-3.64441206401782e-21, 2.2137376921775787e-09, -2.7109920616438573e-11),
     (-1.6850591381820166e-19, 9.075656193888539e-08, -2.555641816996525e-10),
@@ -172,23 +172,23 @@ ERF_INV_F64: Final = (
     (4.2347877827932404e-07, -0.003751208507569241, 1.0103004648645344),
     (-1.3654692000834679e-06, 0.005370914553590064, 4.849906401408584),
 )
-"""Coefficients for `w` below 6.25, below 16, and from 16 on."""
+"""Coefficients for `w = -log(1 - x²)` below 6.25, below 16, and from 16 on, for `f64`."""
 ERF_INV_MORE_F64: Final = (
     (-1.3882523362786469e-05, 1.0052589676941592),
     (0.00018673420803405714, 3.0838856104922208),
 )
-"""Further coefficients for the first two ranges."""
+"""Further coefficients for the first two ranges of `w`, below 6.25 and below 16."""
 ERF_INV_MOST_F64: Final = (
     -0.000740702534166267,
     -0.006033670871430149,
     0.24015818242558962,
     1.6536545626831027,
 )
-"""Further coefficients for the first range."""
+"""Further coefficients for the first range of `w`, below 6.25."""
 
 
 def erf_f32(x: Term) -> Term:
-    """Expand to a rational function on [-4, 4]; beyond, `erf` is 1 to all digits."""
+    """Expand `erf x` to a rational function on [-4, 4]; beyond, `erf` is 1 to all digits."""
     x = clamp(x.constant(-4.0), x, x.constant(4.0))
     squared = x * x
     top, bottom = polynomial(squared, ERF_TOP_F32), polynomial(squared, ERF_BOTTOM_F32)
@@ -203,7 +203,7 @@ def _erf_f64_near_zero(x: Term) -> Term:
 
 
 def _erfc_f64_far(x: Term) -> Term:
-    """Return `erfc` for `|x|` above 1."""
+    """Return `erfc x` of `f64` for `|x|` above 1."""
     exponent = -(x * x)
     factor = exp(exponent)
     size = abs(x)
@@ -220,7 +220,7 @@ def _erfc_f64_far(x: Term) -> Term:
 
 
 def erf_f64(x: Term) -> Term:
-    """Expand to a rational function below 1, and to `1 - erfc` from 1 on."""
+    """Expand `erf x` of `f64` to a rational function for `|x|` below 1, else to `1 - erfc x`."""
     near = _erf_f64_near_zero(x)
     one = x.constant(1.0)
     far = one - _erfc_f64_far(x)
@@ -228,7 +228,7 @@ def erf_f64(x: Term) -> Term:
 
 
 def erfc_f64(x: Term) -> Term:
-    """Expand to `1 - erf` below 1, and to `erfc`'s own functions from 1 on."""
+    """Expand `erfc x` of `f64` to `1 - erf x` for `|x|` below 1, else to `_erfc_f64_far`."""
     far = _erfc_f64_far(x)
     one = x.constant(1.0)
     near = one - _erf_f64_near_zero(x)
@@ -236,7 +236,7 @@ def erfc_f64(x: Term) -> Term:
 
 
 def _erfc_f32_far(x: Term) -> Term:
-    """Return `erfc` for `|x|` above 1."""
+    """Return `erfc x` of `f32` for `|x|` above 1."""
     squared = x * x
     exponent = -squared
     size = abs(x)
@@ -254,7 +254,7 @@ def _erfc_f32_far(x: Term) -> Term:
 
 
 def erfc_f32(x: Term) -> Term:
-    """Expand to `1 - erf` below 1, and to `erfc`'s own polynomials from 1 on."""
+    """Expand `erfc x` of `f32` to `1 - erf x` for `|x|` below 1, else to `_erfc_f32_far`."""
     far = _erfc_f32_far(x)
     one = x.constant(1.0)
     squared = x * x
@@ -263,7 +263,7 @@ def erfc_f32(x: Term) -> Term:
 
 
 def erf_inv_f32(x: Term) -> Term:
-    """Expand to a polynomial of `w = -log(1 - x²)`, or of its square root."""
+    """Expand the inverse of `erf` to a polynomial of `w = -log(1 - x²)`, or of its square root."""
     # `log1p(-x²)` does not cancel near 0.
     w = -log1p(x * -x)
     is_near = w < 5.0
@@ -277,7 +277,10 @@ def erf_inv_f32(x: Term) -> Term:
 
 
 def erf_inv_f64(x: Term) -> Term:
-    """Expand to polynomials of `w = -log(1 - x²)` or its root, in three ranges."""
+    """Expand the inverse of `erf` to a polynomial of `w = -log(1 - x²)` or its root.
+
+    There are three ranges of `w`, each with its own coefficients.
+    """
     w = -log1p(x * -x)
     is_near, is_middle = w < 6.25, w < 16.0
     root = sqrt(w)
@@ -300,7 +303,7 @@ def erf_inv_f64(x: Term) -> Term:
 
 
 def _with_ends(x: Term, made: Term) -> Term:
-    """Return `made` with infinities at 1 and -1."""
+    """Return `made`, with infinities where `x` is 1 or -1."""
     return select(abs(x).eq(1.0), x * x.limit("inf"), made)
 
 
@@ -334,7 +337,7 @@ LANCZOS: Final = (
 )
 
 ZETA_TERMS: Final = 9
-"""Number of terms that are summed before the formula for the rest."""
+"""Number of terms of the zeta series that are summed; a formula approximates the rest."""
 
 EULER_MACLAURIN: Final = (
     -1.3954464685812522e-19,
@@ -349,11 +352,11 @@ EULER_MACLAURIN: Final = (
     3.306878306878307e-05,
     -0.001388888888888889,
 )
-"""`B(2k) / (2k)!` with Bernoulli numbers `B`, from the last term to the second."""
+"""`B(2k) / (2k)!` with Bernoulli numbers `B`, from the last term of the formula to the second."""
 
 
 def lgamma(x: Term) -> Term:
-    """Expand to the logarithm of the absolute value of the gamma function."""
+    """Expand `lgamma x`, the logarithm of the absolute value of the gamma function."""
     half = x.number(0.5)
     is_reflected = x < half
     reflected = -x
@@ -385,7 +388,7 @@ def lgamma(x: Term) -> Term:
 
 
 def digamma(x: Term) -> Term:
-    """Expand to the derivative of `lgamma`."""
+    """Expand `digamma x`, the derivative of `lgamma`."""
     is_reflected = x < 0.5
     z = select(is_reflected, -x, x - 1.0)
     zero = x.number(0.0)
@@ -412,7 +415,7 @@ def digamma(x: Term) -> Term:
 
 
 def zeta(x: Term, q: Term) -> Term:
-    """Expand to Hurwitz' zeta function, the sum of `(k + q) ** -x`."""
+    """Expand Hurwitz' `zeta(x, q)`, the sum of `(k + q) ** -x` over `k` from 0."""
     zero, one = q.constant(0.0), q.constant(1.0)
     minus_x = -x
     place, total = q, q**minus_x
@@ -440,7 +443,11 @@ def zeta(x: Term, q: Term) -> Term:
 
 
 def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> Term:
-    """Return `made` with the values at `x <= 1`, and at `q <= 0`, where the sum is undefined."""
+    """Return `made`, the zeta function, with the values where the sum is undefined.
+
+    These are `x <= 1` and `q <= 0`. `known` are the constants 0, 1 and the lower bound of `x`,
+    which is also 1.
+    """
     zero, one, border = known
     nan = x.limit("nan")
     made = select(x < border, nan, made)
@@ -455,7 +462,10 @@ def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> T
 
 
 def polygamma(n: Term, x: Term) -> Term:
-    """Expand to a derivative of `digamma`: `(-1)ⁿ⁺¹ n! zeta(n + 1, x)`."""
+    """Expand `polygamma(n, x)`, the derivative of order `n` of `digamma`.
+
+    For `n` from 1 on it is `(-1)ⁿ⁺¹ n! zeta(n + 1, x)`.
+    """
     one, two = x.constant(1.0), x.constant(2.0)
     sign = two * (n % two) - one
     following = (n + one).own
@@ -585,12 +595,12 @@ def _series(x: Term, small: Sequence[float], large: Sequence[float]) -> Term:
 
 
 def single(x: Term) -> Term:
-    """Expand with the coefficients for `f32`."""
+    """Expand the function with the coefficients for `f32`."""
     return _series(x, SMALL_F32, LARGE_F32)
 
 
 def double(x: Term) -> Term:
-    """Expand with the coefficients for `f64`."""
+    """Expand the function with the coefficients for `f64`."""
     return _series(x, SMALL_F64, LARGE_F64)
 
 

@@ -1,4 +1,4 @@
-"""Terms for expansions: Python's operators create StableHLO ops in evaluation order."""
+"""Terms: values whose Python operators create StableHLO ops, in the order of evaluation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
 def _bounded(
     rewriter: Rewriter, number: Value, like: Value, type: TensorType, before: Operation
 ) -> Value:
-    """Broadcast a number to the bounds of a type, then set the sizes that are not static."""
+    """Broadcast a number to the bounds of a bounded type.
+
+    The dynamic sizes of the result are then set to those of `like`.
+    """
     wide = TensorType(type.element, type.shape)
     made = rewriter.create(
         "stablehlo.broadcast_in_dim",
@@ -100,7 +103,10 @@ def _bounded(
 
 
 def _number(op: Operation, element: ElementType) -> DenseAttr | None:
-    """Return the attribute `value` as a literal of rank 0; `None` if it does not fit."""
+    """Return an op's attribute `value` as a literal of rank 0.
+
+    `None` if `element` cannot hold it.
+    """
     type, size = TensorType(element, ()), (element.bits + 7) // 8
     match op.get("value"):
         case FloatAttr(bits, given) if given == element and element.name in FORMATS:
@@ -122,7 +128,7 @@ def _number(op: Operation, element: ElementType) -> DenseAttr | None:
 
 @CONSTANTS_PATTERNS.on("chlo.constant_like")
 def constant_like(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a constant, broadcast at run time for unknown sizes."""
+    """Replace `chlo.constant_like` by a constant; it is broadcast at run time for dynamic sizes."""
     like, result = op.operands[0], op.result.type
     if not isinstance(like.type, TensorType) or not isinstance(result, TensorType):
         return False
@@ -135,7 +141,7 @@ def constant_like(rewriter: Rewriter, op: Operation) -> bool:
 
 @CONSTANTS_PATTERNS.on("chlo.constant")
 def constant(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a constant of StableHLO."""
+    """Replace `chlo.constant` by a constant of StableHLO."""
     value, type = op.get("value"), op.result.type
     if not isinstance(value, DenseAttr) or not isinstance(type, TensorType):
         return False
@@ -164,7 +170,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
     Args:
         value: The number.
         element: Element type; the imaginary part of a complex number is 0.
-        bits: Bits of the float, in place of the number.
+        bits: Bit pattern of the float; if given, it is used in place of `value`.
     """
     type = TensorType(element, ())
     if element.name in _PARTS:
@@ -180,7 +186,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 
 
 class Site(NamedTuple):
-    """Insertion point of an expansion, and the constructor of its constants."""
+    """Where an expansion inserts ops, and the function that creates its constants."""
 
     rewriter: Rewriter
     before: Operation
@@ -188,17 +194,17 @@ class Site(NamedTuple):
 
 
 def _unary(name: str) -> Callable[[Term], Term]:
-    """Return the function that creates `stablehlo.<name>` of a term."""
+    """Return a function that creates the op `stablehlo.<name>` of a term."""
     return lambda x: x.make(name)
 
 
 def _binary(name: str) -> Callable[[Term, Term | Number], Term]:
-    """Return the function that creates `stablehlo.<name>` of a term and a term or number."""
+    """Return a function that creates the op `stablehlo.<name>` of a term and a term or number."""
     return lambda x, y: x.make(name, x._other(y))
 
 
 def _reflected(name: str) -> Callable[[Term, Number], Term]:
-    """Return the function of `y` and a number `x` that creates `stablehlo.<name>` of `x, y`."""
+    """Return a function of a term `y` and a number `x` that creates `stablehlo.<name>(x, y)`."""
     return lambda y, x: y.number(x).make(name, y)
 
 
@@ -207,10 +213,10 @@ def _comparison(direction: str) -> Callable[[Term, Term | Number], Term]:
 
 
 class Term:
-    """A value in an expansion.
+    """A value of an expansion; operators on terms create ops.
 
     Args:
-        value: The value of the program.
+        value: The value in the program.
         site: Insertion point of ops.
         like: Value whose sizes constants take; the value itself by default.
     """
@@ -224,7 +230,7 @@ class Term:
 
     @property
     def own(self) -> Term:
-        """The term with constants of its own sizes."""
+        """This term, with constants in the sizes of its own value."""
         return Term(self.value, self.site)
 
     @property
@@ -246,13 +252,17 @@ class Term:
         return self._constant(literal(value, self.element), self.value)
 
     def number(self, value: Number) -> Term:
-        """Create a constant with the sizes and element type of `like`."""
+        """Create a constant with the sizes and element type of the value `like`."""
         type = self.like.type
         assert isinstance(type, TensorType)
         return self._constant(literal(value, type.element), self.like)
 
     def limit(self, name: str) -> Term:
-        """Create a limit: `largest`, `normal` (least normal), `smallest`, `inf`, `-inf`, `nan`."""
+        """Create a constant that is a limit of the float type.
+
+        The names are `largest`, `normal` (least normal number), `smallest`, `inf`, `-inf` and
+        `nan`.
+        """
         bits = _limit_bits(name, self.element)
         return self._constant(literal(0, self.element, bits), self.value)
 
@@ -270,7 +280,10 @@ class Term:
         type: TensorType | None = None,
         properties: dict[str, EnumAttr] | None = None,
     ) -> Term:
-        """Create an elementwise op of this term and others, of this type unless specified."""
+        """Create the elementwise op `name` of this term and others.
+
+        The result has the type of this term, or `type`, or `element` with the sizes of this term.
+        """
         own = self.type if type is None else type
         if element is not None:
             own = TensorType(element, own.sizes, None, own.bounds, own.encoding)
@@ -281,7 +294,7 @@ class Term:
         return Term(made.result, self.site, self.like)
 
     def compare(self, direction: str, other: Term | Number) -> Term:
-        """Create a comparison, with elements of type `pred`."""
+        """Create a `compare` op with `direction`, such as `LT`; its elements have type `pred`."""
         properties = {
             "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
         }
@@ -309,18 +322,21 @@ class Term:
     ne = _comparison("NE")
 
     def convert(self, element: ElementType) -> Term:
-        """Convert the elements; constants then take the result's sizes."""
+        """Return the term converted to another element type.
+
+        Its constants have the result's sizes.
+        """
         made = self.make("convert", element=element)
         return made.own
 
     def bits(self, element: ElementType) -> Term:
-        """Reinterpret the bits as another element type."""
+        """Return the term with its bits reinterpreted as another element type."""
         made = self.make("bitcast_convert", element=element)
         return made.own
 
 
 def _limit_bits(name: str, element: ElementType) -> int:
-    """Return the bits of a limit of a float format."""
+    """Return the bit pattern of a limit of a float format; the names are those of `Term.limit`."""
     if name in ("inf", "-inf", "nan"):
         return encode(float(name), element.name)
     format = FORMATS[element.name]
@@ -361,29 +377,32 @@ def clamp(low: Term, x: Term, high: Term) -> Term:
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
-    """Create a `stablehlo.select`; constants take the sizes of `yes`' `like`."""
+    """Create a `stablehlo.select`; constants of the result have the sizes of those of `yes`."""
     made = pred.make("select", yes, no, type=yes.type)
     return Term(made.value, pred.site, yes.like)
 
 
 def real(z: Term) -> Term:
-    """Create the real part; constants take its own sizes."""
+    """Create the real part of a complex term; constants have its own sizes."""
     return z.make("real", element=_PARTS[z.element.name]).own
 
 
 def imag(z: Term) -> Term:
-    """Create the imaginary part; constants take its own sizes."""
+    """Create the imaginary part of a complex term; constants have its own sizes."""
     return z.make("imag", element=_PARTS[z.element.name]).own
 
 
 def complex_(x: Term, y: Term) -> Term:
-    """Create `x + iy`."""
+    """Create the complex term `x + iy`."""
     made = x.make("complex", y, element=_COMPLEX[x.element.name])
     return made.own
 
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
-    """Create a polynomial by Horner's rule; coefficients from the highest power."""
+    """Create a polynomial in `x` by Horner's rule.
+
+    The coefficient of the highest power is first.
+    """
     total = x.constant(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * x
@@ -392,7 +411,10 @@ def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
 
 
 def chebyshev(x: Term, coefficients: Sequence[float]) -> Term:
-    """Create a Chebyshev series by Clenshaw's recurrence, as Cephes; highest term first."""
+    """Create a Chebyshev series by Clenshaw's recurrence, as in Cephes.
+
+    The coefficient of the highest term is first.
+    """
     newest, middle, oldest = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         oldest, middle = middle, newest
@@ -411,7 +433,7 @@ _F32: Final = ELEMENT_TYPES["f32"]
 
 
 class Expansion(NamedTuple):
-    """One op of CHLO.
+    """The expansion of one CHLO op into StableHLO.
 
     Attributes:
         name: Op name without the dialect.
@@ -429,7 +451,7 @@ class Expansion(NamedTuple):
     in_f32: str = ""
 
     def rewrite(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Replace the op by its expansion; false if the element type has none."""
+        """Replace the op by its expansion; false if there is none for its element type."""
         types = [value.type for value in op.operands]
         first = types[0]
         if not isinstance(first, TensorType) or any(type != first for type in types):
@@ -454,10 +476,10 @@ class Expansion(NamedTuple):
 
     @property
     def pattern(self) -> Pattern:
-        """The row as a pattern."""
+        """The expansion as a rewrite pattern."""
         return Pattern(self.name, (f"chlo.{self.name}",), self.rewrite)
 
 
 def rows(*tables: Iterable[Expansion]) -> list[Pattern]:
-    """Return the patterns of tables of expansions."""
+    """Return the rewrite patterns of tables of expansions."""
     return [row.pattern for table in tables for row in table]

@@ -1,4 +1,4 @@
-"""Ops of other versions: expansions of ops that older ones lack, successors of deprecated ops."""
+"""Ops of other versions: expansions for versions without an op, successors of deprecated ops."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ _GROUPS: Final = "replica_groups"
 
 @TAN.on("stablehlo.tan")
 def tan(rewriter: Rewriter, op: Operation) -> bool:
-    """Expand to `sine / cosine`; complex: `(tan a + i tanh b) / (1 - i tan a tanh b)`."""
+    """Expand `tan x` to `sine / cosine`.
+
+    For complex `a + ib` the expansion is `(tan a + i tanh b) / (1 - i tan a tanh b)`.
+    """
     operand = op.operands[0]
     type = op.result.type
     if not isinstance(type, TensorType):
@@ -90,14 +93,14 @@ def tan(rewriter: Rewriter, op: Operation) -> bool:
 
 @BATCHING.on("stablehlo.gather")
 def gather(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace batching dimensions of a gather by indices."""
+    """Replace batching dimensions of a gather by start indices."""
     names = ("operand_batching_dims", "start_indices_batching_dims")
     return _unbatched(rewriter, op, 1, "dimension_numbers", names, "start_index_map")
 
 
 @BATCHING.on("stablehlo.scatter")
 def scatter(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace batching dimensions of a scatter by indices."""
+    """Replace batching dimensions of a scatter by scatter indices."""
     names = ("input_batching_dims", "scatter_indices_batching_dims")
     at = len(op.results)
     attribute, index_map = "scatter_dimension_numbers", "scatter_dims_to_operand_dims"
@@ -115,7 +118,12 @@ def _unbatched(
     batching: tuple[str, str],
     index_map: str,
 ) -> bool:
-    """Extend the index vectors by the batching dimensions, which become collapsed dimensions."""
+    """Replace the batching dimensions of a gather or scatter by collapsed dimensions with indices.
+
+    `at` is the number of the index operand, `attribute` the name of the dimension numbers,
+    `batching` the names of its batching fields (of the operand and of the indices), and `index_map`
+    that of the index map.
+    """
     numbers = op.get(attribute)
     indices = op.operands[at]
     if not isinstance(numbers, StructAttr) or not isinstance(indices.type, TensorType):
@@ -151,7 +159,10 @@ def _ascends(values: Sequence[int]) -> bool:
 def _with_iotas(
     rewriter: Rewriter, op: Operation, indices: Value, dims: Sequence[int], vector_dim: int
 ) -> Value:
-    """Return the indices with the numbers of the batch in `dims` before each index vector."""
+    """Return the indices with the batch numbers of the dimensions `dims` before each index vector.
+
+    `vector_dim` is the index vector dimension.
+    """
     type = indices.type
     assert isinstance(type, TensorType)
     element = _wide_enough(type, dims)
@@ -179,7 +190,7 @@ def _known(type: TensorType) -> tuple[int, ...]:
 
 
 def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
-    """Return the indices' element type, or a wider one that holds the sizes of `dims`."""
+    """Return the element type of the indices, or a wider one that can index dimensions `dims`."""
     sizes = [size for dim in dims if (size := type.sizes[dim]) is not None]
     for element in (type.element, ELEMENT_TYPES["s32"]):
         digits = element.bits - (element.kind == "signed")
@@ -192,7 +203,7 @@ def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
 
 
 def _expand_groups(run: Run) -> None:
-    """Replace device groups along mesh axes by tables of devices."""
+    """Replace replica groups along mesh axes by lists of device numbers."""
     symbols = symbols_of(run.rewriter.module)
     for op in run.rewriter.walk():
         groups = op.get(_GROUPS)
@@ -229,7 +240,7 @@ def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
 
 
 def start_of(location: Location) -> Location:
-    """Return the location with each range replaced by its start.
+    """Return the location with each range in a file replaced by its start.
 
     >>> start_of(NameLoc("f", FileLoc("a.py", 2, 21, 2, 30)))
     NameLoc(name='f', child=FileLoc(file='a.py', line=2, column=21, end_line=-1, end_column=-1))
@@ -308,7 +319,7 @@ _WITHOUT_SUCCESSOR: Final = frozenset(["stablehlo.map", "stablehlo.rng"])
 
 @DEPRECATED_PATTERNS.on("stablehlo.broadcast")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a `broadcast_in_dim` into the last dimensions: new dimensions come first."""
+    """Replace `broadcast`, whose new dimensions come first, by `broadcast_in_dim`."""
     operand, result = op.operands[0].type, op.result.type
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
         return False
@@ -323,7 +334,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
 
 @DEPRECATED_PATTERNS.on("stablehlo.create_token")
 def create_token(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by an `after_all` without operands."""
+    """Replace `create_token` by an `after_all` without operands."""
     new = rewriter.create("stablehlo.after_all", before=op, types=(op.result.type,))
     rewriter.replace(op, new.results)
     return True
@@ -331,7 +342,7 @@ def create_token(rewriter: Rewriter, op: Operation) -> bool:
 
 @DEPRECATED_PATTERNS.on("stablehlo.cross-replica-sum")
 def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by an `all_reduce` that adds."""
+    """Replace `cross-replica-sum` by an `all_reduce` that adds."""
     type = op.result.type
     if not isinstance(type, TensorType):
         return False
@@ -351,7 +362,7 @@ def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def adding(type: TensorType) -> Region:
-    """Return a region that adds two elements of the type."""
+    """Return a region that returns the sum of two scalars of the element type of `type`."""
     element = shaped(type.element)
     left, right = Value(element, None, 0), Value(element, None, 1)
     total = made("stablehlo.add", (left, right), types=(element,))
@@ -363,7 +374,7 @@ def adding(type: TensorType) -> Region:
 
 @DEPRECATED_PATTERNS.on("stablehlo.dot")
 def dot(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by a `dot_general` of the last dimension with the first."""
+    """Replace `dot` by a `dot_general` that contracts the last dimension with the first."""
     left = op.operands[0].type
     if not isinstance(left, TensorType) or not left.rank:
         return False
@@ -384,7 +395,7 @@ def dot(rewriter: Rewriter, op: Operation) -> bool:
 
 @DEPRECATED_PATTERNS.on("stablehlo.unary_einsum")
 def unary_einsum(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace by an `einsum` with a constant 1 as left operand."""
+    """Replace `unary_einsum` by an `einsum` with a constant 1 as left operand."""
     type, config = op.operands[0].type, op.get("einsum_config")
     if not isinstance(type, TensorType) or not isinstance(config, StringAttr):
         return False
@@ -402,7 +413,7 @@ def unary_einsum(rewriter: Rewriter, op: Operation) -> bool:
 
 
 ONES: Final = {"pred": "true", "float": "1.0", "complex": "(1.0, 0.0)"}
-"""Text of the number 1, by kind of the element type; `1` for others."""
+"""Text of the number 1 by kind of the element type; for other kinds it is `1`."""
 
 
 def _illegal(fail_on_unused: bool) -> Callable[[Operation], bool]:

@@ -1,4 +1,4 @@
-"""Portable artifacts: programs as MLIR bytecode of a version of VHLO, and their health."""
+"""Portable artifacts: programs in MLIR bytecode of a VHLO version, and summaries of them."""
 
 from __future__ import annotations
 
@@ -56,14 +56,16 @@ def write_artifact(
 
     Args:
         module: The tree of a program in StableHLO, or in VHLO of any version.
-        target: The version, or `current`, `min`, `week_4`, `week_12`, `none`, `max`.
+        target: The StableHLO version that must be able to read the artifact, or a name that stands
+            for one: `current`, `min`, `week_4`, `week_12`, `none`, `max`.
         library: The StableHLO version to imitate, since bytes depend on it. By default the
             newest known one.
         allow_other_dialects: Keep attributes of other dialects as they are.
 
     Raises:
         UnknownNameError: The target or library version is unknown.
-        UnsupportedError: Something has no form in VHLO. The message names everything that has none.
+        UnsupportedError: VHLO cannot express some op, type or attribute. The message names all of
+            them.
         DowngradeError: The program needs a later version. The message names every such op.
     """
     of = version_of(library) if library else CURRENT
@@ -85,7 +87,7 @@ def artifact_in_version(
     library: str = "",
     allow_other_dialects: bool = False,
 ) -> Converted:
-    """Return the VHLO tree that `write_artifact` would write with these arguments."""
+    """Return the VHLO module that `write_artifact` would write with these arguments."""
     of = version_of(library) if library else CURRENT
     version = version_of(target_of(target, of))
     return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
@@ -98,7 +100,10 @@ def in_version(
     *,
     allow_other_dialects: bool = False,
 ) -> Converted:
-    """Convert a program in StableHLO or VHLO to a version of VHLO."""
+    """Convert a program in StableHLO or VHLO to a version of VHLO.
+
+    `library` is the StableHLO version to imitate.
+    """
     if is_vhlo(module):
         return to_version(module, target)
     module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
@@ -106,12 +111,12 @@ def in_version(
 
 
 def is_vhlo(module: Operation) -> bool:
-    """Does a module have an op of VHLO?"""
+    """Does a module contain an op of VHLO?"""
     return any(op.name.startswith("vhlo.") for op in every_op(module))
 
 
 def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
-    """Read a portable artifact of any version as a program in StableHLO.
+    """Return the program in a portable artifact of any version, converted to StableHLO.
 
     Raises:
         BytecodeError: The artifact is damaged.
@@ -127,12 +132,12 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
 
 
 def stablehlo_of(found: Bytecode) -> Operation:
-    """Return the program of a bytecode file in StableHLO, from any version of VHLO."""
+    """Return the program in a bytecode file, converted to StableHLO from any version of VHLO."""
     return stablehlo_of_tree(found.module)
 
 
 def stablehlo_of_tree(module: Operation) -> Operation:
-    """Convert a module of any version of VHLO to StableHLO.
+    """Return a module of any version of VHLO, converted to StableHLO.
 
     A module without ops of VHLO is returned unchanged.
     """
@@ -142,7 +147,7 @@ def stablehlo_of_tree(module: Operation) -> Operation:
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
-    """Return a module without debug information, and its use-list orders."""
+    """Return a module without locations, and its use-list orders, for writing it again."""
 
     def make(
         op: Operation,
@@ -168,7 +173,7 @@ def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
 
 
 class Repeated(Struct, frozen=True):
-    """Equal constants: their number, type, and the bytes of one."""
+    """Constants of equal value and type in an artifact: number, type, and the bytes of one."""
 
     count: int
     type: str
@@ -176,7 +181,7 @@ class Repeated(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """Summary of an artifact and of its compatibility.
+    """Summary of an artifact: its contents, and the versions that can read it.
 
     Attributes:
         name: Name of the file.
@@ -188,9 +193,10 @@ class Health(Struct, frozen=True):
         ops: Number of operations.
         readable_by: The oldest version of StableHLO that can read the file; empty if no
             known version can, or if the file has no op of VHLO.
-        because: Ops that need that version.
-        oldest_target: The oldest version to which it converts; empty when `readable_by` is.
-        forced_by: Ops that need that version.
+        because: Ops that need the version `readable_by`.
+        oldest_target: The oldest version to which the program can be converted; empty when
+            `readable_by` is.
+        forced_by: Ops that need the version `oldest_target`.
         obstacles: Ops that need a version later than the minimum.
         unknown: Ops of VHLO that are in no known version.
         sections: Size of each section in bytes.
@@ -217,12 +223,12 @@ class Health(Struct, frozen=True):
 
     @property
     def is_of_the_future(self) -> bool:
-        """Does the artifact state a version newer than the newest known one?"""
+        """Does the file state a VHLO version newer than the newest known one?"""
         return is_of_the_future(self.producer)
 
 
 def examine(data: bytes, name: str) -> Health:
-    """Summarize a bytecode file, or a file of `jax.export`.
+    """Return a summary of a bytecode file, or of a file of `jax.export`.
 
     Raises:
         BytecodeError: The file is damaged.
@@ -276,7 +282,10 @@ def _obstacle(op: Operation, need: Need) -> Obstacle:
 
 
 def _stripped(found: Bytecode) -> int | None:
-    """Return the size in bytes without debug information; `None` if it cannot be written."""
+    """Return the size of the artifact in bytes without locations.
+
+    `None` if it cannot be written.
+    """
     image = found.image
     try:
         module, orders = without_locations(found)

@@ -1,4 +1,4 @@
-"""Encodings of attributes in bytecode."""
+"""Encodings of attributes in MLIR bytecode: how they are read from fields and written as fields."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
     **{name: tuple(values) for name, values in VHLO_ENUMS.items()},
     "rng_distribution": ("", "UNIFORM", "NORMAL"),
 }  # fmt: skip
-"""Values of each enum, indexed by their number in bytecode; `rng_distribution` starts at 1."""
+"""Values of each enum, by its name; the position is the number in bytecode.
+
+The numbers of `rng_distribution` start at 1.
+"""
 
 
 def _enum(name: str, value: int) -> EnumAttr:
@@ -150,7 +153,7 @@ STRUCTS: Final = {
         " rhs_component_count num_primitive_operations allow_imprecise_accumulation".split()
     ),
 }
-"""Field names of structures, in the order of bytecode."""
+"""Field names of each structure, by its name, in the order of bytecode."""
 
 
 def _free(name: str, *values: Any) -> StructAttr:
@@ -315,7 +318,7 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     ),
     "unit": only(UnitAttr()),
 }
-"""Encodings by the name that table rows give them."""
+"""Encodings of attributes, by the names that rows of the tables use."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -345,10 +348,10 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
 
 
 def _truths(data: bytes | memoryview, count: int, kind: str) -> bytes:
-    """Return a byte for each truth value; one byte if all are equal.
+    """Return a byte for each element of an `i1` literal; a single byte if all are equal.
 
-    Bytecode packs eight values into a byte. Old writers have a byte for each value, or 0xFF for a
-    splat.
+    Bytecode packs eight elements into a byte. Old writers have a byte for each, or 0xFF for a
+    splat. `count` is the number of elements, `kind` names the literal in errors.
     """
     packed = -(-count // 8)
     if not count and not data:
@@ -408,4 +411,4 @@ ELEMENT_WAYS: Final[dict[str, Way]] = {
     ),
     "dense_array": Way(_dense_array, _dense_array_fields),
 }
-"""Encodings by the name that table rows give them."""
+"""Encodings of literals, by the names that rows of the tables use."""

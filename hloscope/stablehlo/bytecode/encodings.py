@@ -1,4 +1,4 @@
-"""Encodings of attributes, types and locations in bytecode: their codes, and which is chosen."""
+"""Tables of the encodings of attributes, types and locations, and the choice among them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,12 @@ _BUILTIN_ATTRIBUTES: Final = """
     18 DenseElements    0.0.0 | type:type data:blob | dense_builtin
     22 FileLineColRange 0.0.0 | file:attr numbers:varints | file_range
 """
-"""Source: MLIR's `BuiltinDialectBytecode.td`."""
+"""Rows `code name version | fields | value` of builtin attributes.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+
+Source: MLIR's `BuiltinDialectBytecode.td`.
+"""
 
 _BUILTIN_TYPES: Final = """
     0  Integer          0.0.0 | width:varint | integer_type
@@ -211,14 +216,14 @@ ATTRIBUTES: Final = {
     "chlo": _code_rows(_CHLO_ATTRIBUTES),
     "sdy": _code_rows(_SDY_ATTRIBUTES),
 }
-"""Attributes by dialect."""
+"""Table rows of the attributes, by dialect."""
 
 TYPES: Final = {
     "builtin": _code_rows(_BUILTIN_TYPES),
     "quant": _code_rows(_QUANT_TYPES),
     "stablehlo": _code_rows(_STABLEHLO_TYPES),
 }
-"""Types by dialect."""
+"""Table rows of the types, by dialect."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -226,7 +231,7 @@ TYPES: Final = {
 
 
 LOCATIONS: Final = (type(UNKNOWN), FileLoc, NameLoc, CallSiteLoc, FusedLoc)
-"""Supported classes of locations."""
+"""Classes of locations that can be written."""
 
 
 def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
@@ -240,7 +245,7 @@ def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
 
 
 def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
-    """Return the file name and the numbers of a range, as few as MLIR writes.
+    """Return the file name and the numbers of a location range; there are as few as MLIR writes.
 
     If a range starts in column 0 and ends on the same line, its end is not written.
     """
@@ -275,7 +280,7 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
         lambda _, value: (StringAttr.of(value.name), value.child),
     ),
 }
-"""Encodings of locations by the name that table rows give them."""
+"""Encodings of locations, by the names that rows of the tables use."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -286,17 +291,17 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
 
 
 TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
-"""The row of a value that is written as text."""
+"""The table row of values without a code, which are written as text."""
 
 
 class Outer(Struct, frozen=True):
-    """A dictionary of an op of VHLO: VHLO's values in a builtin dictionary."""
+    """The attributes of a VHLO op as a builtin dictionary whose values are VHLO's."""
 
     entries: tuple[tuple[str, Any], ...]
 
 
 class Chosen(NamedTuple):
-    """The encoding of a value: its dialect, table row and fields."""
+    """The encoding that was chosen for a value: dialect, table row and field values."""
 
     dialect: str
     row: CodeRow
@@ -330,7 +335,7 @@ _CLASSES: Final[dict[type, str]] = {
     LOCATIONS[0]: "unknown",
     Outer: "outer",
 }
-"""The encoding of each class that has only one."""
+"""Name of the encoding of each class that has only one."""
 
 
 def _key(row: CodeRow) -> str:
@@ -356,7 +361,7 @@ _OTHER_NAMES: Final = {
     "struct mesh_axis": "named_axis",
     "mesh_axes": "mesh_axes_list",
 }
-"""Encodings of other dialects, by VHLO's name of the encoding."""
+"""Name of an encoding in dialects other than VHLO, by its name in VHLO."""
 _STRUCTS: Final = {
     "result_accuracy": "accuracy",
     "axis_ref": "axis_ref",
@@ -367,16 +372,16 @@ _STRUCTS: Final = {
     "scatter": "free scatter",
     "dot": "free dot",
 }
-"""Encodings of structures that are not named `struct` and their name."""
+"""Name of the encoding of a structure, where that is not `struct` and the structure's name."""
 
 
 def choose(value: Any, *, vhlo: bool) -> Chosen:
-    """Choose the encoding of an attribute, type or location.
+    """Return the encoding of an attribute, type or location.
 
-    `vhlo` tells whether the value is inside an op of VHLO.
+    `vhlo`: Is the value part of an op of VHLO?
 
     Raises:
-        UnsupportedError: The value has no form in bytecode.
+        UnsupportedError: Bytecode cannot express the value.
     """
     key = _key_of(value)
     if key == "outer":
@@ -395,16 +400,16 @@ def choose(value: Any, *, vhlo: bool) -> Chosen:
 
 
 def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | Outer:
-    """Return the dictionary of the attributes of an op."""
+    """Return the attributes of an op as a dictionary; with `vhlo`, its values are VHLO's."""
     if vhlo and any(has_vhlo(value) for _, value in entries):
         return Outer(entries)
     return DictAttr(entries)
 
 
 def has_vhlo(value: Any) -> bool:
-    """Does VHLO have a row for an attribute or type?
+    """Do VHLO's tables have a row for an attribute or type?
 
-    The parts of the value do not count.
+    Parts of the value, such as elements, are not checked.
     """
     return _key_of(value) in _VHLO
 
@@ -446,7 +451,10 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     ),
     VectorType: lambda value: "scalable" if any(value.scalable) else "",
 }
-"""Encodings of classes with several; an empty name means the one in `_CLASSES`."""
+"""Functions that name the encoding of a value, by classes with several encodings.
+
+An empty name stands for the one in `_CLASSES`.
+"""
 
 
 def _element_key(type: ElementType) -> str:
@@ -469,14 +477,14 @@ _UNPRINTED_SPACES: Final = pattern(
     r"\(\s|\[\s|\s[\]),]|\s>(?!=)|\s\s|,\S|\S->|->\S|\S[+*]|[+*]\S|[^\s>]>=|\S==|[>=]=\S|<\s"
     r"|[\t\n]"
 )
-"""Spaces that MLIR's printer never writes.
+"""Pattern of spaces that MLIR's printer never writes.
 
 Text with one of them would not equal MLIR's bytes.
 """
 
 
 def _as_text(value: Any) -> Chosen:
-    """Return the encoding as text, for values without a code in any dialect.
+    """Return the encoding as text, for values that have no code in any dialect.
 
     Raises:
         UnsupportedError: MLIR's text of the value is not known.
@@ -512,4 +520,4 @@ WAYS: Final[dict[str, Way]] = {
     **LOCATION_WAYS,
     **RESOURCE_WAYS,
 }
-"""Encodings by the name that table rows give them."""
+"""All encodings, by the names that rows of the tables use."""

@@ -1,4 +1,4 @@
-"""Attributes and types of a bytecode file, decoded on demand.
+"""Attributes and types of a bytecode file, decoded when they are first requested.
 
 Entries refer to each other by number. So a damaged file may contain a cycle, deep nesting, or a
 small entry that expands to an astronomical number of parts. Entries are read with an explicit
@@ -21,7 +21,7 @@ from hloscope.stablehlo.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO
 from hloscope.support.limits import MOST_NESTING
 
 MOST_PARTS: Final = 1 << 16
-"""Maximum number of attributes and types in one attribute or type, expanded."""
+"""Limit of attributes and types in one attribute or type, each counted where it is used."""
 _MOST_DEEP_LOCATION: Final = 190
 
 CODES: Final = {
@@ -30,26 +30,26 @@ CODES: Final = {
     **{("vhlo", False, row.code): row for row in VHLO_ATTRIBUTES},
     **{("vhlo", True, row.code): row for row in VHLO_TYPES},
 }
-"""Table rows by dialect, whether the row is a type, and code."""
+"""Table row by (dialect, whether it is a type, code)."""
 
 NOT_READ: Final = {
     ("builtin", False, 19): "tensors of strings",
     ("builtin", False, 20): "sparse tensors",
     ("builtin", False, 21): "distinct attributes",
 }
-"""Entries of valid bytecode that are not supported."""
+"""Names of valid entries that are not supported, by (dialect, is it a type, code)."""
 
 _MOST_WRITTEN, _TIMES = 1 << 26, 64
-"""Bounds of the expanded size of all attributes and types: bytes, and bytes per byte of the file.
+"""Limits of the expanded size of all attributes and types: bytes, and bytes per byte of the file.
 
-Programs of compilers are far below it. A long string that every op repeats is above it.
+Programs of compilers are far below them. A long string that every op repeats exceeds them.
 """
 
 _UNREAD: Final = object()
 
 
 class _Scanned:
-    """An entry whose fields are read; the entries that it refers to may not be."""
+    """An entry whose own fields are read, but perhaps not the entries they refer to."""
 
     __slots__ = ("cursor", "fields", "refs", "row")
 
@@ -58,7 +58,7 @@ class _Scanned:
 
 
 class Entries:
-    """Attributes and types of a file."""
+    """The attributes and types of a file, by number."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -76,7 +76,7 @@ class Entries:
     # ---------------------------------------------------------------------------- by number
 
     def attribute(self, number: int) -> Attribute:
-        """Return an attribute by its number.
+        """Return the attribute with a number.
 
         Raises:
             BytecodeError: The number is too large, or the attribute is a location.
@@ -93,10 +93,10 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def location(self, number: int) -> Location:
-        """Return a location by its number.
+        """Return the location with a number.
 
         Raises:
-            BytecodeError: The number is not a location's.
+            BytecodeError: The entry of this number is not a location.
         """
         known = self._locations.get(number)
         if known is not None:
@@ -108,7 +108,11 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def types(self, numbers: Iterable[int]) -> list[Type]:
-        """Return types by their numbers."""
+        """Return the types with these numbers, in the same order.
+
+        Raises:
+            BytecodeError: A number is too large.
+        """
         known = self._types
         found = []
         for number in numbers:
@@ -127,7 +131,7 @@ class Entries:
         return found
 
     def type(self, number: int) -> Type:
-        """Return a type by its number.
+        """Return the type with a number.
 
         Raises:
             BytecodeError: The number is too large.
@@ -140,18 +144,22 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def _spend(self, number: int) -> None:
-        """Subtract the expanded size of an entry from the file's limit."""
+        """Subtract the expanded size of an entry from the file's limit.
+
+        Raises:
+            BytecodeError: The limit is exceeded.
+        """
         self._left -= self._sizes.get(number, 8)
         if self._left < 0:
             self._fail("the attributes and types of its ops are too many, written out")
 
     def string(self, number: int) -> bytes:
-        """Return a string by its number."""
+        """Return the string with a number."""
         assert self._cursor is not None
         return self.image.string(number, self._cursor)
 
     def resource(self, number: int) -> str:
-        """Return the name of a resource by its number."""
+        """Return the name of the resource with a number."""
         found = self.image.resources
         if number >= len(found):
             self._fail(f"resource {number:,} of {len(found):,}")
@@ -163,7 +171,7 @@ class Entries:
         return self._read(number)
 
     def asked_by(self, cursor: Cursor) -> None:
-        """Set the cursor whose position errors name."""
+        """Set the cursor that requests entries: errors have its position."""
         self._cursor = cursor
 
     def _fail(self, message: str) -> None:
@@ -231,7 +239,8 @@ class Entries:
         return found
 
     def _finish(self, number: int, scanned: _Scanned) -> None:
-        # Weighed before it is made: the value of a small damaged entry could fill the memory.
+        # Its expanded size is checked before the value is created: a small damaged entry could
+        # otherwise fill the memory.
         self._weigh(number, scanned)
         row, cursor = scanned.row, scanned.cursor
         self._cursor = cursor

@@ -20,18 +20,18 @@ _MOST_NODES: Final = 10_000
 
 
 class Exported(NamedTuple):
-    """One exported function.
+    """One function in a file of `jax.export`.
 
     Attributes:
         function: Name of the function.
-        version: Version of the format.
+        version: Version of the file format.
         calling_convention: Version of the calling convention.
-        platforms: Platforms it was lowered for.
-        devices: Number of devices it runs on.
+        platforms: Platforms for which the function was lowered.
+        devices: Number of devices on which it runs.
         in_tree: Pytree of the arguments as text, with `*` for each array.
         out_tree: Pytree of the results, as text.
         module: The portable artifact.
-        derivatives: Number of derivatives nested in this one in the file.
+        derivatives: Number of derivatives (VJPs) that the file nests in this function.
     """
 
     function: str
@@ -46,7 +46,7 @@ class Exported(NamedTuple):
 
 
 def is_exported(data: bytes) -> bool:
-    """Has a file been written by `jax.export`?"""
+    """Are the data a file that `jax.export` wrote?"""
     if len(data) < 8 or is_bytecode(data):
         return False
     try:
@@ -56,7 +56,7 @@ def is_exported(data: bytes) -> bool:
 
 
 def read_exported(data: bytes, name: str = "<bytes>") -> list[Exported]:
-    """Read the function of a `jax.export` file, then its derivatives.
+    """Return the function in a `jax.export` file, and then its derivatives.
 
     Raises:
         BytecodeError: The file is damaged.
@@ -91,7 +91,7 @@ _BRACKETS: Final = {_TUPLE: "()", _LIST: "[]", _DICT: "{}"}
 
 
 def _tree(node: Table | None) -> str:
-    """Return a pytree of Python containers as text."""
+    """Return the text of a pytree of Python containers."""
     if node is None:
         return ""
     out: list[str] = []
@@ -130,11 +130,11 @@ def _tree(node: Table | None) -> str:
 
 
 _MOST: Final = 1 << 16
-"""Maximum number of elements in a vector of tables or strings."""
+"""Limit of elements in a FlatBuffer vector of tables or strings."""
 
 
 class Table:
-    """A table; each field has a slot number and may be missing."""
+    """A FlatBuffer table; each field has a slot number and may be missing."""
 
     __slots__ = ("_at", "_data", "_name", "_vtable")
 
@@ -157,7 +157,7 @@ class Table:
         return value - (1 << 32) if value >> 31 else value
 
     def _field(self, slot: int) -> int:
-        """Return the offset of the field with a slot number (4, 6, …); 0 if it is missing."""
+        """Return the offset of the field in a slot (4, 6, …) in bytes; 0 if it is missing."""
         if slot + 2 > self._number(self._vtable, 2):
             return 0
         offset = self._number(self._vtable + slot, 2)
@@ -167,12 +167,12 @@ class Table:
         return at + self._number(at, 4)
 
     def number(self, slot: int, size: int, default: int = 0) -> int:
-        """Return an unsigned integer of `size` bytes; `default` if it is missing."""
+        """Return the unsigned integer of `size` bytes in a slot; `default` if it is missing."""
         at = self._field(slot)
         return self._number(at, size) if at else default
 
     def vector(self, slot: int) -> bytes | None:
-        """Return a vector of bytes; `None` if it is missing."""
+        """Return the bytes of the vector in a slot; `None` if it is missing."""
         at = self._field(slot)
         return self._bytes(self._target(at)) if at else None
 
@@ -183,7 +183,7 @@ class Table:
         return self._data[at + 4 : at + 4 + size]
 
     def string(self, slot: int) -> str:
-        """Return a string; empty if it is missing."""
+        """Return the string in a slot; empty if it is missing."""
         return (self.vector(slot) or b"").decode("utf-8", "surrogateescape")
 
     def _elements(self, slot: int) -> range:
@@ -197,22 +197,22 @@ class Table:
         return range(start + 4, start + 4 + 4 * count, 4)
 
     def strings(self, slot: int) -> list[str]:
-        """Return a vector of strings; empty if it is missing."""
+        """Return the strings of the vector in a slot; empty if it is missing."""
         found = [self._bytes(self._target(at)) for at in self._elements(slot)]
         return [one.decode("utf-8", "surrogateescape") for one in found]
 
     def tables(self, slot: int) -> list[Table]:
-        """Return a vector of tables; empty if it is missing."""
+        """Return the tables of the vector in a slot; empty if it is missing."""
         return [Table(self._data, self._target(at), self._name) for at in self._elements(slot)]
 
     def table(self, slot: int) -> Table | None:
-        """Return a nested table; `None` if it is missing."""
+        """Return the table in a slot; `None` if it is missing."""
         at = self._field(slot)
         return Table(self._data, self._target(at), self._name) if at else None
 
 
 def root(data: bytes, name: str) -> Table:
-    """Return the root table of a file."""
+    """Return the root table of a FlatBuffer; `name` is the file name in errors."""
     if len(data) < 8:
         raise BytecodeError("the file is too short", name, 0, "FlatBuffer")
     return Table(data, int.from_bytes(data[:4], "little"), name)

@@ -1,4 +1,4 @@
-"""Kinds of fields of attributes and types in bytecode, read and written as numbers and blobs."""
+"""Kinds of fields of attributes and types in bytecode: how they are read and written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloscope.ir import ElementType
 
 
 MOST_KEPT: Final = 4096
-"""Size in bytes above which a blob is not copied, but a view of the file."""
+"""Largest size in bytes of a blob that is copied; a longer one is a view of the file."""
 
 
 class BytecodeError(ParseError):
@@ -36,7 +36,7 @@ class BytecodeError(ParseError):
 
 
 class Cursor:
-    """A reader of one section, or of a part of one.
+    """A reader of the bytes of one section, or of a part of one.
 
     Attributes:
         data: Bytes of the file.
@@ -57,7 +57,10 @@ class Cursor:
         raise BytecodeError(message, self.name, self.at if at is None else at, self.section)
 
     def part(self, size: int, section: str = "") -> Cursor:
-        """Return a cursor over the next `size` bytes, and skip them."""
+        """Return a cursor over the next `size` bytes, and advance this one beyond them.
+
+        `section` is the name of the new section; by default this one's.
+        """
         if size > self.end - self.at:
             self.fail(f"{size:,} bytes are needed where {self.end - self.at:,} are left")
         found = Cursor(self.data, self.at, self.at + size, section or self.section, self.name)
@@ -65,7 +68,7 @@ class Cursor:
         return found
 
     def byte(self) -> int:
-        """Read one byte."""
+        """Read one byte, as an integer."""
         if self.at >= self.end:
             self.fail("the section ends too early")
         self.at += 1
@@ -97,7 +100,7 @@ class Cursor:
         return int.from_bytes(self.data[at : at + size], "little") >> size
 
     def varints(self, count: int) -> list[int]:
-        """Read `count` unsigned integers, with a fast path for those of one or two bytes."""
+        """Read `count` unsigned integers; those of one or two bytes are read fast."""
         data, at, last = self.data, self.at, self.end - 1
         found: list[int] = []
         append = found.append
@@ -127,7 +130,8 @@ class Cursor:
     def count(self, least: int = 1) -> int:
         """Read the length of a list whose items take at least `least` bytes each.
 
-        A length that cannot fit into the section fails here, before memory is allocated.
+        Raises:
+            BytecodeError: The section is too short for a list of this length.
         """
         at = self.at
         value = self.varint()
@@ -136,7 +140,7 @@ class Cursor:
         return value
 
     def blob(self) -> bytes | memoryview:
-        """Read a blob after its size; a long one is a view of the file."""
+        """Read the size of a blob, then its bytes; a long one is a view of the file."""
         size = self.count()
         at, self.at = self.at, self.at + size
         if size > MOST_KEPT:
@@ -144,7 +148,11 @@ class Cursor:
         return bytes(self.data[at : at + size])
 
     def finish(self) -> None:
-        """Check that no bytes are left."""
+        """Check that all bytes were read.
+
+        Raises:
+            BytecodeError: Bytes are left.
+        """
         if self.at != self.end:
             self.fail(f"{self.end - self.at:,} bytes are left over")
 
@@ -153,11 +161,11 @@ _SHORT: Final = tuple(
     bytes([value << 1 | 1]) if value < 128 else (value << 2 | 2).to_bytes(2, "little")
     for value in range(1024)
 )
-"""Encodings of the integers below 1024, which are written most often."""
+"""Encodings of the integers below 1024, by value; they are written most often."""
 
 
 def varint(value: int) -> bytes:
-    """Encode an unsigned integer in the fewest bytes.
+    """Encode an unsigned integer of up to 64 bits in the fewest bytes.
 
     >>> varint(200).hex(), varint((1 << 64) - 1).hex()
     ('2203', '00ffffffffffffffff')
@@ -171,7 +179,7 @@ def varint(value: int) -> bytes:
 
 
 def svarint(value: int) -> bytes:
-    """Encode a signed integer of 64 bits.
+    """Encode a signed integer of up to 64 bits in zigzag form.
 
     Raises:
         UnsupportedError: The integer has more than 64 bits.
@@ -185,7 +193,7 @@ def svarint(value: int) -> bytes:
 
 
 def blob(data: bytes | memoryview) -> bytes:
-    """Encode bytes after their number."""
+    """Encode bytes, with their number before them."""
     return varint(len(data)) + data
 
 
@@ -214,7 +222,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Table(Protocol):
-    """Lookup of entries and strings by number."""
+    """Interface that returns entries and strings by their numbers, for reading fields."""
 
     def attribute(self, number: int) -> Any:
         """Return an attribute by its number; a location is an error."""
@@ -233,7 +241,7 @@ class Table(Protocol):
 
 
 class Numbers(Protocol):
-    """Numbers of the entries and strings to write."""
+    """Interface that returns the numbers of entries and strings, for writing fields."""
 
     def attribute(self, value: Any) -> int:
         """Return the number of an attribute or location."""
@@ -245,18 +253,19 @@ class Numbers(Protocol):
         """Return the number of a string."""
 
     def resource(self, name: str) -> int:
-        """Return the number of a resource."""
+        """Return the number of the resource of this name."""
 
 
 class Kind(NamedTuple):
-    """One kind of field.
+    """The reading and writing of one kind of field.
 
     Attributes:
-        read: Reads the unresolved field; references are added to the list.
-        resolve: Returns the value of a read field.
+        read: Reads a field from a cursor. The numbers of entries it refers to are added to the
+            list.
+        resolve: Returns the value of a field that was read, given the table of entries.
         parts: Attributes, locations or types in a value, in the order in which they are
             written, each with whether it is a type.
-        write: Encodes a value.
+        write: Encodes a value, given the numbers of entries.
     """
 
     read: Callable[[Cursor, list[int]], Any]
@@ -333,7 +342,7 @@ def _write_f64(bits: int, _: object = None) -> bytes:
 
 
 def read_bits(cursor: Cursor, type: object) -> int:
-    """Read the bits of a number of the given type, as an unsigned integer.
+    """Read an integer or float of a type; return its bits as an unsigned integer.
 
     Raises:
         BytecodeError: The type is not a number type.
@@ -351,7 +360,7 @@ def read_bits(cursor: Cursor, type: object) -> int:
 
 
 def write_bits(bits: int, width: int) -> bytes:
-    """Encode the bits of a number of that width.
+    """Encode a number of `width` bits, given its bits.
 
     >>> write_bits(0xFFFFFFFF, 32) == svarint(0xFFFFFFFF)
     True
@@ -453,4 +462,4 @@ KINDS: Final[dict[str, Kind]] = {
         lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.type(v)) for v in vs]),
     ),
 }
-"""Kinds of fields by their name in table rows."""
+"""Kinds of fields, by the names that rows of the tables use."""

@@ -1,4 +1,4 @@
-"""Sections of a file of MLIR bytecode: their tables, resources, and the file's producer."""
+"""Sections of an MLIR bytecode file: their tables, resources, and the file's producer."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from hloscope.support.lazy import pattern
 BLOB: Final = 0
 PADDING: Final = b"\xcb"
 MOST_TEXT: Final = 1 << 28
-"""Maximum size in bytes of data shown as text, with two digits for each byte."""
+"""Largest size in bytes of resource data that is printed, with two digits for each byte."""
 
 
 class Resource(NamedTuple):
-    """One resource of a file.
+    """The data of a dialect that attributes refer to by name.
 
     Attributes:
         dialect: Dialect that owns it.
@@ -63,7 +63,10 @@ class Resource(NamedTuple):
 def read_resources(
     offsets: Cursor, data: Cursor, dialects: list[str], strings: list[bytes]
 ) -> list[Resource]:
-    """Read the resources of dialects, in the order of their numbers."""
+    """Read the resources of all dialects, in the order of their numbers.
+
+    `offsets` and `data` are the two sections of resources.
+    """
     for _ in range(offsets.count()):
         offsets.varint()
         _skip(offsets, data)
@@ -84,7 +87,7 @@ def read_resources(
 
 
 def _skip(offsets: Cursor, data: Cursor) -> None:
-    """Skip resources that belong to no dialect."""
+    """Skip resources that belong to no dialect, in both sections."""
     for _ in range(offsets.count(3)):
         offsets.varint()
         data.part(offsets.varint())
@@ -92,7 +95,7 @@ def _skip(offsets: Cursor, data: Cursor) -> None:
 
 
 def _blob(part: Cursor) -> tuple[int, int, int]:
-    """Read alignment, offset and size of a blob."""
+    """Read the header of a blob; return its alignment, offset and size in bytes."""
     alignment, size = part.varint(), part.varint()
     if not alignment or alignment & (alignment - 1) or alignment > 1 << 31:
         part.fail(f"alignment {alignment:,} is not a power of two")
@@ -104,12 +107,12 @@ def _blob(part: Cursor) -> tuple[int, int, int]:
 def write_resources(
     dialect: int, names: Iterable[tuple[int, str]], values: dict[str, tuple[int, bytes]]
 ) -> tuple[bytes, bytes, int]:
-    """Return both sections of the resources of a dialect, and the alignment of the second.
+    """Return the offset and data sections of a dialect's resources, and the data's alignment.
 
     Args:
         dialect: Number of the dialect.
         names: Each name with the number of its string.
-        values: Alignment and data by name; other resources are written without data.
+        values: Alignment in bytes and data, by name; resources that are missing here have no data.
     """
     offsets, data, most = bytearray(), bytearray(), 1
     count = 0
@@ -136,7 +139,7 @@ _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
 
 
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
-    """Return the resource section at the end of a text; empty if no resource has data.
+    """Return the resource section that ends an MLIR text; empty if no resource has data.
 
     Raises:
         UnsupportedError: The data exceeds `MOST_TEXT` bytes.
@@ -172,7 +175,7 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>\s*:\s*(.*)", re.DOTALL)
 
 
 def is_resource(value: VerbatimAttr) -> bool:
-    """Does an attribute refer to a resource?"""
+    """Does an attribute refer to the data of a resource?"""
     return value.text.startswith("dense_resource<")
 
 
@@ -190,11 +193,11 @@ def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
 
 
 RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}
-"""Encodings by the name that table rows give them."""
+"""Encoding of attributes with resources, by the name that rows of the tables use."""
 
 
 def padded(at: int, alignment: int) -> Iterator[bytes]:
-    """Yield the alignment and padding of a section, given the offset after its size."""
+    """Yield the bytes of a section's alignment and padding, given the offset after its size."""
     head = varint(alignment)
     yield head
     yield PADDING * (-(at + len(head)) % alignment)
@@ -208,7 +211,7 @@ def padded(at: int, alignment: int) -> Iterator[bytes]:
 
 MAGIC: Final = b"ML\xefR"
 NEWEST: Final = 6
-"""The newest supported version of bytecode."""
+"""The newest version of MLIR bytecode that is supported."""
 
 STRINGS, DIALECTS, ENTRIES, OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, VERSIONS, PROPERTIES = range(
     9
@@ -217,26 +220,26 @@ SECTIONS: Final = (
     *("String", "Dialect", "AttrType", "AttrTypeOffset", "IR", "Resource", "ResourceOffset"),
     *("DialectVersions", "Properties"),
 )
-"""Names of the sections, indexed by number."""
+"""Name of each section; the position is its number in the file."""
 _REQUIRED: Final = (STRINGS, DIALECTS, ENTRIES, OFFSETS, IR)
 
 
 class Span(NamedTuple):
-    """Position of a section: offset of its first byte, and size."""
+    """The bytes of a section in the file: offset of the first one, and their number."""
 
     at: int
     size: int
 
 
 class OpName(NamedTuple):
-    """The name of an op, and whether its writer had registered it."""
+    """The name of an op, and whether the dialect had registered it when the file was written."""
 
     name: str
     registered: bool
 
 
 class Entry(NamedTuple):
-    """Position of an attribute or type: its dialect, offset, size, and whether it has a code.
+    """The bytes of an attribute or type: dialect, offset, size, and whether it has a code.
 
     An entry without a code is text.
     """
@@ -248,21 +251,21 @@ class Entry(NamedTuple):
 
 
 class Image(Struct):
-    """A bytecode file with its tables.
+    """A bytecode file with its tables; the ops are not decoded.
 
     Attributes:
         data: Bytes of the file.
         name: Name of the file in messages.
         version: The version of bytecode.
         producer: The producer that the file names.
-        sections: Position of each section, by its number.
+        sections: Offset and size of each section, by its number.
         strings: The strings.
         dialects: Names of the dialects.
         versions: Encoded versions of the dialects that have one.
         ops: Names of the ops.
-        entries: Positions of attributes, then of types.
+        entries: Offset and size of each attribute, then of each type.
         attributes: Number of entries that are attributes.
-        properties: Positions of the properties of ops.
+        properties: Offsets of the properties of ops.
         resources: Data that attributes refer to by name.
     """
 
@@ -286,23 +289,26 @@ class Image(Struct):
         return Cursor(self.data, at, at + size, SECTIONS[section], self.name)
 
     def string(self, number: int, cursor: Cursor) -> bytes:
-        """Return a string by its number; errors name the cursor's position."""
+        """Return the string with a number; an error has the position of `cursor`."""
         if number >= len(self.strings):
             cursor.fail(f"string {number:,} of {len(self.strings):,}")
         return self.strings[number]
 
     def text(self, number: int, cursor: Cursor) -> str:
-        """Return a string by its number, decoded as UTF-8; errors name the cursor's position."""
+        """Return the string with a number, decoded as UTF-8.
+
+        An error has the position of `cursor`.
+        """
         return self.string(number, cursor).decode("utf-8", "surrogateescape")
 
 
 def is_bytecode(data: bytes) -> bool:
-    """Does a file begin with the magic number of MLIR bytecode?"""
+    """Do the data begin with the magic number of MLIR bytecode?"""
     return data.startswith(MAGIC)
 
 
 def read_image(data: bytes, name: str = "<bytes>") -> Image:
-    """Read the tables of a bytecode file.
+    """Return a bytecode file with its tables; the ops are not decoded.
 
     Raises:
         BytecodeError: The file is damaged.
@@ -333,9 +339,9 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
 
 
 def producer_of(data: bytes) -> tuple[int, str]:
-    """Return the bytecode version and the producer of a file that may be damaged after them.
+    """Return the bytecode version and the producer in the header of a file.
 
-    The producer is empty if the header is damaged.
+    The rest of the file may be damaged. The producer is empty if the header is damaged.
     """
     try:
         return _header(Cursor(data, 0, len(data), "header", "")) if is_bytecode(data) else (0, "")
@@ -355,7 +361,10 @@ def _header(cursor: Cursor) -> tuple[int, str]:
 
 
 def section_header(cursor: Cursor) -> tuple[int, int]:
-    """Read the header of a section, with its padding; return the section's number and size."""
+    """Read the header of a section and its padding.
+
+    Return the section's number and size in bytes.
+    """
     at = cursor.at
     number = cursor.byte()
     size = cursor.varint()
@@ -475,7 +484,7 @@ def _resources(image: Image) -> None:
 
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:
-    """Return a cursor over an attribute or a type."""
+    """Return a cursor over the bytes of an attribute or a type."""
     return Cursor(image.data, entry.at, entry.at + entry.size, SECTIONS[ENTRIES], image.name)
 
 
@@ -487,7 +496,7 @@ PRODUCER: Final = "StableHLO_v"
 
 
 def version_in(producer: str) -> Version | None:
-    """Return the version that an artifact's producer states; `None` if it states none.
+    """Return the StableHLO version in a producer's name; `None` if it has none.
 
     >>> version_in("StableHLO_v1.10.0"), version_in("MLIR23.0.0git")
     ((1, 10, 0), None)
@@ -499,7 +508,7 @@ def version_in(producer: str) -> Version | None:
 
 
 def is_of_the_future(producer: str) -> bool:
-    """Does a producer state a version newer than the newest known one?
+    """Is the version in a producer's name newer than the newest known one?
 
     >>> is_of_the_future("StableHLO_v2.0.0"), is_of_the_future("StableHLO_v1.0.0")
     (True, False)
@@ -510,11 +519,13 @@ def is_of_the_future(producer: str) -> bool:
 
 @contextmanager
 def producer_noted(data: bytes, *, always: bool = False) -> Iterator[None]:
-    """Add a note to errors: the producer of a file, and the newest known version.
+    """In this context, add a note to errors about a file of a newer version than the known ones.
+
+    The note has the producer of the file, and the newest known version.
 
     Args:
         data: The file.
-        always: Add the note for known versions too, for errors about ops of no version.
+        always: Add the note to files of known versions, too.
 
     Source: the note of `BytecodeReader.cpp`, "in bytecode version 6 produced by: …".
     """

@@ -40,16 +40,16 @@ from hloscope.stablehlo.bytecode.properties import (
 )
 
 _GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
-"""Numbers below each of these limits have encodings of equal length."""
+"""Limits of numbers by the length of their encoding: below each limit, lengths are equal."""
 _ALL: Final = Inherent("", False)
-"""The attributes of an unregistered op, as one dictionary."""
+"""The property of an unregistered op: all its attributes as one dictionary."""
 
 
 _RESOURCE: Final = ("resource",)
 
 
 class Numbered:
-    """An attribute, type or op name, with its encoding and its number of uses."""
+    """An attribute, type or op name with its encoding, its number of uses and its number."""
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
@@ -59,7 +59,10 @@ class Numbered:
 
 
 class Tables:
-    """Everything to number, in the order of traversal; after `sort`, in the order of the file."""
+    """All dialects, op names, attributes and types of a module, in the order of traversal.
+
+    After `sort`, they are in the order of the file.
+    """
 
     def __init__(self) -> None:
         self.dialects: dict[str, int] = {}
@@ -81,7 +84,7 @@ class Tables:
         return self.dialects.setdefault(name, len(self.dialects))
 
     def use_op(self, name: str) -> None:
-        """Count a use of an op name."""
+        """Count a use of an op name; a new name is added."""
         found = self.ops.get(name)
         if found is not None:
             found.uses += 1
@@ -90,7 +93,10 @@ class Tables:
         self.ops[name] = Numbered(name, self.dialect(dialect), None)
 
     def use(self, value: Any, is_type: bool, vhlo: bool) -> None:
-        """Count a use of an attribute, type or location; a new one is added with its parts."""
+        """Count a use of an attribute, type or location; a new one is added with its parts.
+
+        `vhlo`: Is the value part of an op of VHLO?
+        """
         found = self._known[2 * vhlo + is_type].get(id(value))
         if found is not None:
             found.uses += 1
@@ -115,7 +121,7 @@ class Tables:
                 stack.pop()
 
     def _enter(self, value: Any, is_type: bool, vhlo: bool) -> Numbered | None:
-        """Add a value and return it; if an equal one is known, count its use and return `None`."""
+        """Add a value and return its entry; count a use of an equal one, and return `None`."""
         which = 2 * vhlo + is_type
         self._alive.append(value)
         plain = value if is_type else canonical(value)
@@ -154,7 +160,7 @@ class Tables:
                     yield part, is_type, vhlo
 
     def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
-        """Return the entry of a value that was added before."""
+        """Return the entry of a value that was added before, or of an equal value."""
         which = 2 * vhlo + is_type
         found = self._known[which].get(id(value))
         if found is None:
@@ -162,13 +168,13 @@ class Tables:
         return found
 
     def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """Return the number of a value that was added before."""
+        """Return the number of a value that was added before, or of an equal value."""
         return self.found(value, is_type, vhlo).number
 
     def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
-        """Count a use of each value.
+        """Count a use of each attribute in `values`.
 
-        All ops with one `key` must have the same values, so that they are looked up once.
+        All ops with one `key` must have the same attributes, so that they are looked up once.
         """
         known = self._lists.get(key)
         if known is not None:
@@ -181,7 +187,7 @@ class Tables:
         self._lists[key] = [self.found(value, False, vhlo) for value in values]
 
     def sort(self) -> None:
-        """Number the entries: those used more often come first."""
+        """Number all entries: those that are used more often get smaller numbers."""
         self.attributes = _sorted(self.attributes)
         self.types = _sorted(self.types)
         self.ops = {op.value: op for op in _sorted(list(self.ops.values()))}
@@ -208,10 +214,7 @@ def _sorted(items: list[Numbered]) -> list[Numbered]:
 
 
 def canonical(value: Any) -> Any:
-    """Return an attribute whose literals are bytes, so that equal ones compare equal.
-
-    Attributes without literals are returned unchanged.
-    """
+    """Return an attribute whose literals are stored as bytes, so that equal ones compare equal."""
     kind = type(value)
     if kind is DenseAttr:
         if type(value.literal) is str:
@@ -244,7 +247,10 @@ Properties: TypeAlias = Sequence[tuple[Inherent, Attribute | None]]
 
 
 class OpAttributes:
-    """The attributes of ops as they are written: properties and a dictionary, or one dictionary."""
+    """The attributes of ops as bytecode has them.
+
+    They are properties and a dictionary of the others; before version 5, one dictionary.
+    """
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -254,7 +260,7 @@ class OpAttributes:
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}
 
     def discardable(self, op: Operation) -> DictAttr | Outer | None:
-        """Return the dictionary of discardable attributes; before version 5, of all attributes."""
+        """Return the dictionary of an op's discardable attributes; before version 5, of all."""
         if self.version >= 5:
             attributes: Mapping[str, Attribute] = op.attributes
         elif op.attributes:
@@ -273,7 +279,7 @@ class OpAttributes:
         return found
 
     def properties(self, op: Operation) -> Properties:
-        """List the properties of an op in the order in which they are written."""
+        """Return the properties of an op, in the order in which they are written."""
         if self.version < 5:
             return ()
         key = op.name, id(op.properties)
@@ -298,14 +304,18 @@ class OpAttributes:
 
 
 def is_vhlo(op: Operation) -> bool:
-    """Does the op belong to the dialect VHLO? Then its attributes and types are VHLO's too."""
+    """Is the op of the dialect VHLO?
+
+    If so, its attributes and types are VHLO's, too.
+    """
     return op.name.startswith("vhlo.")
 
 
 class Flavours:
-    """The values that have types of VHLO: results of its ops, and block arguments in their regions.
+    """Decides which values have types of VHLO.
 
-    A cast between VHLO and another dialect has VHLO's types on one side only.
+    These are results of its ops, and block arguments in their regions. A cast between VHLO and
+    another dialect has VHLO's types on one side only.
     """
 
     def __init__(self) -> None:
@@ -323,7 +333,10 @@ class Flavours:
         return parent is not None and is_vhlo(parent)
 
     def results(self, op: Operation) -> bool:
-        """Do the results of an op have types of VHLO?"""
+        """Do the results of an op have types of VHLO?
+
+        For a cast, the answer is recorded.
+        """
         if op.name != "builtin.unrealized_conversion_cast":
             return is_vhlo(op)
         # A cast's results are in VHLO exactly if its operand is not.
@@ -334,7 +347,7 @@ class Flavours:
 
 
 def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
-    """Number everything in a module."""
+    """Number all dialects, op names, attributes and types of a module, for a bytecode version."""
     tables, attributes = Tables(), OpAttributes(version)
     mark_casts(module, flavours)
     _number_op(module, tables, attributes, flavours)
@@ -357,7 +370,7 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
 
 
 def mark_casts(module: Operation, flavours: Flavours) -> None:
-    """Record the casts to VHLO, in program order, since each depends on those before it."""
+    """Record which casts have results of VHLO, in program order: each depends on earlier ones."""
     stack = [module]
     while stack:
         op = stack.pop()
@@ -411,5 +424,5 @@ def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours
 
 
 def located(location: Any) -> Any:
-    """Return a location with its text parsed."""
+    """Return a location in which locations that are stored as text are parsed."""
     return resolve_location(location) if isinstance(location, LazyLoc) else location

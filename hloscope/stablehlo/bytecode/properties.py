@@ -1,4 +1,4 @@
-"""Attributes of ops in bytecode: properties for inherent ones, a dictionary for the others."""
+"""Attributes of ops in bytecode: inherent ones are properties, the others a dictionary."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from hloscope.stablehlo.vhlo import attributes_of
 APPENDED: Final = frozenset({"reduction_op"})
 """Attributes that a newer dialect version appends to an op's attributes.
 
-They are written only if they are given, so that older readers accept the op without them.
+They are written only if the op has them, so that older readers accept an op without them.
 """
 UNKNOWN_FUTURE: Final = "{}"
-"""Name of a property of an unknown op: its position."""
+"""Pattern for the name of a property of an unknown op, in which `{}` is its position."""
 
 
 class Inherent(NamedTuple):
-    """An inherent attribute: its name, and whether it may be missing."""
+    """The name of an inherent attribute, and whether an op may omit it."""
 
     name: str
     optional: bool
@@ -44,7 +44,7 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
 
     Args:
         op: Name of the op.
-        native: Omit group sizes, which newer bytecode stores separately.
+        native: Omit the sizes of operand and result groups, which newer bytecode stores separately.
     """
     names = attributes_of(op)
     if names is not None:
@@ -70,7 +70,7 @@ def registered(op: str) -> bool:
 
 
 class Properties:
-    """A reader of the attributes of ops."""
+    """Reads the attributes of ops from the tables of a file."""
 
     def __init__(self, image: Image, entries: Entries) -> None:
         self.image, self.entries = image, entries
@@ -78,7 +78,10 @@ class Properties:
         self._known: dict[tuple[int, str], Mapping[str, Attribute]] = {}
 
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
-        """Return the entries of a dictionary attribute."""
+        """Return the entries of a dictionary attribute, by name.
+
+        `at` is the attribute's number in errors, `cursor` their position.
+        """
         if not isinstance(value, DictAttr):
             cursor.fail("the attributes of an op are not a dictionary", at)
         return dict(value.entries)
@@ -86,7 +89,10 @@ class Properties:
     def read(
         self, number: int, op: str, registered: bool, asking: Cursor
     ) -> Mapping[str, Attribute]:
-        """Return the properties with a number, for an op of that name."""
+        """Return the properties with a number, for an op of the name `op`.
+
+        Errors have the position of `asking`.
+        """
         known = self._known.get((number, op))
         if known is not None:
             return known
@@ -136,7 +142,10 @@ class Properties:
     def divided(
         self, op: str, attributes: Mapping[str, Attribute]
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Split the dictionary of bytecode before version 5 into inherent and other attributes."""
+        """Split the attributes of an op into inherent and discardable ones.
+
+        Bytecode before version 5 stores them in one dictionary.
+        """
         slots = inherent(op)
         if not registered(op):
             return NO_ATTRIBUTES, attributes
@@ -161,7 +170,7 @@ class Properties:
 OPERANDS, RESULTS = "operandSegmentSizes", "resultSegmentSizes"
 NAMES: Final = (OPERANDS, RESULTS)
 NATIVE: Final = 6
-"""The first bytecode version that stores them apart from the attributes."""
+"""The first bytecode version that stores the sizes of operand and result groups separately."""
 
 _ROWS: Final = """
     bufferization.alloc_tensor 3
@@ -189,15 +198,15 @@ GROUPS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     op: tuple(zip(NAMES, map(int, counts), strict=False))
     for op, *counts in map(str.split, _ROWS.strip().splitlines())
 }
-"""The group lists of an op, by its name: the attribute and its number of groups."""
+"""Attribute of each list of group sizes and its number of groups, by op name."""
 
 _DENSE_BEYOND: Final = 256
 _MOST_PACKED: Final = 8
-"""Maximum bits of a position that is packed with its number."""
+"""Largest number of bits of a group's position that is packed into one number with its size."""
 
 
 def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:
-    """Return the group sizes of an attribute.
+    """Return the group sizes in an attribute, one for each of `groups` groups.
 
     Raises:
         ValueError: The attribute is not a list of `groups` sizes.
@@ -210,7 +219,7 @@ def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:
 
 
 def packed(sizes: Sequence[int]) -> bytes:
-    """Encode group sizes as bytecode does from version 6.
+    """Encode the sizes of operand or result groups, as bytecode does from version 6.
 
     >>> packed((1, 1, 0)).hex(), packed((0, 2, 0)).hex(), packed((0, 0)).hex()
     ('0d030301', '07030b', '03')
@@ -229,7 +238,7 @@ def packed(sizes: Sequence[int]) -> bytes:
 
 
 def unpacked(cursor: Cursor, groups: int) -> DenseArrayAttr:
-    """Read group sizes, the inverse of `packed`, as the attribute that texts have."""
+    """Read group sizes that `packed` encoded; return them as the attribute that texts have."""
     at = cursor.at
     head = cursor.varint()
     count = head >> 1

@@ -40,25 +40,25 @@ from hloscope.stablehlo.bytecode.image import (
 from hloscope.stablehlo.bytecode.properties import Properties
 
 MOST_REGIONS: Final = 500
-"""Maximum nesting of regions, as in texts."""
+"""Largest nesting depth of regions, as in the text parser."""
 
 ATTRIBUTES, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, HAS_PROPERTIES = (
     1 << i for i in range(7)
 )
 _HEAD: Final = ATTRIBUTES | RESULTS | HAS_PROPERTIES
 _HEADS: Final = tuple((mask & _HEAD).bit_count() for mask in range(128))
-"""Count of numbers after an op's location, up to that of its results, by the op's mask."""
+"""Number of integers after an op's location and before its result types, by the op's mask."""
 
 
 class Bytecode(Struct):
-    """Contents of a bytecode file.
+    """A module that was read from bytecode, with the tables of the file.
 
     Attributes:
         module: The module.
         image: The file's tables.
-        orders: Use-list orders as the file has them: whether the numbers are pairs, and
-            the numbers.
-        by_trait: Are only ops with the trait isolated from above, as old writers have it?
+        orders: Use-list order of values, as encoded: whether the numbers are pairs, and the
+            numbers.
+        by_trait: Are only ops with the trait `IsolatedFromAbove` isolated, as in old files?
     """
 
     module: Operation
@@ -86,10 +86,10 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
 
 
 class _Frame:
-    """A region whose ops are being read, and its op.
+    """A region whose ops are being read, with the op that it belongs to.
 
     Attributes:
-        op: Parts of the op: name, operands, results, properties, attributes, location.
+        op: What was read of the op: name, operands, results, properties, attributes, location.
         regions: The op's regions that are read.
         left: Number of regions to read.
         isolated: Is the op isolated from above?
@@ -218,7 +218,10 @@ class _Reader:
     def _attributes(
         self, mask: int, numbers: list[int], name: str, registered: bool
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Return properties and other attributes of an op, given the numbers of their entries."""
+        """Return the properties and the discardable attributes of an op.
+
+        `numbers` are those of the entries, whose presence the bits of `mask` tell.
+        """
         cursor = self.cursor
         attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
         if mask & ATTRIBUTES:
@@ -233,7 +236,10 @@ class _Reader:
         return NO_ATTRIBUTES, attributes
 
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
-        """Return the next values of the region, with these types."""
+        """Return the next values that the region defines, with these types.
+
+        A value that was read before its definition is returned itself.
+        """
         if not self.frames:
             return tuple([Value(type, None, index) for index, type in enumerate(types)])
         frame = self.frames[-1]
@@ -268,7 +274,7 @@ class _Reader:
         return tuple(found)
 
     def _successors(self) -> tuple[Block, ...]:
-        """Read the successors of an op, blocks of the current region."""
+        """Read the successors of an op: blocks of the current region, which may come later."""
         cursor = self.cursor
         at, count = cursor.at, cursor.count()
         if not self.frames:
@@ -277,9 +283,9 @@ class _Reader:
         return tuple([self._block(frame, cursor.varint()) for _ in range(count)])
 
     def _block(self, frame: _Frame, number: int) -> Block:
-        """Return a block of the current region by its number.
+        """Return the block of the current region with a number.
 
-        A block that is not read yet is made now.
+        A block that has not been read yet is created.
         """
         blocks = len(frame.blocks) + 1 + frame.blocks_left
         if number >= blocks:
@@ -292,7 +298,7 @@ class _Reader:
         return found
 
     def _uses(self, values: tuple[Value, ...]) -> None:
-        """Read use-list orders of results or arguments, unchanged."""
+        """Read the use-list orders of results or arguments, and store them as they are encoded."""
         cursor = self.cursor
         # With one value the numbers of entries and values are implied, and not in the file.
         entries = cursor.count(2) if len(values) != 1 else 1
@@ -328,7 +334,7 @@ class _Reader:
         self._next_region(frame)
 
     def _next_region(self, frame: _Frame) -> None:
-        """Begin the next region of the op; make the op if there is none."""
+        """Begin to read the next region of the op; after the last one, create the op."""
         if not frame.left:
             self._leave(frame)
             return
@@ -347,7 +353,7 @@ class _Reader:
         self._next_block(frame)
 
     def _next_block(self, frame: _Frame) -> None:
-        """Begin the next block; end the region if there is none."""
+        """Begin to read the next block; after the last one, end the region."""
         if frame.operations or frame.arguments or frame.blocks_left < 0:
             self._end_block(frame)
         if frame.blocks_left <= 0:
@@ -403,7 +409,7 @@ class _Reader:
         return values
 
     def _leave(self, frame: _Frame) -> None:
-        """Make the op whose regions have been read."""
+        """End an op whose regions have all been read: create it."""
         cursor = self.cursor
         if frame.ends >= 0 and cursor.at != frame.ends:
             cursor.fail("the section of an op's regions does not end with them")

@@ -46,15 +46,15 @@ from hloscope.support.limits import MOST_RANK
 
 
 DYNAMIC: Final = -(1 << 63)
-"""The integer of a dynamic size or of an unknown bound."""
+"""Integer that stands for a dynamic size or an unknown bound."""
 
 Fields: TypeAlias = Sequence[Any]
 
 
 class Way(NamedTuple):
-    """An encoding: `make` returns a value from its fields, `fields` returns the fields of a value.
+    """An encoding of values: `make` creates a value from fields, `fields` returns a value's fields.
 
-    Both have a further first argument: the second word of the table row, or the row's name.
+    Both have one argument before these: the second word of the table row, or the row's name.
     """
 
     make: Callable[..., Any]
@@ -73,12 +73,12 @@ def text_of(value: object) -> str:
 
 
 def only(type: Any) -> Way:
-    """Return the encoding of a value without fields."""
+    """Return the encoding of the single value `type`, which has no fields."""
     return Way(lambda _: type, lambda _, value: ())
 
 
 def wrap(cls: Any, field: str) -> Way:
-    """Return the encoding of a class with one field."""
+    """Return the encoding of a class with one field, whose name is `field`."""
     return Way(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
 
 
@@ -87,7 +87,7 @@ def wrap(cls: Any, field: str) -> Way:
 
 
 def plain_element(type: object) -> ElementType:
-    """Return a type as an element type.
+    """Return a type as an element type of tensors.
 
     Raises:
         ValueError: The type cannot be an element type.
@@ -100,7 +100,7 @@ def plain_element(type: object) -> ElementType:
 
 
 def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
-    """Return tensor sizes from bytecode's integers; `None` for a dynamic size.
+    """Return tensor sizes, given bytecode's integers; `None` for a dynamic size.
 
     Raises:
         ValueError: A size is negative, or the rank is too large.
@@ -111,7 +111,7 @@ def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
 
 
 def shape_of(sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """Return bytecode's integers for tensor sizes."""
+    """Return bytecode's integers, given tensor sizes; `None` is a dynamic size."""
     return tuple([DYNAMIC if size is None else size for size in sizes])
 
 
@@ -296,7 +296,7 @@ TYPE_WAYS: Final[dict[str, Way]] = {
         _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
     ),
 }
-"""Encodings by the name that table rows give them; an element type has its own name."""
+"""Encodings of types, by the names that rows of the tables use; those of elements by their own."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def identity(rank: int) -> str:
 
 
 def memref_way(text: str) -> str:
-    """Return the name of the encoding of a type's text; empty if it is not a `memref`."""
+    """Return the name of the encoding of a type, given its text; empty if it is not a `memref`."""
     if not text.startswith("memref<"):
         return ""
     parts = _parts(text)
@@ -332,7 +332,7 @@ def memref_way(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Split the parameters of a memref at its top-level commas."""
+    """Split the parameters of a memref type at commas outside brackets."""
     inside = text.removeprefix("memref<").removesuffix(">")
     found, depth, start = [], 0, 0
     for sign in _SIGN.finditer(inside):
@@ -373,7 +373,7 @@ def _dialect_type(head: str, more: Sequence[str]) -> DialectType:
 
 
 def _fields(_: str, value: BufferType | DialectType) -> Fields:
-    """Return the memory space if there is one, then shape, element type and layout."""
+    """Return the fields of a memref: memory space if there is one, shape, element type, layout."""
     if isinstance(value, BufferType):
         tensor, rest = value.element, []
     else:
@@ -415,4 +415,4 @@ MEMREF_WAYS: Final[dict[str, Way]] = {
         lambda _, space, element: _unranked(element, space), _unranked_fields
     ),
 }
-"""Encodings by the name that table rows give them."""
+"""Encodings of memref types, by the names that rows of the tables use."""

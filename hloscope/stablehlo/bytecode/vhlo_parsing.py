@@ -1,4 +1,4 @@
-"""VHLO as a dialect for the MLIR parser and printer: spelling and parsing of its attributes."""
+"""VHLO as a dialect of the MLIR parser and printer: the syntax of its attributes and types."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _read_type(parser: AsmParser, mnemonic: str) -> Type | None:
 
 
 def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
-    """Read `#vhlo.name<…>`, or `name VALUE` of `#vhlo<name VALUE>`."""
+    """Parse `#vhlo.name<…>`, or `name VALUE` in `#vhlo<name VALUE>`; `None` if it is neither."""
     if parser.peek() == "<":
         return _read(parser, f"#vhlo.{mnemonic}")  # type: ignore[no-any-return]
     at = parser.mnemonic_at
@@ -87,7 +87,7 @@ def _read_function(parser: OpAsmParser, state: State) -> None:
 
 
 def _write_function(printer: AsmPrinter, op: Operation) -> None:
-    """Print `@name(%arg0: t) -> (t) {…} {…}`; attributes are already in VHLO's spelling."""
+    """Print `@name(%arg0: t) -> (t) {…} {…}`; the op's attributes have VHLO's syntax already."""
     name, signature = op.get("sym_name"), op.get("function_type")
     if (
         not isinstance(name, VerbatimAttr)
@@ -127,13 +127,13 @@ _VHLO: Final = Dialect(
 )
 
 VHLO_DIALECTS: Final = Dialects([*DIALECTS.named.values(), _VHLO])
-"""All dialects, and VHLO."""
+"""All dialects, with VHLO in addition."""
 
 _LOOK: Final = pattern(r'(?m)^\s*(?:%\S.*= )?(?:vhlo\.func_v1 |"vhlo\.\w+_v\d+"\()')
 
 
 def is_vhlo_text(text: str) -> bool:
-    """Does a text have ops of VHLO?
+    """Does a text contain ops of VHLO, outside of comments?
 
     >>> is_vhlo_text('"vhlo.return_v1"() : () -> ()'), is_vhlo_text("// vhlo.func_v1")
     (True, False)
@@ -142,7 +142,7 @@ def is_vhlo_text(text: str) -> bool:
 
 
 def parse_vhlo(text: str, name: str = "<string>") -> Operation:
-    """Parse a text in VHLO.
+    """Parse the text of a module in VHLO.
 
     Raises:
         ParseError: The text is not valid VHLO.
@@ -191,13 +191,13 @@ def parse_spelled(text: str) -> Any:
 
 
 class _Cursor:
-    """A position in a text, with reading functions."""
+    """A position in the text of an attribute or type, with methods that read from it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
 
     def one(self) -> Any:
-        """Read an attribute or type."""
+        """Read one attribute or type."""
         enum = _ENUM.match(self.text, self.at)
         if enum is not None:
             self.at = enum.end()
@@ -246,12 +246,19 @@ class _Cursor:
         return seen
 
     def expect(self, word: str) -> None:
-        """Skip a required word."""
+        """Skip a word.
+
+        Raises:
+            SpellingError: Another word comes next.
+        """
         if not self._word(word):
             raise SpellingError(f"expected `{word}`")
 
     def _word(self, word: str) -> bool:
-        """Skip a word if it is next; symbols may have spaces between them."""
+        """Skip a word if it comes next, and return whether it did.
+
+        The symbols of the word may have spaces between them.
+        """
         at = self.at
         for sign in word if not word[0].isalpha() else (word,):
             at = self._blank(at)
@@ -266,7 +273,13 @@ class _Cursor:
         return found.end() if found else at
 
     def matched(self, wanted: Any, what: str) -> str:
-        """Read the text that a pattern matches, or fail with `what` was expected."""
+        """Read and return the text that a pattern matches.
+
+        `what` describes it in errors.
+
+        Raises:
+            SpellingError: The pattern does not match.
+        """
         found = wanted.match(self.text, self.at)
         if found is None:
             raise SpellingError(f"expected {what}")
@@ -274,7 +287,10 @@ class _Cursor:
         return str(found[1])
 
     def list(self, read: Callable[[], Any], closers: str) -> tuple[Any, ...]:
-        """Read a list with commas, up to one of the closing brackets."""
+        """Read a list with commas, up to one of the closing brackets in `closers`.
+
+        `read` reads one item.
+        """
         if self.text[self._blank(self.at) :][:1] in closers:
             return ()
         found = [read()]
@@ -283,14 +299,14 @@ class _Cursor:
         return tuple(found)
 
     def types(self) -> tuple[Any, ...]:
-        """Read types, or `()` for an empty list."""
+        """Read types with commas, or `()` for an empty list."""
         if self._sees("()"):
             self._text("()")
             return ()
         return self.list(self.one, ")>")
 
     def rest(self) -> str:
-        """Return the text up to a comma or the closing bracket, which is not skipped."""
+        """Return the text up to a comma or the closing bracket, which comes next then."""
         start, depth = self.at, 0
         for sign in _SIGNS.finditer(self.text, start):
             # Strings, arrows and `>=` contain bracket characters that do not nest.
@@ -304,7 +320,7 @@ class _Cursor:
         return self.text[start:]
 
     def whole(self) -> str:
-        """Return the text up to the closing bracket, commas included."""
+        """Return the text up to the closing bracket, with the commas in it."""
         parts = [self.rest()]
         while self._sees(","):
             self._text(",")
@@ -317,7 +333,7 @@ class _Cursor:
         return parse_type(text) if is_type else parse_attribute(text)
 
     def pairs(self) -> tuple[tuple[Any, Any], ...]:
-        """Read pairs `key = value` with commas."""
+        """Read pairs `key = value`, with commas between them."""
 
         def pair() -> tuple[Any, Any]:
             if not self._sees("#vhlo.string_v1"):
@@ -329,7 +345,7 @@ class _Cursor:
         return self.list(pair, "}")
 
     def mode(self) -> Any:
-        """Read the mode of a result accuracy."""
+        """Read the mode of a result accuracy, such as `DEFAULT`."""
         if not self._sees("#vhlo") or not _ENUM.match(self.text, self.at):
             raise SpellingError("expected VHLO result accuracy mode")
         return self.one()
@@ -348,7 +364,7 @@ def _size(text: str) -> int:
 
 
 def enum_of(name: str, value: str) -> Any:
-    """Return the value of an enum, by VHLO's names of enum and value.
+    """Return the value of an enum, given VHLO's names of the enum and the value.
 
     Raises:
         SpellingError: The enum has no such value.
@@ -363,7 +379,7 @@ def enum_of(name: str, value: str) -> Any:
 
 
 def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
-    """Return the value with the given fields, in the encoding of its row."""
+    """Return the value with these fields, by the encoding in the row of its name."""
     row = rows[-1] if "encoding" in fields else rows[0]
     argument = row.value[1] if len(row.value) > 1 else row.name
     return WAYS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
@@ -396,7 +412,7 @@ def _string(cursor: _Cursor) -> bytes:
 
 
 _WHOLE: Final[Mapping[str, Callable[[_Cursor], Any]]] = {"plain": _plain, "number": _number}
-"""Readers that return the whole value, not a field."""
+"""Functions that read a whole attribute, not one field of it, by kind."""
 
 _READERS: Final[Mapping[str, Callable[[_Cursor], Any]]] = {
     "one": _Cursor.one,
@@ -460,7 +476,10 @@ mode = {mode:mode}>
 
 
 class Piece(NamedTuple):
-    """A part of a spelling: text, or a field with its kind; and whether it is optional."""
+    """A part of an attribute's syntax: a text, or a field with its kind.
+
+    `optional` says whether it may be missing.
+    """
 
     text: str
     kind: str = ""
@@ -489,10 +508,10 @@ FORMS: Final[dict[str, tuple[Piece, ...]]] = {
     if row.strip()
     for name, _, spelling in [row.partition(" | ")]
 }
-"""Spellings by name; names of attributes begin with `#`."""
+"""Syntax of each attribute and type, by name; names of attributes begin with `#`."""
 
 ROWS: Final[dict[str, tuple[CodeRow, ...]]] = {}
-"""Bytecode rows by name, as in `FORMS`; a tensor type has two, with and without encoding."""
+"""Bytecode rows by name, as in `FORMS`; a tensor type has two: with and without encoding."""
 for _sign, _table in (("#", ATTRIBUTES), ("", TYPES)):
     for _row in _table:
         _name = _sign + _row.name

@@ -1,7 +1,7 @@
-"""Printing of a VHLO tree as text, with VHLO's spelling of attributes and types.
+"""Printing of a VHLO module as text, with VHLO's syntax of attributes and types.
 
-In memory the values are StableHLO's. So a second tree is printed whose attributes and types are
-texts. Kinds of fields in spellings:
+In memory the values are StableHLO's. So a second module is printed whose attributes and types are
+texts. Kinds of fields in that syntax:
 
 | kind | what is written |
 |---|---|
@@ -71,7 +71,7 @@ def print_vhlo(
 
 
 class _Spelling:
-    """Rebuilds a tree with attributes and types as texts."""
+    """Rebuilds a module with texts in place of attributes and types."""
 
     def __init__(self) -> None:
         self._flavours = Flavours()
@@ -126,7 +126,7 @@ class _Spelling:
 
 
 def spelled(value: Any) -> str:
-    """Return an attribute or type in VHLO's spelling.
+    """Return an attribute or type in VHLO's syntax.
 
     >>> from hloscope.mlir import I64, ArrayAttr
     >>> spelled(ArrayAttr((IntegerAttr(1, I64),)))
@@ -167,7 +167,7 @@ def _named(chosen: Chosen) -> dict[str, Any]:
 
 
 def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Is the optional part of a spelling present?"""
+    """Does an optional part of the syntax have to be written for these fields?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 

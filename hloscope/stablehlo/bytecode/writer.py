@@ -48,7 +48,7 @@ from hloscope.stablehlo.bytecode.properties import (
 
 
 Orders = Mapping[Value, tuple[bool, tuple[int, ...]]]
-"""Use-list orders of values: whether the numbers are pairs, and the numbers."""
+"""Use-list order by value: whether the numbers are index pairs, and the numbers."""
 
 _NO_ORDERS: Final[Orders] = {}
 
@@ -83,7 +83,10 @@ def _section(number: int, data: bytes | bytearray) -> bytes:
 
 
 def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
-    """Return a section aligned to `alignment` bytes; `at` is the offset of its header."""
+    """Return a section with its header and padding, aligned to `alignment` bytes.
+
+    `number` is that of the section, `at` the offset of its header in the file.
+    """
     head = bytes([number]) + varint(len(data))
     if not (at + len(head)) % alignment:
         return head + data
@@ -92,7 +95,7 @@ def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
 
 
 class _Strings:
-    """Strings, numbered by first use."""
+    """The strings of a file, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self.numbers: dict[bytes, int] = {}
@@ -110,7 +113,7 @@ class _Strings:
 
 
 class _Numbers:
-    """Numbers of field values, in VHLO's encoding or not."""
+    """Returns the numbers of the entries in fields; with VHLO's encoding if the value is VHLO's."""
 
     def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
         self._tables, self._vhlo = tables, vhlo
@@ -230,7 +233,10 @@ class _Writer:
     # ----------------------------------------------------------------------------------- IR
 
     def _ir(self) -> bytes:
-        """Return the encoded ops, with an explicit stack for nested regions."""
+        """Return the encoded ops of the module.
+
+        Nested regions are written with an explicit stack.
+        """
         out = bytearray(varint(2))
         self._op(self.module, out)
         stack: list[tuple[Operation, bytearray, Any]] = []
@@ -254,14 +260,17 @@ class _Writer:
     def _regions(
         self, op: Operation, out: bytearray, base: int
     ) -> tuple[Operation, bytearray, Any]:
-        """Return the stack entry that writes the regions of an op."""
+        """Return the stack entry that writes the regions of an op to `out`.
+
+        `base` is the number of the first value in them.
+        """
         isolated = op in self.isolated
         out += varint(len(op.regions) << 1 | isolated)
         buffer = bytearray() if isolated and self.version >= 2 else out
         return op, buffer, self._steps(op, buffer, 0 if isolated else base)
 
     def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
-        """Write the regions of an op; yield each inner op whose regions come next."""
+        """Write the regions of an op; yield each inner op whose regions must be written next."""
         values = self.values
         vhlo = op.name.startswith("vhlo.")
         for region in op.regions:
@@ -342,7 +351,7 @@ class _Writer:
         out[at] = mask
 
     def _operands(self, op: Operation) -> bytes:
-        """Return the encoded operands of an op.
+        """Return the encoded operands of an op: their numbers.
 
         Raises:
             UnsupportedError: An operand is not visible in the op's region.
@@ -355,7 +364,7 @@ class _Writer:
             raise UnsupportedError(f"{op.name} {reason}; `hloscope verify` says where") from None
 
     def _successors(self, op: Operation) -> bytes:
-        """Return the encoded successor blocks of an op.
+        """Return the encoded successors of an op: the numbers of blocks.
 
         Raises:
             UnsupportedError: A block is in another region.
@@ -367,7 +376,7 @@ class _Writer:
         return varint(len(numbers)) + b"".join(numbers)
 
     def _properties(self, op: Operation, properties: Any) -> bytes:
-        """Return the number of an op's properties, which ops with one mapping share."""
+        """Return the number of an op's properties; ops that share one mapping share the number."""
         key = op.name, id(op.properties)
         known = self.known.get(key)
         if known is None:
@@ -405,7 +414,10 @@ class _Writer:
 
 
 def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> int:
-    """Number the values of a region, from `number`; return the next free number."""
+    """Number the values of a region, starting at `number`; return the next free number.
+
+    The encoded numbers are stored in `values`.
+    """
     for block in region.blocks:
         for argument in block.arguments:
             values[argument] = varint(number)
@@ -422,11 +434,11 @@ def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> i
 
 
 def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]:
-    """Return the ops with regions that are isolated from above.
+    """Return the ops with regions whose contents read no value from outside.
 
     Args:
         module: The outermost op.
-        by_trait: Include only ops whose definition has the trait `IsolatedFromAbove`.
+        by_trait: Return only ops whose definition has the trait `IsolatedFromAbove`.
     """
     found: set[Operation] = set()
     depth_of: dict[Value, int] = {}
@@ -458,10 +470,10 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
 
 
 def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[Operation]:
-    """Iterate over the ops in the regions of an op.
+    """Yield the ops in the regions of an op.
 
-    Depths of all arguments and results are recorded first, since an op may read a value that is
-    defined later.
+    The depths of all arguments and results are recorded first, since an op may read a value that is
+    defined later. `depth` is the nesting depth of the op's regions.
     """
     for block in op.blocks:
         for argument in block.arguments:

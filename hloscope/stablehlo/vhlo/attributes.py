@@ -1,4 +1,4 @@
-"""Conversion of op attributes between StableHLO and VHLO, by the kind in the tables of ops.
+"""Conversion of op attributes between StableHLO and VHLO, by the kinds in the op tables.
 
 A value is equal in both dialects; the set of attributes of an op differs. VHLO writes every
 attribute out, splits structures of numbers into one attribute per field, and stores lists of
@@ -52,11 +52,11 @@ _ALGORITHM: Final = (
 
 
 class MappingError(ValueError):
-    """An op may not have this attribute, or it has a value of another kind."""
+    """An op does not have this attribute, or the attribute has a value of another kind."""
 
 
 def tensor(values: tuple[int, ...], *, truths: bool = False) -> DenseAttr:
-    """Return integers (`i64`), or truth values (`i1`), as a tensor of one dimension.
+    """Return integers (`i64`) or Booleans (`i1`, with `truths`) as a one-dimensional literal.
 
     Equal values are stored once, as a splat.
 
@@ -74,12 +74,12 @@ def tensor(values: tuple[int, ...], *, truths: bool = False) -> DenseAttr:
 
 
 def integer(value: int) -> IntegerAttr:
-    """Return an `i64` attribute."""
+    """Return an integer attribute of type `i64`."""
     return IntegerAttr(value, I64)
 
 
 def numbers(value: Attribute | None) -> tuple[int, ...]:
-    """Return the integers of a one-dimensional tensor attribute.
+    """Return the integers of a one-dimensional dense literal.
 
     Raises:
         MappingError: `value` is not a tensor of one dimension, or it has more than 65,536
@@ -114,12 +114,14 @@ def number(value: Attribute | None) -> int:
 
 
 class Kind(NamedTuple):
-    """Conversion of the attributes of a kind to VHLO and back.
+    """Conversion of attributes of one kind between StableHLO and VHLO.
 
     Attributes:
-        to: Returns VHLO's attributes, given a name, a value and the op's name.
-        back: Returns the value, given VHLO's attributes and a name; `None` if StableHLO omits it.
-        names: Returns the names of VHLO's attributes, given a name and the op's name.
+        to: Returns VHLO's attributes by name, given the name and value in StableHLO and the op's
+            name.
+        back: Returns StableHLO's value, given VHLO's attributes and the name; `None` if it is
+            omitted.
+        names: Returns the names of VHLO's attributes, given StableHLO's name and the op's name.
     """
 
     to: Callable[[str, Any, str], Pairs]
@@ -132,9 +134,9 @@ def _own(name: str, _: str) -> tuple[str, ...]:
 
 
 def _plain(drop: Callable[[Attribute], bool] = lambda _: False) -> Kind:
-    """Return the kind of attributes that are equal in both dialects.
+    """Return the conversion of attributes that are equal in both dialects.
 
-    An attribute for which `drop` holds is omitted in StableHLO.
+    An attribute for which `drop` returns true is omitted in StableHLO.
     """
     return Kind(
         lambda name, value, _: {name: value},
@@ -184,7 +186,7 @@ def _symbols_back(found: Pairs, name: str) -> Attribute | None:
 
 
 def _struct(kind: str) -> Kind:
-    """Return the kind of a structure whose fields VHLO stores as one attribute each."""
+    """Return the conversion of the structure `kind`, whose fields VHLO stores as attributes."""
     empty = EMPTY[kind]
 
     def to(name: str, value: Any, _: str) -> Pairs:
@@ -312,7 +314,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "array": _plain(lambda value: value == NOTHING),
     "dicts": _plain(lambda value: value == NOTHING),
 }
-"""Conversions of attributes that differ between the dialects, by kind."""
+"""Conversions by kind, for attributes that differ between the dialects."""
 
 PLAIN: Final = _plain()
 
@@ -321,7 +323,7 @@ PLAIN: Final = _plain()
 
 
 def _windows(op: Operation) -> int:
-    """Number of dimensions of the window of an op."""
+    """Return the number of spatial or window dimensions of an op; 0 if it has none."""
     conv = op.get("dimension_numbers")
     if isinstance(conv, StructAttr):
         spatial = conv.get("input_spatial_dimensions")
@@ -362,11 +364,11 @@ _DEFAULTS: Final[Mapping[str, Attribute]] = {
     "dims": NO_NUMBERS,
     "api_version": EnumAttr("vhlo", "api_version", "API_VERSION_ORIGINAL"),
 }
-"""VHLO's values of attributes that StableHLO may omit, by kind."""
+"""VHLO's value of an attribute that StableHLO omits, by kind."""
 
 
 def default(name: str, kind: str, op: Operation) -> Pairs:
-    """Return VHLO's attributes for an attribute that an op of StableHLO omits.
+    """Return VHLO's attributes, by name, for an attribute that an op of StableHLO omits.
 
     Raises:
         MappingError: The attribute is required.
@@ -397,7 +399,7 @@ _SPLATS: Final[Mapping[str, int]] = {
 
 
 def says_nothing(name: str, kind: str, value: Attribute) -> bool:
-    """Is `value` the default of an optional attribute of VHLO, which StableHLO omits?"""
+    """Is `value` the default of an optional attribute, which StableHLO omits?"""
     if name in _SPLATS and isinstance(value, DenseAttr):
         found = elements(value)
         return found.splat and int.from_bytes(found.raw, "little") == _SPLATS[name]

@@ -1,4 +1,4 @@
-"""Conversion between versions of VHLO, and the version that each part of a module needs."""
+"""Conversion between versions of VHLO, and the versions that parts of a module need."""
 
 from __future__ import annotations
 
@@ -59,11 +59,12 @@ from hloscope.stablehlo.vhlo.versions import (
 
 
 class DowngradeError(HloscopeError):
-    """A module needs more than a version has.
+    """A module cannot be converted to a version, since some ops need a later one.
 
     Attributes:
         target: The requested version.
-        obstacles: Every op that needs a later version, with the feature.
+        obstacles: Every op that needs a later version than `target`, with the feature that needs
+            it.
     """
 
     def __init__(self, target: Version, found: Sequence[Obstacle]) -> None:
@@ -73,11 +74,11 @@ class DowngradeError(HloscopeError):
 
 
 class Converted(Struct, frozen=True):
-    """A module converted to a version.
+    """A module that was converted to a version of VHLO.
 
     Attributes:
-        module: The converted tree.
-        orders: Use-list orders for bytecode, of values that need one.
+        module: The converted module.
+        orders: Use-list orders for bytecode, by value; only where they differ from program order.
     """
 
     module: Operation
@@ -85,12 +86,12 @@ class Converted(Struct, frozen=True):
 
 
 def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Converted:
-    """Convert a module to a version of VHLO.
+    """Convert a module of VHLO to another version of VHLO.
 
     Args:
-        module: A tree of VHLO.
+        module: A module of VHLO; it is not changed.
         target: The version.
-        mixed: The module has new casts between VHLO and other dialects.
+        mixed: Whether casts between VHLO and other dialects were inserted into the module.
 
     Raises:
         DowngradeError: Some op needs a later version; the message names every such op.
@@ -134,10 +135,10 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
 def turn_into_current(module: Operation) -> None:
     """Convert the ops of a module of VHLO to the current version, in place.
 
-    The module must have no other user. Ops that share one properties mapping share one afterwards.
+    Nothing else may use the module. Ops that share one properties mapping share one afterwards.
 
     Raises:
-        DowngradeError: As `to_version`.
+        DowngradeError: An op needs a later version.
     """
     changing = _ops_of_other_form(module, CURRENT)
     if not changing:
@@ -153,7 +154,7 @@ def turn_into_current(module: Operation) -> None:
 
 
 def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
-    """Return the names of a module's ops that have another form in the target version.
+    """Return the names of a module's ops that must be replaced by another op in the version.
 
     Raises:
         DowngradeError: An op needs a later version.
@@ -167,7 +168,7 @@ def _ops_of_other_form(module: Operation, target: Version) -> set[str]:
 
 
 def _has_other_form(name: str, target: Version) -> bool:
-    """Does the version have another form of the op of that name?"""
+    """Is the op of that name missing in the target version, which has another form of it?"""
     row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last
 
@@ -188,7 +189,7 @@ def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
 
 
 class Need(NamedTuple):
-    """A version, and the feature that needs it."""
+    """A version, and a text of the feature that needs at least that version."""
 
     version: Version
     feature: str
@@ -198,9 +199,9 @@ class Obstacle(NamedTuple):
     """An op that needs a later version than the target.
 
     Attributes:
-        op: Its name in VHLO.
+        op: Name of the op in VHLO.
         location: Location of the op.
-        version: The first version that has it.
+        version: The first version that has the feature.
         feature: The feature of the op that needs that version.
     """
 
@@ -211,7 +212,7 @@ class Obstacle(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Location of the op, as MLIR writes it."""
+        """Location of the op, as a text in MLIR's form."""
         return location_text(resolve_location(self.location))
 
     def __str__(self) -> str:
@@ -226,9 +227,9 @@ _TYPE_SINCE: Final = {row.value[0]: row.since for row in TYPES if row.value}
 # Asked for each operand and result of a module, which has few types.
 @cache
 def type_need(type: Type) -> Need | None:
-    """Return the latest version that a type needs; `None` if every version has it.
+    """Return the version that a type needs, with the feature; `None` if every version has it.
 
-    The types in a future, and in a type quantized along an axis, do not count.
+    The types in a future, and in a type quantized along an axis, are not examined.
 
     Source: `VhloToVersion.cpp`, `isLegalType`.
     """
@@ -266,9 +267,9 @@ def _signless(type: QuantizedType) -> str:
 
 
 def attribute_need(value: Attribute) -> Need | None:
-    """Return the latest version that an attribute needs; `None` if every version has it.
+    """Return the version that an attribute needs, with the feature; `None` if every version has it.
 
-    The axes of a mesh do not count.
+    The axes of a mesh are not examined.
     """
     best: Need | None = None
     for need in _attribute_needs(value):
@@ -302,7 +303,7 @@ _NOTHING: Final[Sequence[Need]] = ()
 
 
 class Needs:
-    """Versions that the ops of modules need; results are cached for attributes and types."""
+    """The versions that ops need; results for attributes and types are stored."""
 
     def __init__(self) -> None:
         # By `id`, since to hash a long constant costs more than to inspect it. Each entry holds the
@@ -313,21 +314,24 @@ class Needs:
         self._plain: dict[tuple[str, int], Mapping[str, Attribute]] = {}
 
     def type(self, type: Type) -> Need | None:
-        """Return `type_need(type)`."""
+        """Return `type_need(type)`, which is computed once for each type object."""
         known = self._types.get(id(type))
         if known is None:
             known = self._types[id(type)] = type, type_need(type)
         return known[1]
 
     def attribute(self, value: Attribute) -> Need | None:
-        """Return `attribute_need(value)`."""
+        """Return `attribute_need(value)`, which is computed once for each attribute object."""
         known = self._attributes.get(id(value))
         if known is None:
             known = self._attributes[id(value)] = value, attribute_need(value)
         return known[1]
 
     def of(self, op: Operation) -> Sequence[Need]:
-        """List the versions after the minimum that an op needs, in whichever form it is written."""
+        """Return the versions after the minimum that an op needs, each with a feature.
+
+        Another form of the op may be written in their place.
+        """
         known = self._plain.get((op.name, id(op.properties)))
         if known is None or op.attributes:
             return self._of(op)
@@ -379,11 +383,11 @@ class Needs:
 
     @staticmethod
     def knows(op: Operation) -> bool:
-        """Is the op in the tables of VHLO?"""
+        """Is the op in VHLO's tables of ops?"""
         return op.name.removeprefix("vhlo.") in OPS
 
     def as_it_is(self, op: Operation) -> list[Need]:
-        """List the versions that a reader needs for an op in its present form."""
+        """Return the versions that a reader must have to read an op in its present form."""
         name = op.name.removeprefix("vhlo.")
         row = OPS.get(name)
         if row is None:
@@ -400,20 +404,20 @@ class Needs:
 
 
 def _looks_around(name: str) -> bool:
-    """Do the needs of an op of that name depend on more than its properties and types?"""
+    """May the versions that an op needs depend on more than its properties and types?"""
     change = CHANGES.get(name.rpartition("_v")[0])
     return needs_more(name) or (change is not None and bool(change.condition))
 
 
 def place_of(op: Operation) -> Location:
-    """Return the location of an op, or its position in the text if it has none."""
+    """Return the location of an op; if it is unknown, the op's position in its text."""
     if op.location != UNKNOWN or op.span is None:
         return op.location
     return FileLoc(op.span.source.name, *op.span.line_col)
 
 
 def obstacles(module: Operation, target: Version) -> list[Obstacle]:
-    """List everything in a module of VHLO that the target version cannot express."""
+    """Return everything in a module of VHLO that the target version cannot express."""
     needs = Needs()
     # Patch numbers do not change the dialect, so versions are compared without them.
     plain = (*target[:2], 0)

@@ -78,23 +78,25 @@ _ELEMENTS: Final = frozenset(
 _BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
 _TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
 _STRUCTS: Final = frozenset(row.name.removesuffix("_v1") for row in ATTRIBUTES)
-"""Names of StableHLO's structures that VHLO has too.
+"""Names of StableHLO's structures that VHLO has as attributes, too.
 
-Every other structure belongs to one attribute, which `attributes.KINDS` splits into fields.
+Every other structure is the value of one attribute, which `attributes.KINDS` splits into fields.
 """
 _TENSOR_ELEMENTS: Final = (I1, I64)
-"""Element types of the arrays that VHLO writes as tensors; arrays of other types have no form.
+"""Element types of arrays that VHLO writes as tensors; VHLO cannot express other arrays.
+
+Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 
 Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 """
 _BITS: Final = 64
-"""Width of a size, which is signed, in bits."""
+"""Width of a tensor size in bits; sizes are signed."""
 
 
 # Asked for every op of a module; there are about 130 names.
 @cache
 def slots_of(name: str, library: Version) -> tuple[AttributeSlot, ...]:
-    """Return the inherent attributes of a StableHLO op that VHLO has in that library version."""
+    """Return the inherent attributes of a StableHLO op that VHLO has in the version `library`."""
     definition = DEFINITIONS.get(name)
     found = list(definition.attributes) if definition else []
     base = base_of(name)
@@ -112,7 +114,7 @@ def _known(slot: AttributeSlot, names: tuple[str, ...], op: str) -> bool:
 
 
 def base_of(name: str) -> str:
-    """Return the name of an op in VHLO without its version; empty if VHLO does not have it.
+    """Return the name of an op in VHLO without version; empty if VHLO does not have the op.
 
     >>> base_of("func.call"), base_of("stablehlo.if"), base_of("chlo.tan")
     ('call', 'if', '')
@@ -126,15 +128,15 @@ def base_of(name: str) -> str:
 def to_vhlo(
     module: Operation, library: Version = CURRENT, *, allow_other_dialects: bool = False
 ) -> Operation:
-    """Convert a module of StableHLO to the VHLO ops that a library version uses.
+    """Convert a module of StableHLO to VHLO, with the ops that a StableHLO version uses.
 
     Args:
-        module: A tree of StableHLO.
-        library: The library version.
-        allow_other_dialects: Keep ops and attributes of dialects outside of VHLO.
+        module: A module of StableHLO; it is not changed.
+        library: The StableHLO version.
+        allow_other_dialects: Keep ops and attributes of dialects that VHLO does not have.
 
     Raises:
-        UnsupportedError: Ops, types or attributes have no form in VHLO; the message names all.
+        UnsupportedError: VHLO cannot express some ops, types or attributes; the message names all.
     """
     return _Legalizer(library, allow_other_dialects).run(module)
 
@@ -211,7 +213,7 @@ class _Legalizer:
     def _attributes_of(
         self, op: Operation
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Return inherent and other attributes of an op in VHLO.
+        """Return an op's inherent and other attributes in VHLO; errors are recorded.
 
         Ops of one name that share one properties mapping share the result.
         """
@@ -242,7 +244,11 @@ class _Legalizer:
     def _split_attributes(
         self, op: Operation
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Return the inherent attributes of an op in VHLO, and all others."""
+        """Return an op's inherent attributes in VHLO, and all others.
+
+        Raises:
+            MappingError: An attribute is missing or has a value of another kind.
+        """
         slots = slots_of(op.name, self.library)
         left = op.attributes
         given = op.properties
@@ -269,7 +275,11 @@ class _Legalizer:
     # ------------------------------------------------------------------- what VHLO can say
 
     def _check(self, op: Operation, name: str, value: Attribute) -> Attribute:
-        """Return an attribute in VHLO's form; an attribute without one is reported and returned."""
+        """Return an attribute in VHLO's form.
+
+        If there is none, record an error and return it as it is. `name` is the name of the
+        attribute in the error.
+        """
         known = self._attributes.get(id(value))
         if known is None:
             made, inexpressible, foreign = self._converted(value)
@@ -283,10 +293,11 @@ class _Legalizer:
         return known[1]
 
     def _converted(self, value: Attribute) -> tuple[Attribute, str, str]:
-        """Return an attribute in VHLO's form, a part that VHLO cannot express, and an unknown part.
+        """Return an attribute in VHLO's form, and texts of parts that VHLO cannot express.
 
-        Either part is the text of the attribute, or empty. Symbols become strings and arrays of
-        `i64` and `i1` become tensors, at any depth and under any name.
+        The first text is of a part that no VHLO attribute can express, the second of a part of an
+        unknown dialect; either may be empty. Symbols become strings, and arrays of `i64` and `i1`
+        become tensors, at any depth and under any name.
         """
         inexpressible = foreign = ""
         changed = False
@@ -328,7 +339,7 @@ class _Legalizer:
 
 
 def _has_vhlo_form(value: Attribute) -> bool:
-    """Does `_in_vhlo_form` replace this attribute?"""
+    """Does `_in_vhlo_form` replace this attribute: a symbol, or an array of `i64` or `i1`?"""
     match value:
         case SymbolAttr():
             return not value.nested
@@ -339,9 +350,9 @@ def _has_vhlo_form(value: Attribute) -> bool:
 
 
 def _in_vhlo_form(value: Attribute) -> Attribute:
-    """Return an attribute with strings in place of symbols and tensors in place of arrays.
+    """Return an attribute with strings in place of symbols, and tensors in place of arrays.
 
-    The function may recurse, since parsers bound the nesting of attributes.
+    The function may recurse, since parsers limit the nesting of attributes.
     """
     match value:
         case SymbolAttr() if _has_vhlo_form(value):
@@ -357,7 +368,7 @@ def _in_vhlo_form(value: Attribute) -> Attribute:
 
 
 def fits(type: Type) -> bool:
-    """Does VHLO have this type?
+    """Can VHLO express this type?
 
     >>> fits(ELEMENTS["i32"]), fits(TupleType((ELEMENTS["f80"],)))
     (True, False)
@@ -401,7 +412,7 @@ _NAMES: Final = {"func": "func.func", "call": "func.call"}
 
 
 def to_stablehlo(module: Operation) -> Operation:
-    """Convert a module of VHLO's current version to StableHLO.
+    """Convert a module of VHLO's current version to StableHLO; the module is not changed.
 
     Casts between VHLO and other dialects are removed.
 
@@ -414,13 +425,13 @@ def to_stablehlo(module: Operation) -> Operation:
 
 
 def turn_into_stablehlo(module: Operation) -> Operation:
-    """Convert a module as `to_stablehlo` does, but change its ops in place.
+    """Convert a module of VHLO's current version to StableHLO, in place; return it.
 
-    The module must have no other user. A module with casts is copied instead.
+    Nothing else may use the module. A module with casts is copied instead.
 
     Raises:
-        UnsupportedError: An op of VHLO is not known.
-        VerifyError: An op lacks attributes, or has wrong ones.
+        UnsupportedError: VHLO does not have an op of the module.
+        VerifyError: An op lacks an attribute, or has an invalid one.
     """
     ops = list(every_op(module))
     if any(op.name == CAST for op in ops):
@@ -433,7 +444,7 @@ def turn_into_stablehlo(module: Operation) -> Operation:
 
 
 class _Restorer:
-    """Conversion of ops to StableHLO; ops that share one properties mapping share it afterwards."""
+    """Converts ops to StableHLO; ops that share one properties mapping share it afterwards."""
 
     def __init__(self) -> None:
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
@@ -441,7 +452,7 @@ class _Restorer:
 
     @staticmethod
     def is_cast(op: Operation) -> bool:
-        """Is the op a cast, which is removed?"""
+        """Is the op a cast between VHLO and another dialect, which is removed?"""
         return op.name == CAST
 
     def make(
@@ -451,7 +462,7 @@ class _Restorer:
         results: tuple[Value, ...],
         regions: tuple[Region, ...],
     ) -> Operation:
-        """Return the op of StableHLO with the given operands, results and regions."""
+        """Return the StableHLO op for an op of VHLO, with these operands, results and regions."""
         if not op.name.startswith("vhlo."):
             return copied(op, operands, results, regions)
         name, properties, attributes = self.parts(op)
@@ -460,7 +471,7 @@ class _Restorer:
         )
 
     def parts(self, op: Operation) -> _Parts:
-        """Return name, properties and other attributes of the op in StableHLO."""
+        """Return the name, the properties and the other attributes of an op in StableHLO."""
         given = op.properties
         # A return's name depends on its parent, and attributes outside of the properties differ
         # from op to op, so neither is shared.

@@ -217,20 +217,25 @@ _ROWS: Final = """
     while_v1 | 0.9.0 | operand* | | results* | cond body
     xor_v1 | 0.9.0 | lhs rhs | | result |
 """
-"""Source: `VhloOps.td`."""
+"""Rows `name | versions | operands | attributes | results | regions` of ops.
+
+Source: `VhloOps.td`.
+
+Source: `VhloOps.td`.
+"""
 
 
 class OpRow(NamedTuple):
-    """One version of an op.
+    """One form of an op, with the versions of VHLO that have it.
 
     Attributes:
         name: Name without the dialect: `add_v1`.
-        first: The first version that has it.
-        last: The last version that has it; `FOREVER` if the current one does.
-        operands: Names; a variadic one ends in `*`.
-        attributes: Names in byte order, as properties are written.
-        results: Names, as for operands.
-        regions: Names, as for operands.
+        first: The first version that has this form.
+        last: The last version that has this form; `FOREVER` if the current version has it.
+        operands: Names of the operands; a variadic one ends in `*`.
+        attributes: Names of the attributes in byte order, in which properties are written.
+        results: Names of the results, as for operands.
+        regions: Names of the regions, as for operands.
     """
 
     name: str
@@ -259,11 +264,11 @@ def _row(text: str) -> OpRow:
 OPS: Final = {
     row.name: row for row in map(_row, _ROWS.replace("\n        ", " ").strip().splitlines())
 }
-"""Every version of every op by its name without the dialect."""
+"""All forms of all ops, by name without the dialect, such as `add_v1`."""
 
 
 def attributes_of(op: str) -> tuple[str, ...] | None:
-    """Return the inherent attributes of an op, in byte order; `None` if VHLO does not have the op.
+    """Return the names of an op's inherent attributes, in byte order; `None` if it is no VHLO op.
 
     >>> attributes_of("vhlo.compare_v1")
     ('compare_type', 'comparison_direction')
@@ -273,7 +278,9 @@ def attributes_of(op: str) -> tuple[str, ...] | None:
 
 
 def current(base: str, library: Version = FOREVER) -> str | None:
-    """Return the version of an op that a library uses; `None` if the library does not have the op.
+    """Return the form of an op that a StableHLO version uses, such as `add_v1`.
+
+    `None` if the version does not have the op.
 
     >>> current("exponential"), current("exponential", (1, 8, 0)), current("sclie")
     ('exponential_v2', 'exponential_v1', None)
@@ -377,18 +384,18 @@ zero_points:svarints | quantized_axis
 """Source: `VhloBytecode.cpp`, `VhloTypes.td`."""
 
 ENUMS: Final = {"api_version": list(API_VERSIONS)}
-"""Enums of VHLO that StableHLO does not have."""
+"""Values of the enums of VHLO that StableHLO does not have, by name."""
 
 
 class CodeRow(NamedTuple):
-    """An attribute or a type of VHLO.
+    """One attribute or type of VHLO.
 
     Attributes:
-        code: Number in bytecode.
+        code: Number of the attribute or type in bytecode.
         name: Name without the dialect.
-        since: The first version that has it.
+        since: The first version that has the attribute or type.
         fields: Name and kind of each field, in the order of bytecode.
-        value: Kind of the value in memory, and for some kinds its name.
+        value: Name of the encoding of the value, for some encodings followed by the value's name.
     """
 
     code: int
@@ -411,6 +418,6 @@ def code_row(row: str) -> CodeRow:
 
 
 ATTRIBUTES: Final = tuple(map(code_row, _ATTRIBUTES.strip().splitlines()))
-"""Every attribute by its code."""
+"""All attributes of VHLO, in the order of their codes."""
 TYPES: Final = tuple(map(code_row, _TYPES.strip().splitlines()))
-"""Every type by its code."""
+"""All types of VHLO, in the order of their codes."""

@@ -1,4 +1,4 @@
-"""Rebuilding of MLIR op trees: casts to other dialects, and the order of uses."""
+"""Rebuilding of MLIR modules, casts between VHLO and other dialects, and use-list orders."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hloscope.mlir import Block, Operation, Region, SourceModule, Value
 Make: TypeAlias = Callable[
     [Operation, tuple[Value, ...], tuple[Value, ...], tuple[Region, ...]], Operation
 ]
-"""Makes the new op of an old one, given its new operands, results and regions."""
+"""Function that creates the new op of an old one, given new operands, results and regions."""
 
 
 def every_op(module: Operation) -> Iterator[Operation]:
-    """Iterate over all ops of a module in program order, the module first."""
+    """Yield all ops of a module in program order, the module first."""
     return module.walk()
 
 
@@ -36,11 +36,11 @@ class _Frame:
 
 
 class Rebuild:
-    """Rebuilding of an op tree, op by op.
+    """Rebuilds a module, op by op.
 
     Args:
-        make: Makes each op. The new results have the old types unless `make` changes them.
-        skip: Ops to remove; their operands replace their results.
+        make: Creates each new op. The new results have the old types unless `make` changes them.
+        skip: Returns whether an op is removed; their operands replace their results.
     """
 
     def __init__(self, make: Make, skip: Callable[[Operation], bool] | None = None) -> None:
@@ -49,21 +49,21 @@ class Rebuild:
         self._blocks: dict[Block, Block] = {}
 
     def block(self, old: Block) -> Block:
-        """Return the new block of an old one, which may still be empty."""
+        """Return the new block of an old one; it may not have its operations yet."""
         found = self._blocks.get(old)
         if found is None:
             found = self._blocks[old] = Block(label=old.label)
         return found
 
     def value(self, old: Value) -> Value:
-        """Return the new value of an old one; a value that is defined later is made now."""
+        """Return the new value of an old one; it is created now if its definition comes later."""
         found = self._values.get(old)
         if found is None:
             found = self._values[old] = Value(old.type, None, old.index, old.name)
         return found
 
     def run(self, module: Operation) -> Operation:
-        """Rebuild the tree and return its root."""
+        """Return the rebuilt module."""
         # Each frame holds an op and the ops of its regions that are left. An op with regions is
         # made after them, since `make` takes the new regions.
         top: list[Operation] = []
@@ -170,7 +170,10 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 
 
 def is_vhlo_op(op: Operation) -> bool:
-    """Is an op of the dialect VHLO, so that its attributes and types are VHLO's?"""
+    """Is the op of the dialect VHLO?
+
+    If so, its attributes and types are VHLO's.
+    """
     return op.name.startswith("vhlo.")
 
 
@@ -188,7 +191,7 @@ def of_vhlo(value: Value) -> bool:
 
 
 def unfit_beside_vhlo(op: Operation) -> str:
-    """Return the reason why an op of another dialect cannot be in a function of VHLO, or "".
+    """Return why an op of another dialect cannot be in a function of VHLO; empty if it can.
 
     Casts give its operands their own types. The arguments of its successor blocks and the
     terminators of its regions cannot be cast.
@@ -207,7 +210,7 @@ def _in_function(op: Operation) -> bool:
 
 
 def add_casts(module: Operation) -> None:
-    """Insert casts where ops of VHLO and of other dialects use each other's values."""
+    """Insert casts, in place, where ops of VHLO and of other dialects use each other's values."""
     casts: dict[Value, Operation] = {}
     flavours: dict[Value, bool] = {}
     # First find the values that cross, in program order, which decides the order of the casts.
@@ -239,9 +242,9 @@ def add_casts(module: Operation) -> None:
 
 
 def _cast(value: Value, user: Operation) -> Operation:
-    """Return a new cast.
+    """Return a new cast of a value, which is not inserted yet; `user` is its first user.
 
-    It has the location of the value if the value is VHLO's, else that of its first user.
+    Its location is that of the value if the value is VHLO's, else that of the user.
     """
     owner = value.owner
     location = user.location
@@ -284,7 +287,7 @@ def _insert(casts: dict[Value, Operation], flavours: dict[Value, bool]) -> None:
 
 
 _Uses: TypeAlias = dict[Value, list[tuple[int, bool]]]
-"""Uses of each value, the latest last: position of the use, and whether it is final."""
+"""Uses of each value, in order: position, and whether the user was not replaced."""
 
 
 def use_orders(
@@ -292,13 +295,12 @@ def use_orders(
 ) -> dict[Value, tuple[bool, tuple[int, ...]]]:
     """Return the use-list orders of values whose uses are not in program order.
 
-    The result has, for each value, whether the numbers are index pairs, and the numbers, as
-    bytecode stores them.
+    An order says whether the numbers are index pairs, and has the numbers, as bytecode stores them.
 
     Args:
         module: The module after the replacement.
-        replaced: The new ops.
-        mixed: The module has new casts between VHLO and other dialects.
+        replaced: The ops that replaced others.
+        mixed: Whether casts between VHLO and other dialects were inserted.
     """
     # Only the operands and results of replaced ops and new casts can be out of order: the uses of
     # all other values were added in program order.
@@ -338,10 +340,10 @@ def use_orders(
 
 
 def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
-    """Apply the order that casts leave.
+    """Change the uses to the order that results from inserting casts.
 
-    A cast from VHLO is the last user of its operand. A cast to VHLO takes over the uses of its
-    operand one by one, which reverses them.
+    `casts` has the position of each cast. A cast from VHLO is the last user of its operand. A cast
+    to VHLO takes over the uses of its operand one by one, which reverses them.
     """
     for op, number in casts.items():
         (value,) = op.operands
@@ -354,7 +356,10 @@ def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
 
 
 def _numbers(uses: list[int]) -> tuple[bool, tuple[int, ...]] | None:
-    """Return bytecode's encoding of an order of uses; `None` for program order."""
+    """Return an order of uses as bytecode encodes it; `None` for program order.
+
+    The encoding is whether the numbers are index pairs, and the numbers.
+    """
     usual = sorted(uses, reverse=True)
     if usual == uses:
         return None

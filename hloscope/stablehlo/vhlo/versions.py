@@ -1,4 +1,4 @@
-"""Versions of VHLO, and the changes of ops from one to the next."""
+"""Versions of VHLO, and the changes of ops between them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from hloscope.support.lazy import pattern
 Version: TypeAlias = tuple[int, int, int]
 
 FOREVER: Final[Version] = (1 << 30, 0, 0)
-"""A version later than every other: the last version of an op that still exists."""
+"""A version later than every other; it is the last version of an op that still exists."""
 
 
 class Release(NamedTuple):
-    """One version of VHLO, its version of MLIR bytecode, and its change."""
+    """One version of VHLO: its number, its version of MLIR bytecode, and what changed."""
 
     version: Version
     bytecode: int
@@ -84,7 +84,7 @@ _NUMBER: Final = pattern(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 def version_of(text: str) -> Version:
-    """Parse a version into its three numbers.
+    """Return the three numbers of a version's text.
 
     >>> version_of("1.10.0")
     (1, 10, 0)
@@ -109,7 +109,7 @@ def _release(row: str) -> Release:
 
 
 RELEASES: Final = tuple(map(_release, _RELEASE_ROWS.strip().splitlines()))
-"""Every version, the oldest first."""
+"""All versions of VHLO, the oldest first."""
 
 MINIMUM: Final = RELEASES[0].version
 CURRENT: Final = RELEASES[-1].version
@@ -120,7 +120,7 @@ _NAMED: Final = {
     "week_4": ((1, 15, 0), (1, 18, 0)),
     "week_12": ((1, 13, 7), (1, 16, 2)),
 }
-"""Target versions of StableHLO's compatibility requirements, for libraries 1.17.0 and 1.20.0.
+"""Version that each name stands for, in StableHLO 1.17.0 and in 1.20.0.
 
 Source: `Version::fromCompatibilityRequirement` of StableHLO; what jaxlib answers.
 """
@@ -128,7 +128,7 @@ _SYNONYMS: Final = {"none": "current", "max": "min"}
 
 
 def target_of(name: str, library: Version = CURRENT) -> str:
-    """Return the version that a name means for a library version.
+    """Return the version that a name stands for in the StableHLO version `library`.
 
     A version is returned unchanged. `none`, `week_4`, `week_12` and `max` are StableHLO's
     compatibility requirements; `current` equals `none` and `min` equals `max`.
@@ -137,7 +137,7 @@ def target_of(name: str, library: Version = CURRENT) -> str:
     ('1.18.0', '0.9.0', '1.0.0')
 
     Raises:
-        UnknownNameError: The version is unknown, or newer than the library.
+        UnknownNameError: The name or version is unknown, or newer than `library`.
     """
     word = name.lower()
     word = _SYNONYMS.get(word, word)
@@ -167,7 +167,7 @@ def target_of(name: str, library: Version = CURRENT) -> str:
 
 
 def bytecode_version(target: Version) -> int:
-    """Return the version of MLIR bytecode that artifacts of a version have.
+    """Return the version of MLIR bytecode in artifacts of a VHLO version.
 
     >>> bytecode_version((0, 13, 5)), bytecode_version((1, 2, 0))
     (3, 6)
@@ -191,7 +191,7 @@ ACCURACY: Final = StructAttr(
     "result_accuracy",
     (("mode", EnumAttr("stablehlo", "result_accuracy_mode", "DEFAULT")),),
 )
-"""The accuracy of a result of an op that requests none."""
+"""Result accuracy of an op that requests none."""
 NO_NUMBERS: Final = DenseAttr(b"", TensorType(I64, (0,)))
 NO_TYPE: Final = TypeAttr(NONE)
 FALSE: Final = BoolAttr(False)
@@ -230,9 +230,10 @@ def _no_numbers(value: Attribute) -> bool:
 
 
 def _accuracy(value: Attribute) -> bool:
-    """Is the accuracy the default?
+    """Is the result accuracy the default?
 
-    Artifacts do not keep the sign of a zero tolerance, so only the mode may differ from nothing.
+    Artifacts do not keep the sign of a zero tolerance, so that only the mode may differ from the
+    default.
     """
     return value == ACCURACY
 
@@ -257,17 +258,18 @@ _CONDITIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], str]]] = {
     "no_regions": (lambda op: not op.regions, "regions"),
     "padding_attribute": (lambda op: (_lhs_rank(op) or 0) >= 2, "an operand of unknown rank"),
 }
-"""Conditions of a downgrade by name, each with the feature of an op that violates it."""
+"""Condition for the downgrade of an op, by name, and the feature of ops that violate it."""
 
 
 class Change(Struct, frozen=True):
-    """The difference between two versions of an op.
+    """The difference between the two forms `_v1` and `_v2` of an op.
 
     Attributes:
         base: Name of the op without its version.
-        first: The first version that has the new form.
-        added: Attributes of the new form, each with the name of its value in an upgraded op.
-        condition: Name of a further condition of a downgrade.
+        first: The first version of VHLO that has the form `_v2`.
+        added: Attributes that only `_v2` has, each with the name of its value in an upgraded op.
+        condition: Name of an additional condition, in `_CONDITIONS`, under which an op can be
+            downgraded.
     """
 
     base: str
@@ -276,14 +278,14 @@ class Change(Struct, frozen=True):
     condition: str
 
     def up(self, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        """Return the attributes of the new form, given those of the old one."""
+        """Return the attributes of the form `_v2`, given those of `_v1`."""
         found = {**properties, **{name: _DEFAULTS[value] for name, value in self.added}}
         if self.condition == "padding_attribute":
             found.pop("padding", None)
         return found
 
     def down(self, op: Operation) -> dict[str, Attribute]:
-        """Return the attributes of the old form of an op of the new one."""
+        """Return the attributes of the form `_v1`, given an op of the form `_v2`."""
         # An upgrade only adds attributes, so a downgrade removes them again. `obstacles` has
         # checked before that their values are the defaults, so nothing of the program is lost.
         gone = {name for name, _ in self.added}
@@ -297,7 +299,7 @@ class Change(Struct, frozen=True):
         return found
 
     def obstacles(self, op: Operation) -> list[str]:
-        """List the features of an op that its old form cannot express."""
+        """Return the features of an op of the form `_v2` that `_v1` cannot express."""
         found = [
             f"`{name}`"
             for name, kind in self.added
@@ -318,7 +320,7 @@ CHANGES: Final = {
     for row in _ROWS.replace("\\\n", "").strip().splitlines()
     for change in _changes(row)
 }
-"""The change from `_v1` to `_v2` of an op by its name without version."""
+"""The change from `_v1` to `_v2` of each op that has both, by name without version."""
 
 
 # -------------------------------------------------------------------- rules within a version
@@ -327,18 +329,18 @@ _PAIRED: Final = frozenset(
     "all_reduce_v1 reduce_v1 reduce_scatter_v1 reduce_window_v1 scatter_v1"
     " select_and_scatter_v1".split()
 )
-"""Ops whose results had to have the element types of their operands before 0.17.0."""
+"""Ops whose results had the element types of their operands before version 0.17.0."""
 
 
 def needs_more(name: str) -> bool:
-    """May `extra_needs` return something for an op of that name?"""
+    """May `extra_needs` return a version for an op of that name?"""
     return name in _PAIRED or name.startswith("custom_call_")
 
 
 def extra_needs(name: str, op: Operation) -> list[tuple[Version, str]]:
-    """List the versions that an op needs beyond its table row, with the reasons.
+    """Return the versions that an op needs in addition to its row in the tables, with the features.
 
-    `name` is the op's name without dialect.
+    `name` is the op's name without the dialect.
     """
     found: list[tuple[Version, str]] = []
     if name in _PAIRED:

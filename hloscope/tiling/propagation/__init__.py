@@ -1,1 +1,1 @@
-"""Rules that propagate tiles through ops, one file per op family, in both directions."""
+"""Rules that propagate tiles through ops, in both directions; one file per op family."""

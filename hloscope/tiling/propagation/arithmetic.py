@@ -1,4 +1,4 @@
-"""Tiles through ops that compute: elementwise ops, dots, reductions, collectives."""
+"""Propagation rules of ops that compute: elementwise ops, dots, reductions, collectives."""
 
 from __future__ import annotations
 
@@ -62,9 +62,13 @@ from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
 
 
 def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> CarriedTile:
-    """Return the operand's tile, given the output dimension of each operand dimension.
+    """Return the tile of a broadcast's operand; a dimension of size 1 is read at 0.
 
-    Dimensions of size 1 are read at 0.
+    Args:
+        space: The tiling space.
+        tile: The output's tile.
+        source: Sizes of the operand.
+        dims: The output dimension of each operand dimension.
     """
     out = [UNIT if n == 1 else tile.dims[d] for n, d in zip(source, dims, strict=True)]
     read = {d for n, d in zip(source, dims, strict=True) if n != 1}
@@ -75,7 +79,15 @@ def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) 
 def spread_to_output(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, dims: Dims
 ) -> CarriedTile:
-    """Return the output's tile of a broadcast: the operand's dimensions, and the others whole."""
+    """Return the output's tile of a broadcast; dimensions that the operand lacks are whole.
+
+    Args:
+        space: The tiling space.
+        tile: The operand's tile.
+        source: Sizes of the operand.
+        target: Sizes of the output.
+        dims: The output dimension of each operand dimension.
+    """
     out = [whole(n) for n in target]
     expanded = []
     for k, d in enumerate(dims):
@@ -88,7 +100,7 @@ def spread_to_output(
 
 @to_operands(Elementwise, Map, ImplicitBroadcast)
 def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, output: int) -> Answer:
-    """Return the output's tile for each operand, and the element of a scalar among arrays."""
+    """Return the tile of each operand: the output's, or the only element of a scalar."""
     target = output_sizes(ins)
     return parts(
         *[
@@ -119,7 +131,7 @@ _NOT_IN_SPACE: Final = "the contracted dimensions are not in the tiling space"
 
 
 class _Sides:
-    """The dimensions of both sides of a product, with their tiles.
+    """The tiles of the dimensions of both operands of a product.
 
     Output dimensions are the batch dimensions, then the free dimensions of the left side, then
     those of the right side.
@@ -133,13 +145,16 @@ class _Sides:
         self.ranks = ranks
 
     def free(self, side: int, without: Dims = ()) -> list[int]:
-        """Return the free dimensions of a side."""
+        """Return the free dimensions of a side (0 left, 1 right), except those in `without`."""
         d = self.dimensions
         used = (d.lhs_batch + d.lhs_contracting, d.rhs_batch + d.rhs_contracting)[side]
         return [k for k in range(self.ranks[side]) if k not in used + without]
 
     def give_output(self, dims: Sequence[DimTile], group: Dims = ()) -> None:
-        """Assign the tiles of the output's dimensions to batch and free dimensions."""
+        """Set the tiles of batch and free dimensions from the tiles of the output's dimensions.
+
+        `group` has dimensions of the right side that are not in the output.
+        """
         d, rest = self.dimensions, iter(dims)
         for left, right in zip(d.lhs_batch, d.rhs_batch, strict=True):
             self.sides[0][left] = self.sides[1][right] = next(rest)
@@ -148,9 +163,9 @@ class _Sides:
                 self.sides[side][k] = next(rest)
 
     def give_contracted(self, position: int) -> bool:
-        """Assign own tiles to contracted dimensions, the first at a position.
+        """Set the tiles of contracted dimensions to the space's own ones; return whether all exist.
 
-        Return `False` if one of them is not in the tiling space.
+        `position` is that of the first contracted dimension in the instruction.
         """
         d = self.dimensions
         pairs = zip(d.lhs_contracting, d.rhs_contracting, strict=True)
@@ -162,7 +177,10 @@ class _Sides:
         return True
 
     def part(self, side: int, extra: str = "") -> CarriedTile:
-        """Return the tile of a side. The other side's free dimensions are dropped."""
+        """Return the tile of a side (0 left, 1 right), without the other side's free dimensions.
+
+        `extra` is a further reason why it may not be exact.
+        """
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
         return unless(joined(extra, maybe_empty(self.space, other)), self.tile.with_dims(dims))
@@ -197,7 +215,14 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
 
 
 def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dims) -> CarriedTile:
-    """Return the tile of the scales: one for each block of elements, or a scalar for all."""
+    """Return the tile of the scales of one side: one scale per block, or a scalar for all.
+
+    Args:
+        space: The tiling space.
+        part: The tile of the side.
+        whole_sizes: Sizes of the side.
+        blocks: Sizes of the scales; empty for a scalar.
+    """
     if not blocks:
         reason = maybe_empty(space, part.tile.dims)
         return unless(joined(part.reason, reason), part.tile.with_dims(()))
@@ -239,7 +264,10 @@ _IN_GROUP: Final = "indices are counted from the start of a group, which is know
 
 
 def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Return the tiles if rows are grouped: groups are iterated over, and are not in the output."""
+    """Return the tiles of a ragged dot whose rows are grouped.
+
+    Groups are then a sequential dimension, and not in the output.
+    """
     rank = len(output_sizes(ins))
     group, size = space.number(ins, rank), space.runtime_number(ins, 2)
     sides = _Sides(space, ins, tile)
@@ -256,7 +284,10 @@ def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile
 
 
 def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Return the tiles if contracted elements are grouped: the group is output dimension 0."""
+    """Return the tiles of a ragged dot whose contracted elements are grouped.
+
+    The group is then output dimension 0.
+    """
     size = space.runtime_number(ins, 2)
     group, *rest = tile.dims
     sides = _Sides(space, ins, tile)
@@ -299,7 +330,10 @@ _CARRIED: Final = "what other steps contribute comes through the carries"
 
 @to_operands(Reduce)
 def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int) -> Answer:
-    """Return the operands' tiles: the output's along kept dimensions, own ones along reduced."""
+    """Return the tiles of the operands of a reduction.
+
+    They are the output's along kept dimensions, and the space's own along reduced ones.
+    """
     rank, kept = len(output_sizes(ins)), iter(tile.dims)
     dims: list[DimTile] = []
     for d in range(len(sizes(ins.operands[0].type))):
@@ -319,7 +353,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
 
 
 def _loose(ins: Instruction) -> str:
-    """Return why an output may not depend on every operand; empty if it does.
+    """Return why an output of a reduction may not depend on every operand; else "".
 
     The test follows the operands of each result of the body; a call depends on all its operands.
     """
@@ -349,9 +383,9 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, operand: int
 def _scanned(
     space: TilingSpace, op: Scan, tile: Tile, ranks: Sequence[int], *, to_operands: bool
 ) -> Propagated:
-    """Return the tiles of inputs or stacked outputs, and of carries.
+    """Return the tiles of a scan's operands or outputs; carries lack the scanned dimension.
 
-    Carries do not have the scanned dimension.
+    `ranks` has one entry per operand or output; the last ones are carries.
     """
     walked = op.scan_dimension
     line = [d for k, d in enumerate(tile.dims) if k != walked]
@@ -393,16 +427,16 @@ _CROSSES: Final = "of a tile that crosses into the part of the next device the r
 
 @to_operands(AllReduce, CrossReplicaSum)
 def _(space: TilingSpace, ins: Instruction, op: AllReduce, tile: Tile, output: int) -> Answer:
-    """Return the output's tile: on one device the same elements are read."""
+    """Return the output's tile for each operand: on one device the same elements are read."""
     others = "" if len(ins.operands) == 1 else "of several arrays only one is reduced to an output"
     return parts(*[unless("" if k == output else others, tile) for k in range(len(ins.operands))])
 
 
 @to_operands(AllGather)
 def _(space: TilingSpace, ins: Instruction, op: AllGather, tile: Tile, output: int) -> Answer:
-    """Return the tile in one part.
+    """Return the tile of the operand: that of the output, within one device's part.
 
-    The part that contains it is the device's position in the group.
+    The number of the part is the position of the device in the group.
     """
     if len(ins.operands) != 1 or not isinstance(ins.type, TensorType):
         return refused("several arrays are gathered at once")

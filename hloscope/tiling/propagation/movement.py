@@ -1,4 +1,4 @@
-"""Tiles through data movement: broadcasts, transposes, concatenations, slices, updates."""
+"""Propagation rules of data movement: broadcasts, transposes, concatenations, slices, updates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _BACKWARDS: Final = "its elements are in the opposite order"
 @to_operands(Reverse, refused=_BACKWARDS)
 @to_outputs(Reverse, refused=_BACKWARDS)
 def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int) -> Answer:
-    """Return the same elements counted from the end: first and last are exchanged."""
+    """Return the tile with indices counted from the end: its first and last are exchanged."""
     dims, reasons = [], []
     for d, (t, n) in enumerate(zip(tile.dims, output_sizes(ins), strict=True)):
         if d not in op.dimensions:
@@ -86,7 +86,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int
 
 @to_operands(Concatenate)
 def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
-    """Return the tiles of all operands. A tile reads one operand only."""
+    """Return the tiles of all operands; a refusal if one tile may read several operands."""
     d = op.dimension
     extents = [sizes(operand.type)[d] for operand in ins.operands]
     wrong = misfit(space, tile.dims[d], extents)
@@ -97,7 +97,7 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output:
 
 @although_refused(Way.TO_OPERANDS, Concatenate)
 def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
-    """Return the tiles of all operands. A tile of several operands is cut off in each."""
+    """Return the tiles of all operands, each cut off where the operand ends."""
     d = op.dimension
     return parts(*_pieces(tile, d, [sizes(operand.type)[d] for operand in ins.operands]))
 
@@ -160,9 +160,10 @@ def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, oper
 
 
 def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: int) -> Answer:
-    """Return the tile of the same bits in another type.
+    """Return the tile of the same bits in an array of another element type.
 
     The narrower type has one more dimension, whose elements together are one of the wider type.
+    `target` has the sizes of that array, `rank` is the rank of the array of `tile`.
     """
     if len(target) == rank:
         return exact(tile)
@@ -203,7 +204,7 @@ _WHERE = "Tiling propagation rejected for Concatenate"
 
 
 def misfit(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
-    """Return why a tile may cover parts of several operands; empty if it does not.
+    """Return why a tile may cover parts of several operands; empty if it never does.
 
     The size of the tile must be a number; otherwise the result is empty. From the first tile on,
     which may begin within an operand, tiles must end where operands do. The last operand may end
@@ -275,9 +276,9 @@ def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, output: int) 
 
 @to_outputs(Slice, refused=_AFFECTED)
 def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int) -> Answer:
-    """Return the output's tile.
+    """Return the output's tile, or a refusal for steps other than 1.
 
-    It is exact for steps of 1: indices before the start are cut off at 0.
+    It is exact: indices before the start are cut off at 0.
     """
     dims = []
     for d, start, step, n in zip(
@@ -291,9 +292,9 @@ def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int)
 
 
 def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
-    """Return the start of a slice along a dimension: a clamped constant, or a runtime variable.
+    """Return the start of a slice, read from an operand: a clamped constant, or `rt_j`.
 
-    `None` if the slice has no runtime value for the operand.
+    The result is `None` if the tiling space has no run-time value for the operand.
     """
     number = space.runtime_number(ins, operand)
     if number is None:
@@ -335,7 +336,10 @@ refuse(
 def _(
     space: TilingSpace, ins: Instruction, op: DynamicUpdateSlice, tile: Tile, output: int
 ) -> Answer:
-    """Return the operands' tiles. A box cannot leave out the elements that are updated."""
+    """Return the tiles of an update's operands; that of operand 0 includes updated elements.
+
+    A box cannot leave them out.
+    """
     update, target = sizes(ins.operands[1].type), output_sizes(ins)
     if not has_scalar_starts(ins, len(update), 2):
         return refused(_OLD)

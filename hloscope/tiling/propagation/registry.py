@@ -1,4 +1,4 @@
-"""Registry of the rules that propagate tiles through ops, and their cut-off at array edges."""
+"""Registry of the rules that propagate tiles, and tests for tiles cut off at array edges."""
 
 from __future__ import annotations
 
@@ -24,27 +24,30 @@ from hloscope.tiling.tile import DimTile, Refusal, RefusalCode, Tile
 
 
 class Way(StrEnum):
-    """Direction of propagation."""
+    """Direction in which a tile is propagated."""
 
     TO_OPERANDS = "to operands"
     TO_OUTPUTS = "to outputs"
 
 
 class Fit(StrEnum):
-    """Precision of a tile, compared with the elements that the given tile reads or influences."""
+    """Precision of a propagated tile.
+
+    It is compared with the elements that the original tile reads or influences.
+    """
 
     EXACT = "exact"
-    """Precisely these elements, for every tile."""
+    """The tile is precisely these elements, for every tile."""
     OVER = "over"
-    """These elements, and for some tiles more."""
+    """The tile has all these elements, and for some tiles more."""
     UNDER = "under"
-    """For some tiles not all of these elements."""
+    """For some tiles, the tile lacks some of these elements."""
     UNCHECKED = "unchecked"
     """The precision depends on sizes that are not known yet."""
 
 
 class CarriedTile(Struct, frozen=True):
-    """The tile of one operand or output.
+    """The tile of one operand or output, with its precision.
 
     Attributes:
         tile: The tile.
@@ -62,7 +65,7 @@ class Propagated(Struct, frozen=True):
 
     Attributes:
         parts: The tile of every operand or output.
-        beyond: Why XLA refuses this; empty if it does not.
+        beyond: Why XLA refuses to propagate this tile; empty if it does not.
     """
 
     parts: tuple[CarriedTile, ...]
@@ -70,7 +73,7 @@ class Propagated(Struct, frozen=True):
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """Return the tiles without their precision."""
+        """The tiles without their precision."""
         return tuple([part.tile for part in self.parts])
 
 
@@ -94,7 +97,7 @@ class Entry(Struct, frozen=True):
 
 
 RULES: Final[dict[Way, dict[type[Op], Entry]]] = {way: {} for way in Way}
-"""The entries by direction and class."""
+"""The entries by direction and op class."""
 
 
 def _registering(way: Way, classes: tuple[type[Op], ...], reason: str) -> Callable[[R], R]:
@@ -108,17 +111,17 @@ def _registering(way: Way, classes: tuple[type[Op], ...], reason: str) -> Callab
 
 
 def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
-    """Register a rule from the tile of an output to the tiles of the operands.
+    """Return a decorator that registers a rule from an output's tile to the operands' tiles.
 
     Args:
         classes: The op classes that it applies to, with their subclasses.
-        refused: Why XLA has no rule; the rule then applies only beyond XLA.
+        refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
     return _registering(Way.TO_OPERANDS, classes, refused)
 
 
 def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
-    """Register a rule from the tile of an operand to the tiles of the outputs.
+    """Return a decorator that registers a rule from an operand's tile to the outputs' tiles.
 
     The arguments are those of `to_operands`.
     """
@@ -126,7 +129,10 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
 
 def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
-    """Register a rule that applies, beyond XLA, if the rule of these ops refuses a tile."""
+    """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
+
+    It becomes the `beyond` rule of their entries.
+    """
 
     def register(rule: R) -> R:
         for cls in classes:
@@ -137,14 +143,14 @@ def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
 
 
 def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
-    """Register a reason why ops have no rule."""
+    """Register the reason why ops of these classes have no propagation rule in `ways`."""
     for way in ways:
         for cls in classes:
             RULES[way][cls] = Entry(None, reason)
 
 
 def entry_of(way: Way, cls: type[Op]) -> Entry | None:
-    """Return the entry of a class or of its nearest base that has one; `None` without one."""
+    """Return the entry of a class, or of its nearest base class with one; `None` without any."""
     table = RULES[way]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
@@ -153,17 +159,17 @@ def entry_of(way: Way, cls: type[Op]) -> Entry | None:
 
 
 def exact(*tiles: Tile) -> Propagated:
-    """Return tiles that are precisely the elements read or influenced."""
+    """Return the tiles, one for each operand or output, as exact ones."""
     return Propagated(tuple([CarriedTile(tile) for tile in tiles]))
 
 
 def parts(*every: CarriedTile) -> Propagated:
-    """Return tiles, each with its precision."""
+    """Return the tiles, one for each operand or output, with their precisions."""
     return Propagated(every)
 
 
 def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
-    """Return a tile that is exact if there is no reason against it.
+    """Return the tile with precision `fit` and the reason; as exact if the reason is empty.
 
     >>> unless("", Tile()).fit.value, unless("edges", Tile()).fit.value
     ('exact', 'over')
@@ -172,7 +178,7 @@ def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
 
 
 def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Refusal:
-    """Return a refusal: there are no tiles."""
+    """Return a refusal: the op has no tiles, for this reason."""
     return Refusal(code, reason)
 
 
@@ -190,12 +196,12 @@ def starts_inside(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that no index of the tile is cut off at its upper bound?"""
+    """Do bounds show that no index of the tile reaches its upper bound?"""
     return space.bounds(tile.upper_bound - tile.last).lo >= 1
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that every tile contains its first index, or every tile its last?"""
+    """Do bounds show that every tile has an element: all its first index, or all its last?"""
     if space.bounds(tile.size).lo < 1:
         return False
     if space.bounds(tile.last).lo >= 0 and ends_inside(space, tile):
@@ -206,7 +212,7 @@ def has_element(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _is_own(space: TilingSpace, tile: DimTile) -> bool:
-    """Is it the tile of a whole dimension, all of whose tiles begin inside?"""
+    """Is it the space's own tile of a whole dimension, so that all tiles begin inside?"""
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:
             size = space.dimensions[i].size
@@ -216,19 +222,22 @@ def _is_own(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
-    """Return why a tile may have no element in these dimensions; empty if it has one."""
+    """Return why a tile may have no element in these dimensions; else ""."""
     if all(has_element(space, tile) for tile in tiles):
         return ""
     return "tiles may lie wholly outside of a dimension that is dropped"
 
 
 def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
-    """Return why negative indices, which are cut off, may become valid; empty if they do not."""
+    """Return why indices that were cut off below 0 may become valid ones; else "".
+
+    This is asked before indices are shifted upwards.
+    """
     if all(starts_inside(space, tile) for tile in tiles):
         return ""
     return "indices cut off below 0 are not cut off any more"
 
 
 def joined(*reasons: str) -> str:
-    """Return the distinct reasons in one text."""
+    """Return the distinct nonempty reasons, separated by `; `."""
     return "; ".join(dict.fromkeys(filter(None, reasons)))

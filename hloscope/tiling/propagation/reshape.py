@@ -1,4 +1,4 @@
-"""Tiles through reshapes and bitcasts, as a sequence of minimal reshapes.
+"""Propagation rules of reshapes and bitcasts, as sequences of minimal reshapes.
 
 A tile passes a collapse or an expansion if it covers, in row-major order, one run of elements, or
 elements at a constant distance. Concrete sizes decide that; with variable sizes it is not checked.
@@ -34,7 +34,7 @@ from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole
 
 Through = tuple[tuple[DimTile, ...], str]
-"""The tiles of the target's dimensions, and a reason if they are not exact."""
+"""The tiles of the target's dimensions, and why they are not exact, or ""."""
 _COPIES: Final = (
     ReshapeCategory.IDENTITY,
     ReshapeCategory.INCREASE_RANK,
@@ -68,7 +68,10 @@ def _one(part: CarriedTile | Refusal) -> Answer:
 
 
 def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Answer:
-    """Return the tile of a bitcast: transpose to physical order, reshape, transpose back."""
+    """Return the tile of a bitcast from `here` to `there`.
+
+    It is transposed to physical order, reshaped, and transposed back.
+    """
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return refused("a bitcast of something that is not an array")
     if here.is_tiled or there.is_tiled:
@@ -128,7 +131,10 @@ def through_reshape(
 def _through_group(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, group: MinimalReshape
 ) -> Through | Refusal:
-    """Return the tile of one minimal reshape, of its dimensions that are not of size 1."""
+    """Return the tiles of the target dimensions of one minimal reshape, and a reason.
+
+    Target dimensions of size 1 are left out. The reason says why they are not exact.
+    """
     mine = [d for d in group.source if source[d] != 1] or [*group.source][:1]
     dropped = maybe_empty(space, [tile.dims[d] for d in group.source if d not in mine])
     if not group.target:  # only dimensions of size 1
@@ -157,13 +163,13 @@ def _through_group(
 
 
 def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
-    """Return the tile, cut off at the end of the array."""
+    """Return the tile of a dimension with its upper bound at most `n`."""
     bound = space.simplify(minimum(tile.upper_bound, n))
     return DimTile(tile.offset, tile.size, tile.stride, bound)
 
 
 def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """Return the tile of several dimensions as one, with linearised indices."""
+    """Return the tile of several dimensions collapsed to one, with linearised indices."""
     last = [minimum(d.last, d.upper_bound - 1) for d in dims]
     size: Expr = ONE
     for d in dims:
@@ -176,7 +182,7 @@ def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target
 
 
 def _gaps(space: TilingSpace, dims: Sequence[DimTile]) -> str:
-    """Return why a collapsed tile has elements that the tile lacks; empty if it has none."""
+    """Return why a collapsed tile may have more elements than the tile; else ""."""
     first = next((k for k, d in enumerate(dims) if d.size is not ONE), len(dims))
     inner = [d for d in dims[first + 1 :] if d.size is not ONE]
     moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in inner)
@@ -192,7 +198,10 @@ def _starts_at_0(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _expanded(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """Return the tile of one dimension as several, with first and last index delinearised."""
+    """Return the tile of one dimension expanded to several.
+
+    Its first and last index are delinearised.
+    """
     (tile,) = dims
     first = [space.simplify(e) for e in delinearize(tile.offset, target)]
     last = [space.simplify(e) for e in delinearize(tile.last, target)]
@@ -224,7 +233,10 @@ def _not_one_run(
     *,
     collapses: bool,
 ) -> str:
-    """Return why a tile of several dimensions is not a run, or strided run, of one dimension."""
+    """Return why the tile is not a contiguous or strided run of one dimension; else "".
+
+    `collapses` tells whether several dimensions become one or one becomes several.
+    """
     many, shape = (source, from_sizes) if collapses else (target, to_sizes)
     checked = source[:-1] if collapses else source
     for d in checked:
@@ -250,9 +262,10 @@ def _not_one_run(
 
 
 def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) -> str:
-    """Return why the tile is not contiguous; empty if at most one dimension is partial.
+    """Return why the tile of several dimensions is not contiguous; else "".
 
-    Dimensions before the partial one have size 1, those after it are whole.
+    It is contiguous if at most one dimension is partial: those before it have size 1, those after
+    it are whole.
     """
     i = 0
     while i < len(many) and many[i].size is ONE:
@@ -271,7 +284,7 @@ def _is_whole(tile: DimTile, n: int) -> bool:
 
 
 def _is_last(many: Sequence[DimTile], j: int) -> bool:
-    """Do all later dimensions have size 1?"""
+    """Do all dimensions after number `j` have size 1?"""
     return all(d.size is ONE for d in many[j + 1 :])
 
 

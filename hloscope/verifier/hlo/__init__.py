@@ -1,4 +1,4 @@
-"""Verification of HLO modules: all errors, not the first only.
+"""Verification of HLO modules: all errors, not only the first.
 
 Source: XLA's `HloVerifier` and shape inference; StableHLO's specification where both agree.
 """
@@ -28,7 +28,7 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     '`abs` is declared f32[3], but its operands make it f32[2]'
 
     Raises:
-        ParseError: A part that is parsed on demand has a syntax error.
+        ParseError: A part of the text that is parsed only when it is needed has a syntax error.
     """
     recursion = check_recursion(module)
     # The other checks follow calls, which ends only if no computation calls itself.
@@ -47,13 +47,16 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 
 
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
-    """Return the errors of single instructions, without those of the computation around them."""
+    """Return the errors of single instructions, not those of the computation that contains them."""
     right: set[Kind] = set()
     return [found for ins in instructions for found in _check_instruction(ins, right)]
 
 
 def _check_instruction(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
-    """Yield the errors of one instruction; `right` holds the kinds found valid, and is updated."""
+    """Yield the errors of one instruction.
+
+    `right` has the kinds of instructions that were found valid; a valid kind is added to it.
+    """
     kind = kind_of(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.
     if kind in right:

@@ -1,4 +1,4 @@
-"""Checks of a module as a whole: header, entry, called computations, shared memory."""
+"""Checks of a whole HLO module: header, entry, called computations, aliased memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from hloscope.verifier.hlo.types import begun, opcode
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
-    """Yield the errors that do not belong to a single instruction."""
+    """Yield the errors of a module that do not belong to a single instruction."""
     yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
@@ -75,7 +75,7 @@ _HEADER: Final = (
     "origin_recovery_table",
     "replica_count",
 )
-"""Attributes of a header.
+"""Attributes that the header of a module may have.
 
 Source: XLA `hlo_parser.cc` (`ParseHloModule`).
 """
@@ -90,7 +90,7 @@ def _check_header(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
-    """Yield differences between `entry_computation_layout` and the entry computation."""
+    """Yield an error for each difference between `entry_computation_layout` and the entry."""
     text = dict(module.extras).get("entry_computation_layout")
     if text is None:
         return
@@ -116,7 +116,7 @@ def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
 
 
 def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
-    """Read a signature such as `{(f32[2], s32[])->f32[2]}`: parameter types and the result type.
+    """Return the parameter types and the result type of a signature: `{(f32[2], s32[])->f32[2]}`.
 
     >>> [print_type(t) for t in read_signature("{(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}")[0]]
     ['f32[2]{0}', 's32[]']
@@ -134,7 +134,10 @@ def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
 
 
 def _check_order(module: Module) -> Iterator[Diagnostic]:
-    """Yield errors of a scheduled module: its text must be an order of execution."""
+    """Yield an error for each operand that is read before its definition, in a scheduled module.
+
+    The text of a scheduled module must be an order of execution.
+    """
     if dict(module.extras).get("is_scheduled") != "true":
         return
     for computation in module:
@@ -157,7 +160,7 @@ def _check_parameters(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_fusions(module: Module) -> Iterator[Diagnostic]:
-    """Yield an error for each fusion whose computation another fusion calls too."""
+    """Yield an error for each fusion whose computation another fusion calls, too."""
     owner: dict[str, Instruction] = {}
     for computation in module:
         for ins in computation:
@@ -173,7 +176,7 @@ def _check_fusions(module: Module) -> Iterator[Diagnostic]:
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors of called computations: types of their parameters and results."""
+    """Yield errors about the parameter and result types of the computations that an op calls."""
     inner = begun(ins)
     if inner is not None:
         yield from _begun(inner)
@@ -220,7 +223,10 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _begun(ins: Instruction) -> Iterator[Diagnostic]:
-    """Check the computation that `<op>-start` calls; updates may add operands that are missing."""
+    """Yield errors about the computation that `<op>-start` calls.
+
+    `async-update` ops may add operands that the start lacks.
+    """
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
     callee = ins.calls[0]
@@ -258,7 +264,7 @@ def _case(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _async(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors of `async-start`: the called computation, its operands and the declared type."""
+    """Yield errors of an `async-start`: called computation, operands and declared type."""
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is not None:
         return
@@ -288,7 +294,7 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 _GROUPED: Final = (Send, Recv, Bitcast, Parameter, Tuple)
-"""Ops that an asynchronous computation may have any number of, if it has no others.
+"""Ops of which an asynchronous computation may have any number, if it has no other ops.
 
 Source: XLA `hlo_verifier.cc` (`VerifyAsyncComputation`), `hlo_computation.h`
 (`OnlyContainsSendRecv`).
@@ -304,7 +310,7 @@ _RULES: Final[dict[type[Op], Callable[[Instruction], Iterator[Diagnostic]]]] = {
 
 
 def check_recursion(module: Module) -> list[Diagnostic]:
-    """Return an error if computations call themselves, directly or through others."""
+    """Return an error if a computation calls itself, directly or through others."""
     graph = {c.name: {callee.name for ins in c for callee in ins.calls} for c in module}
     try:
         TopologicalSorter(graph).prepare()
@@ -324,7 +330,10 @@ def check_recursion(module: Module) -> list[Diagnostic]:
 
 
 def check_aliasing(module: Module) -> Iterator[Diagnostic]:
-    """Check `input_output_alias` and `buffer_donor`: grammar, indices, sizes, one use of each."""
+    """Yield errors of `input_output_alias` and `buffer_donor`.
+
+    Checked are the syntax, the indices, equal sizes in bytes, and that nothing is aliased twice.
+    """
     extras = dict(module.extras)
     span, arguments, result = module.entry.span, module.entry.arguments, module.entry.root.type
     aliased: set[tuple[int, ShapeIndex]] = set()
@@ -341,7 +350,7 @@ def check_aliasing(module: Module) -> Iterator[Diagnostic]:
 
 
 def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
-    """Check `output_to_operand_aliasing`: grammar, indices, and that both types are equal."""
+    """Yield errors of `output_to_operand_aliasing`: syntax, indices, and equal types."""
     text = dict(getattr(ins.op, "settings", ())).get(OPERAND_ALIASING)
     if text is None or isinstance(ins.op, AsyncStart):
         return  # XLA checks the started op, not its start
@@ -364,7 +373,10 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
-    """Yield the entries of an aliasing text; an error in place of an entry that does not parse."""
+    """Yield the entries of an aliasing attribute; an entry that does not parse gives an error.
+
+    `name` is that of the attribute, `span` its position.
+    """
     try:
         yield from read_aliasing(name, text, span)
     except ParseError as error:
@@ -372,7 +384,10 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
 
 
 def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
-    """Return a message about an index that does not exist; `None` if all exist."""
+    """Return an error message if an index of an entry does not exist; else `None`.
+
+    `taken` are the types of the parameters or operands, `result` that of the result.
+    """
     if entry.taken >= len(taken):
         owner = "the entry" if what == "parameter" else "the instruction"
         return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
@@ -391,7 +406,10 @@ def _wrong_entry(
     result: Type,
     aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
-    """Return a message about an entry of a header; `None` if it is valid."""
+    """Return an error message if an entry of a header is invalid; else `None`.
+
+    `aliased` has the parameter indices of earlier entries; this one's is added.
+    """
     wrong = _wrong_place(entry, what, taken, result)
     if wrong is not None:
         return wrong
@@ -417,7 +435,10 @@ def _wrong_entry(
 
 
 def _bytes(type_: Type | None) -> int | None:
-    """Bytes of an array without padding, with bounds as sizes; `None` if a size is unknown."""
+    """Return the bytes of an array without padding, with bounds for dynamic sizes.
+
+    `None` if a size is unknown, or the type is no array.
+    """
     if type_ is None:
         return None
     whole = placed(type_)

@@ -1,4 +1,4 @@
-"""Communication: pairs of asynchronous ops, channels, and the devices of collectives."""
+"""Checks of communication: starts and dones, channels, and the devices of collectives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STARTS_OF: Final = {
     AsyncUpdate: (AsyncStart, AsyncUpdate),
     AsyncDone: (AsyncStart, AsyncUpdate),
 }
-"""Allowed ops of the operand, by op."""
+"""Ops that may define the operand of an op that continues or ends a start, by class."""
 
 _USERS_OF: Final[dict[type, tuple[type, ...]]] = {
     AsyncStart: (AsyncUpdate, AsyncDone),
@@ -49,22 +49,22 @@ _USERS_OF: Final[dict[type, tuple[type, ...]]] = {
     Send: (SendDone, Tuple),
     Recv: (RecvDone, Tuple),
 }
-"""Allowed ops of the only user, by op; a loop carries sends and recvs in a tuple."""
+"""Ops that may be the only user of a start, by class; a loop carries sends and recvs in tuples."""
 
 _THREAD: Final = "async_execution_thread"
 
 _CONVERTING: Final = (AllGather, AllReduce, CollectivePermute)
-"""Ops with a done opcode of their own, which may declare another precision."""
+"""Starts with a done opcode of their own, whose done may declare another float precision."""
 
 _PASSED_ON: Final = ("parameter", "get_tuple_element", "tuple", "while", "optimization_barrier")
-"""Ops through which a loop passes the result of a send or recv to the next iteration."""
+"""Ops by which a loop passes the result of a send or recv to the next iteration."""
 
 _MOST_STEPS: Final = 10_000
-"""Largest number of updates of one asynchronous computation that are followed."""
+"""Limit of `async-update` ops that are followed back to one start."""
 
 
 def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
-    """Yield errors of starts without one done, and of dones that do not end a start."""
+    """Yield an error for each start without exactly one done, and for each done without a start."""
     uses = None
     for ins in computation:
         starts = _STARTS_OF.get(type(ins.op))
@@ -79,9 +79,9 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
 
 
 def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
-    """Does XLA allow this start to have no done?
+    """Does XLA accept this start without a done?
 
-    True for `all-gather-start`, and for a send or recv that is the root of an asynchronous
+    It does for `all-gather-start`, and for a send or recv that is the root of an asynchronous
     computation.
     """
     if isinstance(ins.op, Send | Recv):
@@ -90,7 +90,10 @@ def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
 
 
 def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
-    """Yield errors of an op that continues or ends a start: its operand, kind and types."""
+    """Yield errors of an update or done op: its operand, the kind of the start, and its types.
+
+    `starts` are the ops that may define the operand.
+    """
     if not ins.operands:
         return
     operand = ins.operands[0]
@@ -136,18 +139,18 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
 
 
 def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
-    """Return the comparison of the types of a result and its done."""
+    """Return the predicate that compares the types of a start's result and of its done."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return like if isinstance(wrapped, _CONVERTING) else same
 
 
 def _missing_operands(start: Instruction) -> int:
-    """Return the number of operands that updates may still add to the started computation."""
+    """Return how many operands of the started computation updates may still add."""
     return len(start.calls[0].parameters) - len(start.operands) if start.calls else 0
 
 
 def _start_of(ins: Instruction) -> Instruction:
-    """Return the start that `ins` updates."""
+    """Return the start op that an `async-update` or `async-done` belongs to."""
     for _ in range(_MOST_STEPS):
         if not isinstance(ins.op, AsyncUpdate) or not ins.operands:
             break
@@ -156,7 +159,7 @@ def _start_of(ins: Instruction) -> Instruction:
 
 
 def _started_opcode(start: Instruction) -> str:
-    """Return the opcode of the started op: the wrapped op, or the root of a called computation."""
+    """Return the opcode of the started op, or of the root of the started computation."""
     match start.op:
         case AsyncStart(wrapped=None) if start.calls:
             return opcode(start.calls[0].root)
@@ -167,10 +170,10 @@ def _started_opcode(start: Instruction) -> str:
 
 
 def _result_type(operand: Instruction, start: Instruction) -> Type | None:
-    """Return the declared type of the result of an async op; `None` if its type leaves it out.
+    """Return the type of the result that a start or update declares; `None` if it does not.
 
-    The value of `all-reduce-start` is the result.  The type of another start is a tuple
-    (operands, result, …), for a called computation too.
+    The type of `all-reduce-start` is that of the result. The type of any other start is a tuple
+    (operands, result, …), also if it calls a computation.
     """
     if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
         return operand.type
@@ -184,7 +187,9 @@ def _result_type(operand: Instruction, start: Instruction) -> Type | None:
 def _check_start(
     ins: Instruction, readers: tuple[Instruction, ...], needed: tuple[type, ...]
 ) -> Iterator[Diagnostic]:
-    """Yield an error unless the start has exactly one user, and it is an op that ends it.
+    """Yield an error unless a start has exactly one user, which is one of the ops `needed`.
+
+    `readers` are its users.
 
     Source: XLA `hlo_verifier.cc` (`VerifyAsynchronousInstructionPairs`, `VerifySingleUser`).
     """
@@ -212,7 +217,10 @@ _MOST_DEVICES: Final = 1 << 31
 
 
 def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
-    """Return replicas × partitions, `None` unless the header has them, and errors of the header."""
+    """Return the number of devices, replicas × partitions, and the errors of both counts.
+
+    The number is `None` if the header has neither count, or an invalid one.
+    """
     extras, counts, wrong = dict(module.extras), [1, 1], []
     for i, name in enumerate(("replica_count", "num_partitions")):
         text = extras.get(name)
@@ -228,7 +236,7 @@ def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
 
 
 _DIGITS: Final = 10
-"""Number of digits of `_MOST_DEVICES`."""
+"""Number of decimal digits of `_MOST_DEVICES`."""
 
 
 def _inner(op: Op) -> Op:
@@ -236,7 +244,7 @@ def _inner(op: Op) -> Op:
 
 
 def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
-    """Yield errors unless each device is in one group at most, and exists.
+    """Yield an error for each device that is in two groups of a collective or does not exist.
 
     Args:
         ins: Any instruction.
@@ -282,7 +290,7 @@ def _members(
 
 
 def check_channels(module: Module) -> Iterator[Diagnostic]:
-    """Yield an error for each `send-done` or `recv-done` on another channel than its start."""
+    """Yield an error for each `send-done` or `recv-done` whose channel differs from its start's."""
     for computation in module:
         for ins in computation:
             op = ins.op

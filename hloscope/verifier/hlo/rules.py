@@ -1,4 +1,4 @@
-"""Ops whose declared types HLO checks differently from StableHLO."""
+"""Checks of ops whose declared types HLO restricts differently from StableHLO."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ from hloscope.ops import (
 
 
 def _members(op: Collective) -> int | None:
-    """Return the number of members of each group; `None` if groups are unknown or unequal.
+    """Return the size of each group of a collective; `None` if sizes are unknown or differ.
 
     With a channel and without global ids, groups list replicas, and all partitions of a replica
-    take part.  Groups of an all-to-all list partitions then.
+    take part. Groups of an all-to-all list partitions then.
     """
     if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
         return None
@@ -74,7 +74,11 @@ def _members(op: Collective) -> int | None:
 
 
 def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
-    """Return pairs of operand and result arrays; their element types must match."""
+    """Return the pairs of operand and result arrays of a collective.
+
+    Raises:
+        VerifyError: The numbers or the element types of operands and results differ.
+    """
     results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     if len(results) != len(ins.operands):
         raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
@@ -90,14 +94,20 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
 
 
 def array_of(type_: Type) -> TensorType:
-    """Return the type of an array, or of the array in a buffer."""
+    """Return the type of an array, also if it is in a buffer type.
+
+    `type_` must be one of both.
+    """
     array = type_.element if isinstance(type_, BufferType) else type_
     assert isinstance(array, TensorType)
     return array
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check the computation of a reduction: two scalars to one, complex like the operands."""
+    """Check the computation of a reduction: it takes two scalars and returns one.
+
+    They are complex exactly if the operands are.
+    """
     for callee in ins.calls:
         types = (*callee.arguments, *callee.results)
         if len(types) != 3 or not all(isinstance(t, TensorType) and not t.rank for t in types):
@@ -133,7 +143,10 @@ def _reduce_scatter(ins: Instruction) -> None:
 
 
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
-    """Check that `big` is `small` with dimension `d` multiplied by `times`, or by any integer."""
+    """Check that `big` is `small` with dimension `d` multiplied by `times`.
+
+    If `times` is `None`, any integer factor is valid. `rule` names the violated constraint.
+    """
     if not 0 <= d < big.rank:
         raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
     fits = small.rank == big.rank
@@ -156,7 +169,10 @@ def _is_multiple(part: Any, whole: Any, times: int | None) -> bool:
 
 
 def _all_to_all(ins: Instruction) -> None:
-    """Check an all-to-all: one operand per member, or one operand split and concatenated."""
+    """Check an all-to-all.
+
+    It has one operand per group member, or one operand that is split and concatenated.
+    """
     op = ins.op
     assert isinstance(op, AllToAll)
     pairs, times = _pairwise(ins), _members(op)
@@ -182,14 +198,14 @@ def _all_to_all(ins: Instruction) -> None:
 
 
 def _check_same(made: TensorType, result: TensorType) -> None:
-    """Check the declared result against the type that the exchange gives."""
+    """Check that the declared result type equals the type `made`."""
     if not like(made, result):
         have, want = (print_type(t, layout=False) for t in (result, made))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
 
 
 def _collective_permute(ins: Instruction) -> None:
-    """Check `collective-permute`: results like operands, or one array written into another."""
+    """Check `collective-permute`: results have the operands' types, or one array is updated."""
     types = tuple([o.type for o in ins.operands])
     results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     if not is_in_place(types):
@@ -204,7 +220,7 @@ def _collective_permute(ins: Instruction) -> None:
 
 
 def _is_part(sent: Type, into: Type) -> bool:
-    """Can `sent` be written into `into`: same element type and rank?"""
+    """Do both arrays have the same element type and rank, so that `sent` can be part of `into`?"""
     if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
         return False
     return sent.element == into.element and sent.rank == into.rank
@@ -217,7 +233,7 @@ COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
     CollectivePermute: _collective_permute,
     ReduceScatter: _reduce_scatter,
 }
-"""Type checks of collectives, by op."""
+"""Functions that check the declared types of collectives, by op class."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -227,7 +243,7 @@ COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
 
 
 _MOST_LITERAL: Final = 1 << 16
-"""Longest literal, in characters, that is read for verification."""
+"""Longest literal, in characters, whose elements are verified."""
 
 
 def _text(type_: Type) -> str:
@@ -239,7 +255,7 @@ def _types(ins: Instruction) -> tuple[Type, ...]:
 
 
 def _broadcast(ins: Instruction) -> None:
-    """Check a broadcast: HLO does not expand dimensions of size 1."""
+    """Check a `broadcast`: HLO does not repeat dimensions of size 1."""
     op, (operand,), result = ins.op, _types(ins), ins.type
     assert isinstance(op, BroadcastInDim)
     op.verify((operand,), (result,))
@@ -256,9 +272,9 @@ def _broadcast(ins: Instruction) -> None:
 
 
 def _bitcast(ins: Instruction) -> None:
-    """Check that operand and result have the same number of bits.
+    """Check a `bitcast`: operand and result have the same number of bits.
 
-    Tiled layouts are not checked, since they may be padded.  Floats may change precision.
+    Tiled layouts are not checked, since they may be padded. Floats may change precision.
     """
     (operand,), result = _types(ins), ins.type
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
@@ -276,7 +292,7 @@ def _bitcast(ins: Instruction) -> None:
 
 
 def _bitcast_convert(ins: Instruction) -> None:
-    """Check a `bitcast-convert`: booleans may count as bits or as bytes."""
+    """Check a `bitcast-convert`; booleans may count as bits or as bytes."""
     assert isinstance(ins.op, BitcastConvert)
     (operand,) = _types(ins)
     try:
@@ -330,7 +346,7 @@ def _rng(ins: Instruction) -> None:
 
 
 def _dynamic_reshape(ins: Instruction) -> None:
-    """Check a `dynamic-reshape`: sizes are scalar operands; the declared sizes are bounds."""
+    """Check a `dynamic-reshape`: sizes are scalar operands, and declared sizes are bounds."""
     operand, *sizes = [t for t in _types(ins) if isinstance(t, TensorType)]
     result = ins.type
     assert isinstance(result, TensorType)
@@ -355,7 +371,7 @@ def _conditional(ins: Instruction) -> None:
 
 
 def _dot(ins: Instruction) -> None:
-    """Check a `dot`: more than two operands are metadata of sparse ones."""
+    """Check a `dot`; more than two operands are the metadata of sparse operands."""
     assert isinstance(ins.op, DotGeneral)
     if len(ins.operands) > 2 and not (ins.op.sparsity or ins.op.sparsity_config):
         raise VerifyError(f"`dot` has {len(ins.operands)} operands, needs 2")
@@ -363,7 +379,13 @@ def _dot(ins: Instruction) -> None:
 
 
 def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
-    """Return the elements of the declared tuple; `needed` describes each of them."""
+    """Return the elements of the declared tuple type.
+
+    `needed` describes each element.
+
+    Raises:
+        VerifyError: The tuple has another number of elements, or one has another type.
+    """
     assert isinstance(ins.type, TupleType)
     found = ins.type.elements
     if len(found) != len(needed):
@@ -386,7 +408,7 @@ def _infeed(ins: Instruction) -> None:
 
 
 def _outfeed(ins: Instruction) -> None:
-    """Check that the operand has the shape in `outfeed_shape`, if it is given."""
+    """Check an `outfeed`: its operand has the type in `outfeed_shape`, if that is given."""
     shape = dict(getattr(ins.op, "settings", ())).get("outfeed_shape")
     if shape is not None and not same(parse_type(shape), ins.operands[0].type):
         have = _text(ins.operands[0].type)
@@ -394,7 +416,7 @@ def _outfeed(ins: Instruction) -> None:
 
 
 def _random_bits(ins: Instruction) -> None:
-    """Check `rng-bit-generator`: the type is the bits alone, or (new state, bits)."""
+    """Check `rng-bit-generator`: its type is that of the bits, or (new state, bits)."""
     if isinstance(ins.type, TupleType):
         state, _ = _parts(ins, "state", "bits")
         if not same(state, ins.operands[0].type):
@@ -406,11 +428,11 @@ def _top_k(ins: Instruction) -> None:
 
 
 def _accept(ins: Instruction) -> None:
-    """Accept any declared type: nothing else in the module constrains it."""
+    """Accept any declared type: no rule restricts it."""
 
 
 def _convolution(ins: Instruction) -> None:
-    """Check a convolution: element types may differ; the kernel's sizes must be known.
+    """Check a convolution: element types may differ, but the kernel's sizes must be static.
 
     Source: XLA `shape_inference.cc` (`InferConvolveShape`), which compares them as numbers: input
     features may be unknown on both sides.
@@ -434,10 +456,10 @@ def _convolution(ins: Instruction) -> None:
 
 
 def check_features(ins: Instruction) -> None:
-    """Check that the number of output features of a convolution's kernel is not dynamic.
+    """Check that the kernel of a convolution has a static number of output features.
 
     Raises:
-        VerifyError: It has only a bound.
+        VerifyError: The number is dynamic.
     """
     assert isinstance(ins.op, Convolution)
     rhs, feature = ins.operands[1].type, ins.op.dimensions.kernel_output_feature
@@ -466,7 +488,10 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     AsyncUpdate: _accept,
     AsyncDone: _accept,
 }
-"""Updates and dones of asynchronous ops are checked in `pairs`."""
+"""Functions that check the declared type of an op, by class, in place of StableHLO's rules.
+
+Updates and dones of asynchronous ops are checked in `pairs`.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -476,7 +501,7 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
 
 
 def placed(type_: Type) -> Type:
-    """Return the type with each unknown size replaced by its bound: the memory HLO allocates.
+    """Return the type with each dynamic size replaced by its bound: the memory that HLO allocates.
 
     >>> from hloscope.hlo_parser.types import parse_type, print_type
     >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
@@ -497,21 +522,21 @@ def placed(type_: Type) -> Type:
 
 
 def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
-    """Return the bounds of all arrays in a type, in order; `()` for an array without bounds."""
+    """Return the bounds of all arrays in a type, in order, `()` for an array without bounds."""
     if isinstance(type_, TupleType):
         return [bounds for part in type_.elements for bounds in bounds_of(part)]
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
 def is_placed(type_: Type) -> bool:
-    """True if no array in the type has bounds."""
+    """Return whether no array in the type has bounds."""
     if isinstance(type_, TensorType):
         return not type_.bounds
     return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
 
 
 def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
-    """Are both sequences of types equal but for layouts and precision, as in XLA's inference?
+    """Are both lists of types equal except for layouts and float precision, as XLA compares them?
 
     With `wider`, element types may differ in any way.
     """
@@ -536,12 +561,12 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
 
 
 def like(a: Type, b: Type) -> bool:
-    """Are both types equal but for layouts and the precision of floats?"""
+    """Are both types equal except for layouts and float precision?"""
     return _same(a, b, wider=False)
 
 
 def same(a: Type, b: Type) -> bool:
-    """Are both types equal but for layouts?  The precision of floats must match.
+    """Are both types equal except for layouts?  The precision of floats must be equal, too.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(

@@ -1,4 +1,4 @@
-"""Declared types of instructions against inferred ones, with HLO's equality of types."""
+"""Checks of the declared types of HLO instructions against the inferred types."""
 
 from __future__ import annotations
 
@@ -85,17 +85,17 @@ Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 def kind_of(ins: Instruction) -> Kind:
-    """Return a key of all that the type check reads: op, types and computations, by identity.
+    """Return a key of all that the type check of an instruction reads.
 
-    Instructions with equal keys are all valid or all invalid.  A key is valid as long as the
-    objects are alive.
+    These are its op, types and computations, by identity. Instructions with equal keys are all
+    valid or all invalid. A key is valid as long as the objects exist.
     """
     operands = tuple([id(operand.type) for operand in ins.operands])
     return id(ins.op), id(ins.type), operands, tuple(map(id, ins.calls))
 
 
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors unless the declared type follows from op, operands and called computations."""
+    """Yield an error if the declared type does not follow from op, operands and computations."""
     yield from _check_layouts(ins)
     too_large = _too_large(ins.type)
     if too_large:
@@ -110,7 +110,7 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def inferred(ins: Instruction) -> Type | None:
-    """Return the type that op, operands and called computations imply; `None` if none does.
+    """Return the type that op, operands and called computations imply; `None` if they imply none.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { a = f32[2,3] parameter(0) ROOT b = f32[6] abs(a) }"
@@ -118,7 +118,7 @@ def inferred(ins: Instruction) -> Type | None:
     'f32[2,3]'
 
     Raises:
-        VerifyError: The instruction is invalid with any declared type.
+        VerifyError: The instruction is invalid, whatever type it declares.
     """
     try:
         _check(ins)
@@ -133,11 +133,11 @@ def inferred(ins: Instruction) -> Type | None:
 
 
 def _check(ins: Instruction) -> None:
-    """Check number and kinds of operands, then the constraints of the op itself.
+    """Check the number and kinds of operands, then the rules of the op itself.
 
     Raises:
-        IncompatibleTypesError: The declared type is not the inferred one.
-        VerifyError: Another constraint is violated.
+        IncompatibleTypesError: The declared type differs from the inferred one.
+        VerifyError: Another rule is violated.
     """
     operands = tuple([o.type for o in ins.operands])
     needed = signature(ins.op)
@@ -170,13 +170,13 @@ def _check(ins: Instruction) -> None:
 
 
 def _with_bounds_as_sizes(ins: Instruction) -> Instruction:
-    """Return the instruction on arrays with bounds as sizes, as HLO infers sizes."""
+    """Return the instruction with bounds as static sizes, since HLO infers sizes that way."""
     operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
     return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
 
 
 def _check_start(ins: Instruction) -> None:
-    """Check the started op, and that the type is (operands, result, …)."""
+    """Check the op that `<op>-start` starts, and that its own type is (operands, result, …)."""
     inner = begun(ins)
     if inner is None:
         if isinstance(ins.op, AsyncStart) and ins.op.wrapped is not None:
@@ -198,9 +198,9 @@ def _check_start(ins: Instruction) -> None:
 
 
 def begun(ins: Instruction) -> Instruction | None:
-    """Return the op that `<op>-start` starts, as an instruction with the type of its result.
+    """Return the op that `<op>-start` starts, as an instruction with its result type.
 
-    `None` if the op calls a computation, or if its type has no element for the result.
+    `None` if the start calls a computation, or if its type has no element for the result.
     """
     op, type_ = ins.op, ins.type
     if not isinstance(op, AsyncStart) or op.wrapped is None:
@@ -214,7 +214,7 @@ def begun(ins: Instruction) -> Instruction | None:
 
 
 def _message_of(ins: Instruction, error: VerifyError) -> str:
-    """Return the message of an error in HLO's terms; it names the opcode."""
+    """Return the message of a StableHLO type error in HLO's terms, with the opcode."""
     own_name, name = opcode(ins), ins.op.name
 
     def in_hlo(value: object, form: str) -> str:
@@ -240,7 +240,7 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
 
 
 def _is_one_value(ins: Instruction) -> bool:
-    """Is the result one value, possibly a tuple?  Otherwise a tuple means several results.
+    """Is the declared tuple type one value, not one type for each of several results?
 
     A tuple of one element is one value if a body returns such a tuple.
     """
@@ -258,7 +258,7 @@ _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement,
 _COPY: Final = ELEMENTWISE["copy"]
 
 _HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
-"""Ops whose result is their operand, with the operand's bounds."""
+"""Ops that return their operand, with the operand's bounds."""
 
 _EXACT: Final = (
     Call,
@@ -275,13 +275,13 @@ _EXACT: Final = (
     Tuple,
     While,
 )
-"""Ops that pass values on, or write in place, without a change of precision.
+"""Ops whose type must have exactly the inferred precision: they pass or update values.
 
 Source: XLA `hlo_verifier.cc` (`CheckShape`).
 """
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
-"""Ops that may accumulate in, and return, another element type than that of their operands."""
+"""Ops that may accumulate in, and return, another element type than the operands'."""
 
 
 def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
@@ -298,7 +298,7 @@ def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _too_large(type_: Type) -> str:
-    """Return a message about an array of 2^63 elements or bytes; empty if all are smaller.
+    """Return an error message about an array of 2^63 elements or bytes; empty if all are smaller.
 
     Source: XLA `shape_util.cc` (`ValidateShapeSize`, which multiplies the sizes in their order) and
     `hlo_parser.cc`, which reads sizes as numbers of 64 bits with a sign.
@@ -323,7 +323,7 @@ def _too_large(type_: Type) -> str:
 
 
 _MOST: Final = (1 << 63) - 1
-"""Largest number of elements or bytes."""
+"""Largest number of elements or bytes of an array."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ _MOST: Final = (1 << 63) - 1
 
 
 def check_elements(ins: Instruction) -> None:
-    """Check the element types of operands, and of the parameters of reducing computations.
+    """Check the element types of the operands, and of the parameters of reduction computations.
 
     Raises:
         VerifyError: The op does not accept an element type.
@@ -364,7 +364,7 @@ def _triangular_solve(ins: Instruction) -> None:
 
 
 def _convert(ins: Instruction) -> None:
-    """Check that no imaginary part is lost, and that random bits are as wide as the operand."""
+    """Check that complex numbers stay complex, and that random bits are as wide as the operand."""
     operand, result = _element(ins.operands[0].type), _element(ins.type)
     if operand.kind == "complex" != result.kind:
         raise VerifyError(f"complex numbers of {operand} do not become {result}")
@@ -386,7 +386,7 @@ def _scatter(ins: Instruction) -> None:
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check that the parameters of a body have the element types of the values passed to it."""
+    """Check that the parameters of a body have the element types of the values that it receives."""
     types = [o.type for o in ins.operands]
     number = len(types) // 2
     # Order of a body's parameters: accumulators before inputs.  Scatter passes no indices, and
@@ -408,7 +408,7 @@ def _check_body(ins: Instruction) -> None:
 
 
 def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
-    """Return operand types, floats in the precision that the body of a map or sort declares."""
+    """Return the operand types with the float precision that the body of a `map` or `sort` has."""
     types = tuple([o.type for o in ins.operands])
     if not isinstance(ins.op, Map | Sort) or not ins.calls:
         return types
@@ -461,8 +461,8 @@ _OF_ASYNCHRONOUS: Final[dict[type[Op], tuple[str, ...]]] = {
 def check_attributes(ins: Instruction) -> Iterator[Diagnostic]:
     """Yield an error for each attribute that the opcode does not have.
 
-    The parser accepts them: they may belong to a newer version of XLA.  An unknown opcode may have
-    any attribute.
+    The parser accepts such attributes: they may belong to a newer version of XLA. An unknown opcode
+    may have any attribute.
     """
     if isinstance(ins.op, UnknownOp):
         return

@@ -1,4 +1,4 @@
-"""Collectives and manual computations of Shardy: results against operands and axes."""
+"""Checks of Shardy's collectives and manual computations: shardings and local types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hloscope.verifier.stablehlo.traits import refuse
 Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
 
 WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce", "sdy.reduce_scatter"})
-"""Collectives whose operand may lack a sharding, which means replicated."""
+"""Collectives whose operand may have no sharding, which means that it is replicated."""
 
 AXES: Final = {
     "sdy.all_gather": "gathering_axes",
@@ -44,23 +44,23 @@ AXES: Final = {
     "sdy.sharded_to_unreduced": "axes",
     "sdy.replicated_to_unreduced": "axes",
 }
-"""Attribute that lists the axes, by collective; empty for none."""
+"""Name of the attribute that lists the axes of a collective, by op name; empty if it has none."""
 
 
 def check_collective(
     name: str, axes: StructAttr | None, taken: Sharding, made: Sharding, grids: tuple[Grid, Grid]
 ) -> None:
-    """Check a collective whose two shardings are valid by themselves.
+    """Check a collective, given valid shardings of its operand and result.
 
     Args:
         name: Name of the op.
-        axes: The attribute that `AXES` names; `None` if the op does not have it.
+        axes: The value of the attribute that `AXES` names; `None` if the op lacks it.
         taken: Sharding of the operand.
         made: Sharding of the result.
         grids: Meshes of operand and result.
 
     Raises:
-        VerifyError: With Shardy's message.
+        VerifyError: The collective is invalid; the message is Shardy's.
     """
     before, after = grids
     # The only collective between meshes: device order may change.
@@ -79,10 +79,12 @@ def check_collective(
 
 
 def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
-    """Return the axes of a dimension without `axes`, which must be its last ones.
+    """Return the axes of a dimension without the last ones, which must be `axes`.
+
+    `have` are the axes of the dimension; `word` names the operation in errors.
 
     Raises:
-        VerifyError: They are not the last ones.
+        VerifyError: The axes `axes` are not the last ones.
     """
     found = list(have)
     for axis in reversed(axes):
@@ -109,7 +111,10 @@ def _expect(expected: Axes, made: Axes, dimension: int) -> None:
 
 
 def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
-    """Return the axes of a collective by dimension, checked for duplicates over all dimensions."""
+    """Return the axes of a collective by dimension.
+
+    They are checked for duplicates over all dimensions. `made` is the sharding of the result.
+    """
     lists = _parts(axes, "lists")
     seen = SeenAxes(grid)
     found = [seen.add(axes_of(part)) for part in lists]
@@ -147,7 +152,10 @@ def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid:
 def _check_unreduced(
     given: Sequence[AxisRef], taken: Sharding, made: Sharding, grid: Grid, word: str
 ) -> None:
-    """Check that the unreduced axes of the result are those of the operand and the given ones."""
+    """Check that the result's unreduced axes are the operand's and `given`.
+
+    `word` names the operation in errors.
+    """
     # Sets are compared in mesh order, since the order of unreduced axes has no meaning.
     expected = grid.set_of(map(grid.axis, (*taken.unreduced, *given)))
     if expected != grid.set_of(map(grid.axis, made.unreduced)):
@@ -167,7 +175,7 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    """Check an all-reduce: shardings are equal, and none of their lists has a reduced axis."""
+    """Check an all-reduce: both shardings are equal, and no list of axes has a reduced axis."""
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)
@@ -187,7 +195,7 @@ def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid)
 
 
 def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    """Check an all-to-all: each parameter moves axes from one dimension to another."""
+    """Check an all-to-all: each of its parameters moves axes from one dimension to another."""
     params = _parts(axes, "params")
     if not params:
         raise VerifyError("parameter list is empty")
@@ -225,7 +233,10 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_permute(taken: Sharding, made: Sharding, before: Grid, after: Grid) -> None:
-    """Check a permute: equal axes and sizes; mesh names may differ only with device ids."""
+    """Check a permute: axes and sizes are equal; mesh names may differ only with device ids.
+
+    `before` and `after` are the meshes of operand and result.
+    """
     if before.mesh.axes != after.mesh.axes:
         raise VerifyError("result mesh has different axes than operand mesh")
     if taken.mesh != made.mesh and before.devices == after.devices:
@@ -281,7 +292,10 @@ def check_local(
     local: Type,
     names: Sequence[str],
 ) -> None:
-    """Check the type that a value has inside a manual computation.
+    """Check the local type of a value inside a manual computation.
+
+    `what` and `index` name the operand or result in errors. `whole` is its type outside, `names`
+    are the manual axes.
 
     Source: `verifyManualComputationValue`.
     """
@@ -327,14 +341,14 @@ def check_local(
 
 
 def bound_axis(name: str) -> VerifyError:
-    """Return the error for an axis that a manual computation around the op has bound."""
+    """Return the error for an axis that a manual computation around the op uses already."""
     return VerifyError(
         f'operates on axis "{name}" which is already bound by a parent sdy.manual_computation op'
     )
 
 
 def manual_axes(operation: Operation) -> set[str]:
-    """Return the names of the axes that manual computations around an op bind."""
+    """Return the names of the manual axes of all manual computations around an op."""
     found: set[str] = set()
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
@@ -346,7 +360,7 @@ def manual_axes(operation: Operation) -> set[str]:
 
 
 def own_axes(operation: Operation) -> tuple[str, ...]:
-    """Return the names of the axes that a manual computation binds."""
+    """Return the names of the manual axes of a manual computation."""
     try:
         axes = struct_of(operation.get("manual_axes"), "manual_axes")
     except VerifyError:

@@ -1,4 +1,4 @@
-"""Sharding attributes of Shardy and their mesh axes: structure, and the checks of each."""
+"""Sharding attributes of Shardy and the mesh axes in them: data structures and checks."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Sharding(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """True if the sharding has neither dimensions nor axes."""
+        """Whether the sharding has neither dimensions nor axes."""
         return not (self.dimensions or self.replicated or self.unreduced)
 
     @property
     def is_replicated(self) -> bool:
-        """True if the sharding divides nothing, with or without dimensions."""
+        """Whether the sharding divides nothing."""
         return not (any(self.dimensions) or self.unreduced)
 
     def without(self, names: Collection[str]) -> Sharding:
-        """Return the sharding without the axes of these names."""
+        """Return the sharding without the axes that have these names."""
 
         def kept(refs: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
             return tuple([ref for ref in refs if ref.name not in names])
@@ -66,14 +66,14 @@ class Sharding(NamedTuple):
 
 _TOKEN: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|-?\w[\w.$]*|\S')
 _OTHERWISE: Final = pattern(r"#|\b0x")
-"""Aliases and hexadecimal numbers in the text: MLIR reads them, `sdy_struct` does not."""
+"""Pattern of aliases and hexadecimal numbers, which MLIR reads but `sdy_struct` does not."""
 
 _REDUCTION: Final = pattern(r"\bunreduced\s*=\s*[a-z]+\s*\{")
-"""Unreduced axes with a named reduction, as later versions of Shardy write them."""
+"""Pattern of unreduced axes with a named reduction, as later versions of Shardy print them."""
 
 
 def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
-    """Return the structure of a Shardy attribute; `None` if it has another name or notation.
+    """Return the fields of a Shardy attribute; `None` if it has another name or an unknown form.
 
     Args:
         attribute: The attribute, parsed or as text.
@@ -103,7 +103,10 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
 
 
 def is_one_of(attribute: Attribute, *names: str) -> bool:
-    """Is it a Shardy attribute of one of these names?  Its content is not parsed."""
+    """Is the attribute a Shardy attribute of one of these names?
+
+    Its content is not parsed.
+    """
     if isinstance(attribute, StructAttr):
         return attribute.dialect == "sdy" and attribute.name in names
     if not isinstance(attribute, VerbatimAttr):
@@ -120,7 +123,7 @@ def _misspelled(text: str) -> VerifyError:
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the tokens of an attribute's text, independent of spacing, quoting and empty parts."""
+    """Return the tokens of an attribute's text; spacing, quoting and empty parts do not matter."""
     found = ["@" if token[0] == '"' else token for token in _TOKEN.findall(text)]
     joined = " ".join(found).replace("@ @", "@").replace(", device_ids = [ ]", "")
     return _NAMED.sub("@", joined).split(" ")
@@ -133,7 +136,7 @@ PER_VALUE: Final = ("sharding_per_value", "sharding_per_value_2")
 
 
 def sharding_of(attribute: StructAttr) -> Sharding | None:
-    """Return the sharding in a structure; `None` if a part of it is not supported."""
+    """Return the sharding in a parsed attribute; `None` if a part of it is not supported."""
     dimensions, priorities, closed = [], [], []
     try:
         for dimension in _listed(attribute.get("dimensions")):
@@ -157,7 +160,7 @@ def sharding_of(attribute: StructAttr) -> Sharding | None:
 
 
 def shardings_of(attribute: StructAttr) -> list[Sharding | None]:
-    """Return the shardings of `#sdy.sharding_per_value<[…]>`; `None` for unsupported ones."""
+    """Return the shardings in `#sdy.sharding_per_value<[…]>`; `None` for unsupported ones."""
     return [sharding_of(part) for part in _listed(attribute.get("shardings"))]
 
 
@@ -174,7 +177,7 @@ def check_sharding(sharding: Sharding, type_: Type | None, grid: Grid) -> None:
         grid: The mesh.
 
     Raises:
-        VerifyError: With Shardy's message.
+        VerifyError: The sharding is invalid; the message is Shardy's.
     """
     # A sharding on one device divides nothing, whatever the type is.
     if grid.is_maximal or (type_ is None and sharding.is_replicated):
@@ -224,7 +227,7 @@ def _check_axes(sharding: Sharding, grid: Grid) -> None:
 
 
 def cut(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
-    """Return the axes of each dimension as intervals, for a valid sharding."""
+    """Return the axes of each dimension of a valid sharding, as `Axis` objects."""
     return tuple([tuple([grid.axis(ref) for ref in refs]) for refs in sharding.dimensions])
 
 
@@ -232,7 +235,7 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
     """Check `#sdy.op_sharding_rule<…>` against the types of its op.
 
     Raises:
-        VerifyError: With Shardy's message.
+        VerifyError: The rule is invalid; the message is Shardy's.
     """
     sizes = _numbers(rule.get("sizes"))
     used: set[int] = set()
@@ -263,7 +266,10 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
 def _check_mapping(
     where: str, type_: Type, mapping: StructAttr, sizes: tuple[int, ...]
 ) -> set[int]:
-    """Check the factors of one operand or result; return their numbers."""
+    """Check the factors of one operand or result of a rule; return the factors' numbers.
+
+    `where` names the operand or result in errors; `sizes` are the sizes of all factors.
+    """
     if not isinstance(type_, TensorType) or not type_.is_static:
         text = type_text(type_)
         raise VerifyError(f"{where}expected a ranked tensor with a static shape. type: '{text}'")
@@ -295,7 +301,11 @@ def _check_mapping(
 
 
 def _check_sets(rule: StructAttr, count: int) -> None:
-    """Check the special factors of a rule: sorted, unique, in one set, none reduced in results."""
+    """Check the sets of special factors of a rule.
+
+    Each is sorted, a factor is in one set only, and no factor of a result is a reduction factor.
+    `count` is the number of factors.
+    """
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     sets = {name: _numbers(rule.get(name)) for name in named}
     special: list[int] = []
@@ -320,7 +330,7 @@ def _check_sets(rule: StructAttr, count: int) -> None:
 
 
 def _factor_name(number: int) -> str:
-    """Name of a factor in messages: `i` to `z`, then `z_1` and so on."""
+    """Return the name of a factor in messages: `i` to `z`, then `z_1` and so on."""
     return chr(ord("i") + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
 
@@ -338,13 +348,16 @@ def _numbers(value: object) -> tuple[int, ...]:
 
 
 class Axis(NamedTuple):
-    """A part of an axis: digits of the device number whose weights are in `[before, after)`.
+    """An axis of a mesh or a part of one.
+
+    Axes and sub-axes are seen as digits of the device number: those with weights in `[before,
+    after)`.
 
     Attributes:
         name: Name of the axis.
-        before: Product of the sizes of the larger parts, Shardy's pre-size.
+        before: Product of the sizes of the parts before this one, Shardy's pre-size.
         after: `before` times the size of the part; the size of the axis for a whole axis.
-        whole: Is the axis written without a part?
+        whole: Whether the reference names the axis, not a part of it.
     """
 
     name: str
@@ -357,7 +370,7 @@ class Axis(NamedTuple):
         return name if self.whole else f"{name}:({self.before}){self.after // self.before}"
 
     def overlaps(self, other: Axis) -> bool:
-        """Do both parts contain a digit in common?"""
+        """Do both parts of axes have a digit in common?"""
         named_alike = self.name == other.name
         return named_alike and self.before < other.after and other.before < self.after
 
@@ -366,10 +379,10 @@ Axes: TypeAlias = tuple[Axis, ...]
 
 
 class Grid:
-    """A mesh with access to its axes by name."""
+    """A mesh, with methods that find its axes by name."""
 
     def __init__(self, mesh: Mesh) -> None:
-        """Create from a mesh that `check_mesh` accepts."""
+        """Create the grid of a mesh that `check_mesh` accepts."""
         # Device ids in order are the default; without them, equal meshes compare equal.
         in_order = mesh.axes and mesh.devices == tuple(range(len(mesh.devices)))
         self.mesh = Mesh(mesh.axes) if in_order else mesh
@@ -383,11 +396,11 @@ class Grid:
 
     @property
     def devices(self) -> tuple[int, ...] | None:
-        """Device ids of the mesh; `None` if they are in the default order."""
+        """Device ids of the mesh; `None` if they are 0, 1, 2 and so on."""
         return None if self.mesh.device_ids is None else self.mesh.devices
 
     def axis(self, ref: AxisRef) -> Axis:
-        """Return the axis, or part of an axis, that a reference names.
+        """Return the axis, or part of an axis, to which a reference refers.
 
         Raises:
             VerifyError: The mesh has no such axis.
@@ -403,12 +416,12 @@ class Grid:
         return Axis(ref.name, ref.before, ref.before * ref.size, whole=False)
 
     def is_sorted(self, refs: Sequence[AxisRef]) -> bool:
-        """Are the axes in the order of the mesh, and parts of one axis by pre-size?"""
+        """Are the references in the order of the mesh's axes, and those of one axis by pre-size?"""
         keys = [(self._order.get(r.name, -1), r.before, r.size or 0) for r in refs]
         return keys == sorted(keys)
 
     def merged(self, axes: Iterable[Axis], more: Iterable[Axis] = ()) -> Axes:
-        """Append `more` to `axes`; a part that continues the last one is joined with it."""
+        """Return `axes` followed by `more`; a part that continues the last axis is joined to it."""
         found = list(axes)
         for axis in more:
             last = found[-1] if found else None
@@ -420,33 +433,36 @@ class Grid:
         return tuple(found)
 
     def set_of(self, axes: Iterable[Axis]) -> Axes:
-        """Return the axes in the order of the mesh, with adjacent parts joined."""
+        """Return the axes in the order of the mesh, with adjacent parts of an axis joined."""
         return self.merged((), sorted(axes, key=lambda a: (self._order[a.name], a.before)))
 
 
 def ways(axes: Iterable[Axis]) -> int:
-    """Return the number of pieces into which the axes divide a dimension."""
+    """Return the number of pieces into which axes divide a dimension: the product of sizes."""
     return prod([axis.after // axis.before for axis in axes])
 
 
 class SeenAxes:
-    """Axis references of one sharding or collective, collected list by list to find duplicates.
+    """The axis references of one sharding or collective, which may not have duplicates.
+
+    The lists of axes are added one by one.
 
     Source: `verifyAxisRefList` and `verifySubAxes`.
     """
 
     def __init__(self, grid: Grid) -> None:
-        """Start with no axes of the mesh `grid`."""
+        """Create an empty collection for a mesh."""
         self._grid = grid
         self._seen: dict[AxisRef, None] = {}
 
     def add(self, refs: Sequence[AxisRef]) -> Axes:
-        """Check a list of axes and return it: axes are known, distinct, and maximal parts.
+        """Check a list of axis references, and return its axes.
 
-        Two consecutive parts of one axis that could be written as one part are an error.
+        The axes must exist, be distinct, and be written with as few parts as possible: two
+        consecutive parts of one axis that equal one part are an error.
 
         Raises:
-            VerifyError: With Shardy's message.
+            VerifyError: The list is invalid; the message is Shardy's.
         """
         last: AxisRef | None = None
         for ref in refs:
@@ -463,10 +479,13 @@ class SeenAxes:
         return tuple([Axis(*_interval(ref, self._grid)) for ref in refs])
 
     def check_parts(self) -> None:
-        """Check all parts of axes: sizes divide the axis, no overlap, no whole axis with parts.
+        """Check all parts of axes that were added.
+
+        Sizes divide the axis, parts do not overlap, and an axis is not used both completely and in
+        parts.
 
         Raises:
-            VerifyError: With Shardy's message.
+            VerifyError: A part is invalid; the message is Shardy's.
         """
         parts: dict[str, list[AxisRef]] = {}
         for ref in self._seen:
@@ -479,7 +498,7 @@ class SeenAxes:
 
 
 def _continues(last: AxisRef, ref: AxisRef) -> bool:
-    """Are both parts of one axis, and does `ref` begin where `last` ends?"""
+    """Are both references parts of one axis, and does `ref` begin where `last` ends?"""
     if last.size is None or ref.size is None or last.name != ref.name:
         return False
     return last.before * last.size == ref.before
@@ -492,7 +511,7 @@ def _interval(ref: AxisRef, grid: Grid) -> tuple[str, int, int, bool]:
 
 
 def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
-    """Check the parts of one axis of size `total`; `refs` are sorted by pre-size."""
+    """Check the parts of one axis whose size is `total`; `refs` are sorted by pre-size."""
     last: AxisRef | None = None
     for ref in refs:
         text, size = ref_text(ref), ref.size or 0
@@ -514,7 +533,7 @@ def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
 
 
 def ref_text(ref: AxisRef) -> str:
-    """Return the axis in Shardy's notation.
+    """Return an axis reference in Shardy's notation.
 
     >>> ref_text(AxisRef("x", 2, 4)), ref_text(AxisRef("y"))
     ('"x":(2)4', '"y"')
@@ -529,7 +548,7 @@ def check_mesh(mesh: Mesh) -> None:
     Source: `MeshAxisAttr::verify`, `MeshAttr::verify`.
 
     Raises:
-        VerifyError: With Shardy's message.
+        VerifyError: The mesh is invalid; the message is Shardy's.
     """
     names: set[str] = set()
     # All sizes are checked before names, and names before devices, as in Shardy.

@@ -1,7 +1,7 @@
-"""Shardy's own verification: meshes, shardings, manual computations, collectives.
+"""Verification by Shardy's rules: meshes, shardings, manual computations, collectives.
 
-The checks of an op read the meshes of the module, the manual computations around the op and
-the shardings of its operands.  So they run in a traversal of their own, after `verify_mlir`'s.
+The checks of an op read the meshes of the module, the manual computations around the op and the
+shardings of its operands. So they run in a traversal of their own, after `verify_mlir`'s.
 
 Source: Shardy `shardy/dialect/sdy/ir/verifiers.cc`; jaxlib's verdicts in the conformance data.
 """
@@ -60,15 +60,16 @@ _PREFIX: Final = "sdy."
 _SHARDING, _RULE = "sdy.sharding", "sdy.sharding_rule"
 _NAMED: Final = "sdy.named_computation"
 _BOTH: Final = 3
-"""Value of `allowed_direction` that a propagation barrier must not have."""
+"""Value of `allowed_direction`, both, that a propagation barrier must not have."""
 
 
 def check_shardy(root: Operation, broken: Container[int]) -> Iterator[Refused]:
-    """Yield errors of the shardings below an op, at most one for each op.
+    """Yield errors about the shardings of `root` and the ops in it, at most one for each op.
 
     Args:
         root: A module, or any op.
-        broken: Identities of ops that have an error already; those of the dialect are skipped.
+        broken: Identities (`id`) of ops that have an error already; if they are Shardy's, they are
+            skipped.
     """
     checker = _Checker(root)
     for operation in root.walk():
@@ -88,7 +89,7 @@ def _has_sharding(operation: Operation) -> bool:
 
 
 class _Checker:
-    """State of one verification: meshes by name, number of uses of values.
+    """The state of one verification: meshes by name, and the number of uses of values.
 
     The methods that check raise `VerifyError` with Shardy's message for the first violation.
     """
@@ -102,7 +103,7 @@ class _Checker:
         """Check one op.
 
         Raises:
-            VerifyError: With Shardy's message, or `struct_of`'s.
+            VerifyError: The op is invalid; the message is Shardy's, or that of `struct_of`.
         """
         if operation.name == "func.func":
             self._check_function(operation)
@@ -142,7 +143,10 @@ class _Checker:
     def _check_one(
         self, operation: Operation, sharding: Sharding | None, type_: Type | None, where: str
     ) -> None:
-        """Check one sharding of an op; `where` is the prefix of the message."""
+        """Check one sharding of an op; `where` is the prefix of the message.
+
+        `type_` is the type of the sharded value; `None` for an op without results.
+        """
         if sharding is None:
             return
         try:
@@ -166,7 +170,7 @@ class _Checker:
         types: Sequence[Type],
         where: str,
     ) -> None:
-        """Check the shardings of several values of an op."""
+        """Check the shardings of several values of an op; `where` is the prefix of messages."""
         if attribute is None:
             return
         shardings = shardings_of(attribute)
@@ -258,7 +262,7 @@ class _Checker:
             )
 
     def check_edge(self, operation: Operation) -> None:
-        """Check the type, the operand and the sharding of an `sdy` data flow edge."""
+        """Check the type, the operand and the sharding of `sdy.data_flow_edge`."""
         name, (read,) = operation.name, operation.operands
         word = "input" if name == "sdy.data_flow_edge" else "operand"
         type_ = operation.result.type
@@ -313,11 +317,14 @@ class _Checker:
             self._check_values(operation, shardings, _types(values), f"{key} ")
 
     def check_manual(self, operation: Operation) -> None:
-        """Check `sdy.manual_computation`, and raise `VerifyError` for the first violation.
+        """Check `sdy.manual_computation`.
 
-        No computation around the op binds its manual axes. Numbers and local types of operands and
-        results in the region agree with the shardings. All shardings have the same mesh, which has
-        the manual axes.
+        Its manual axes are not those of a manual computation around it. Numbers and local types of
+        operands and results in the region agree with the shardings. All shardings have the same
+        mesh, which has the manual axes.
+
+        Raises:
+            VerifyError: A check fails; the message is Shardy's.
         """
         _check_end(operation)
         check_isolation(operation)
@@ -372,7 +379,7 @@ class _Checker:
                 raise refuse(operation, f'unknown manual axis: "{name}"')
 
     def check_collective_op(self, operation: Operation) -> None:
-        """Check the shardings and axes of a collective."""
+        """Check the shardings and axes of a Shardy collective."""
         name, (read,) = operation.name, operation.operands
         taken, is_known = self._sharding_of_value(read)
         if taken is None and is_known and name not in WITHOUT_SHARDING:
@@ -405,8 +412,8 @@ class _Checker:
     def _sharding_of_value(self, value: Value) -> tuple[Sharding | None, bool]:
         """Return the sharding of a value, and whether it is known.
 
-        A value without a sharding is known as such: `(None, True)`.  Arguments of loops are not
-        known: their sharding is given at the loop, which is not inspected.
+        A value that has no sharding is known: `(None, True)`. Arguments of loops are not known: the
+        loop, which is not inspected, has their sharding.
 
         Source: Shardy `getSharding`.
         """
@@ -435,7 +442,10 @@ class _Checker:
             return None, False  # reported where it is written
 
     def _sharding_of_argument(self, value: Value, block: Block) -> tuple[Sharding | None, bool]:
-        """Return the sharding of a block argument, and whether it is known."""
+        """Return the sharding of a block argument, and whether it is known.
+
+        A missing sharding is known: `(None, True)`.
+        """
         around = block.parent.parent if block.parent else None
         if around is None:
             return None, False
@@ -465,13 +475,16 @@ class _Checker:
 
 
 def _known(found: StructAttr | None, attribute: object) -> tuple[Sharding | None, bool]:
-    """Return the sharding of a structure, and whether it is known: parsed, or not given at all."""
+    """Return the sharding in a parsed attribute, and whether it is known.
+
+    It is known if it was parsed, or if `attribute` is `None`: there is no sharding.
+    """
     sharding = None if found is None else sharding_of(found)
     return sharding, sharding is not None or attribute is None
 
 
 def _check_end(operation: Operation) -> None:
-    """Check that the region of a computation ends with `sdy.return`."""
+    """Check that the region of a computation op ends in `sdy.return`."""
     block = operation.blocks[0]
     last = block.operations[-1].name if block.operations else "nothing"
     if last != "sdy.return":
@@ -479,7 +492,7 @@ def _check_end(operation: Operation) -> None:
 
 
 def _mesh_in(operation: Operation) -> Mesh | None:
-    """Return the mesh of `sdy.mesh`; `None` if its notation is not supported."""
+    """Return the mesh of an `sdy.mesh` op; `None` if its notation is not supported."""
     structure = struct_of(operation.get("mesh"), "mesh")
     try:
         mesh = None if structure is None else mesh_of(structure)
@@ -489,7 +502,10 @@ def _mesh_in(operation: Operation) -> Mesh | None:
 
 
 def _grid_of(operation: Operation) -> Grid | None:
-    """Return the mesh of `sdy.mesh`; `None` if it is unsupported or invalid, as reported there."""
+    """Return the mesh of an `sdy.mesh` op; `None` if it is not supported or invalid.
+
+    An invalid one is reported at the op itself.
+    """
     try:
         mesh = _mesh_in(operation)
         if mesh is None:
@@ -506,7 +522,10 @@ def _sharding(operation: Operation, key: str) -> Sharding | None:
 
 
 def _argument_attributes(function: Operation, key: str) -> list[Attribute | None]:
-    """Return the attribute `sdy.sharding` of each argument or result of a function."""
+    """Return the attribute `sdy.sharding` of each argument or result of a function.
+
+    `key` is the function's attribute that has them.
+    """
     listed = function.get(key)
     each = listed.elements if isinstance(listed, ArrayAttr) else ()
     return [
@@ -524,7 +543,7 @@ def _types(values: Sequence[Value]) -> list[Type]:
 
 
 _EDGES: Final = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.optimization_barrier"})
-"""Ops with data flow; an edge op after them may carry the sharding of a result."""
+"""Ops after which an `sdy.data_flow_edge` may carry the sharding of a result."""
 
 _CARRYING: Final = {
     "sdy.sharding_constraint": "sharding",
@@ -532,7 +551,7 @@ _CARRYING: Final = {
     "sdy.data_flow_edge": "sharding",
     **dict.fromkeys(AXES, "out_sharding"),
 }
-"""Ops with the sharding of their result in an attribute of their own."""
+"""Name of the attribute with the sharding of the result, by name of a Shardy op."""
 
 _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.mesh": _Checker.check_mesh_op,
@@ -545,4 +564,4 @@ _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.manual_computation": _Checker.check_manual,
     **dict.fromkeys(AXES, _Checker.check_collective_op),
 }
-"""Checks of the ops of the dialect, in addition to their definitions."""
+"""Additional check of each op of Shardy's dialect, by op name."""

@@ -1,1 +1,1 @@
-"""Verification of MLIR modules with StableHLO, walking the syntax tree as MLIR's verifier does."""
+"""Verification of MLIR modules with StableHLO ops, in the order of MLIR's verifier."""

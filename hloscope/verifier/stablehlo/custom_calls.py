@@ -36,10 +36,10 @@ _TYPED: Final = 4
 
 
 def check_custom_call(operation: Operation) -> None:
-    """Check a `custom_call`.
+    """Check the layouts, aliases and buffers of a `custom_call`, and its configuration.
 
     Raises:
-        VerifyError: With upstream's message.
+        VerifyError: The op is invalid; the message is upstream's.
     """
     _check_layouts(operation)
     aliases = list(_aliases(operation))
@@ -72,7 +72,10 @@ def _check_layouts(operation: Operation) -> None:
 def _check_layouts_of(
     operation: Operation, what: str, types: Sequence[Type], layouts: Attribute
 ) -> None:
-    """Check that there is one layout per value, and that it permutes the value's dimensions."""
+    """Check that there is one layout per value, a permutation of the value's dimensions.
+
+    `what` names the operands or results in errors.
+    """
     given = layouts.elements if isinstance(layouts, ArrayAttr) else ()
     if len(types) != len(given):
         raise refuse(
@@ -106,7 +109,10 @@ def _check_layouts_of(
 
 
 def _order(layout: Attribute, most: int) -> list[int]:
-    """Return the first `most` numbers of a layout: a splat literal may stand for very many."""
+    """Return the first `most` numbers of a layout attribute.
+
+    There may be more: a splat may stand for very many.
+    """
     return [*map(int, to_array(layout).flat[:most])] if isinstance(layout, DenseAttr) else []
 
 
@@ -144,7 +150,7 @@ def _output(operation: Operation) -> Type:
 
 
 def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
-    """Check that aliases name existing parts of operand and result, of equal types."""
+    """Check that aliases refer to existing parts of operand and result, of equal types."""
     count = len(operation.operands)
     for alias in aliases:
         if not 0 <= alias.operand < count:
@@ -178,7 +184,7 @@ def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
 
 
 def _check_buffer_calls(operation: Operation) -> None:
-    """Check operands and results of `CreateBuffer`, `Pin` and `Unpin`."""
+    """Check the operands and results of the custom calls `CreateBuffer`, `Pin` and `Unpin`."""
     name = string_of(operation.get("call_target_name"))
     operands = [value.type for value in operation.operands]
     results = [value.type for value in operation.results]
@@ -217,7 +223,7 @@ def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
 
 
 def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
-    """Check that each buffer of the result has one alias, and each of the operands at most one."""
+    """Check that each buffer in a result has one alias, and each in an operand at most one."""
     target = operation.get("call_target_name")
     if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
         return
@@ -255,7 +261,7 @@ def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
 
 
 def _buffers(type_: Type) -> Iterator[Dims]:
-    """Yield the index paths of the buffers in a type, in order."""
+    """Yield the tuple indices of the buffers in a type, in order."""
     waiting: list[tuple[Dims, Type]] = [((), type_)]
     while waiting:
         path, part = waiting.pop()

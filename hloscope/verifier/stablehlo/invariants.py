@@ -1,4 +1,4 @@
-"""Checks of an op against its definition and the constraints of its types and attributes."""
+"""Checks of an op against its definition: counts, types, attributes, regions and traits."""
 
 from __future__ import annotations
 
@@ -58,10 +58,12 @@ from hloscope.verifier.stablehlo.traits import TRAITS, element_of, refuse
 
 
 def check_definition(operation: Operation, definition: Definition) -> None:
-    """Check counts, attributes, types, regions and traits; raise the first error.
+    """Check an op against its definition.
+
+    Counts, attributes, types, regions and traits are checked in this order.
 
     Raises:
-        VerifyError: With MLIR's message.
+        VerifyError: The first violation; the message is MLIR's.
     """
     if definition.open:
         return
@@ -87,7 +89,10 @@ def check_definition(operation: Operation, definition: Definition) -> None:
 
 
 def _bounds(name: str, which: str) -> tuple[int, bool]:
-    """Return the least number of operands, results or regions, and whether there may be more."""
+    """Return the least number of operands, results or regions, and whether there may be more.
+
+    `name` is the op name; `which` names the kind.
+    """
     slots: Sequence[Slot | RegionSlot]
     definition = DEFINITIONS[name]
     if which == "regions":
@@ -161,7 +166,10 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
 
 
 def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
-    """Return the error as MLIR's parser reports it: at the `{` before the attribute."""
+    """Return the error as MLIR's parser reports it for pretty syntax: at the `{` of the attributes.
+
+    `name` is that of the attribute.
+    """
     source = operation.source
     # The generic form starts with a quote; its errors come from the verifier, not the parser.
     if source is None or source.text.startswith('"', operation.start):
@@ -176,15 +184,15 @@ def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> Veri
 
 
 _NEAR: Final = 4096
-"""Characters after an op's name that are searched for its attributes."""
+"""Number of characters after an op's name in which its attributes are searched."""
 
 
 def slot_of_each(
     slots: tuple[Slot, ...], count: int, segments: tuple[int, ...] | None = None
 ) -> Iterator[Slot]:
-    """Yield the slots of `count` operands or results, in order.
+    """Yield the slot of each of `count` operands or results, in order.
 
-    Operands of several variadic slots are divided by `segments`, otherwise evenly.
+    The operands of several variadic slots are divided by `segments`, or evenly without them.
     """
     variadic = sum(bool(slot.count) for slot in slots)
     each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)
@@ -195,7 +203,14 @@ def slot_of_each(
 
 
 def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
-    """Return the segment sizes of operands or results, checked against their number `found`."""
+    """Return the segment sizes of operands or results.
+
+    `which` names the attribute, `slots` is the number of segments, and `found` the number of
+    values.
+
+    Raises:
+        VerifyError: The sizes do not sum up to `found`.
+    """
     name = f"{which}SegmentSizes"
     attribute = operation.get(name)
     values = attribute.values if isinstance(attribute, DenseArrayAttr) else (0,) * slots
@@ -233,7 +248,7 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
 
 
 def _check_agreements(operation: Operation, definition: Definition) -> None:
-    """Check that named operands, results or attributes have equal types, ranks or sizes."""
+    """Check that values or attributes listed in a definition have equal types, ranks or sizes."""
     if not definition.agreements:
         return
     types: dict[str, Type] = {}
@@ -302,7 +317,7 @@ _RANGES: Final = {
     "f32": (2.0**-149, (2 - 2.0**-23) * 2.0**127),
     "f64": (5e-324, (2 - 2.0**-52) * 2.0**1023),
 }
-"""Least and largest positive finite number of each expressed type of quantized types."""
+"""Least and largest positive finite number, by the expressed type of quantized types."""
 
 
 def _quantized(element: ElementType) -> bool:
@@ -334,7 +349,7 @@ _ELEMENTS: Final[dict[str, Callable[[ElementType], bool]]] = {
     "f": lambda e: e.kind == "float",
     "c": lambda e: e.kind == "complex",
 }
-"""Predicates of element types, by the letter of the notation."""
+"""Predicate of element types for each letter of a type constraint."""
 
 
 def _one_bounded(t: TensorType) -> bool:
@@ -352,7 +367,7 @@ _SHAPES: Final[dict[str, Callable[[TensorType], bool]]] = {
     "list": lambda t: t.is_static and t.rank == 1,
     "pairs": lambda t: t.is_static and t.rank == 2,
 }
-"""Predicates of the shapes of ranked tensors, by the word of the notation."""
+"""Predicate of ranked tensor types for each shape word of a type constraint."""
 
 _NAMED: Final[dict[str, Predicate]] = {
     "token": lambda t: isinstance(t, TokenType),
@@ -364,7 +379,7 @@ _NAMED: Final[dict[str, Predicate]] = {
 
 
 def _axis_fits(t: TensorType) -> bool:
-    """Is the quantized dimension, if any, a dimension of the tensor with one scale per index?"""
+    """Does a quantized dimension, if the type has one, exist and have one scale per index?"""
     element = t.element
     if not isinstance(element, QuantizedType) or not element.is_per_axis:
         return True
@@ -378,7 +393,9 @@ def _axis_fits(t: TensorType) -> bool:
 # Each operand and result asks for its constraint's predicate, and there are few constraints.
 @cache
 def type_predicate(constraint: str) -> Predicate:
-    """Return a predicate: does a type satisfy the constraint, in the notation of `type_summary`?
+    """Return a function that tells whether a type satisfies a constraint.
+
+    Constraints have the notation of `type_summary`.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> type_predicate("FC/token")(TensorType(ELEMENT_TYPES["f32"], (2, None)))
@@ -391,7 +408,10 @@ def type_predicate(constraint: str) -> Predicate:
 
 
 def _alternative(part: str) -> Predicate:
-    """Return the predicate of one alternative: `shape.letters`, a name, or a tuple."""
+    """Return the predicate of one alternative of a type constraint.
+
+    It is `shape.letters`, a name, or a tuple.
+    """
     if part in _NAMED:
         return _NAMED[part]
     if part in TUPLES:
@@ -427,7 +447,7 @@ def _tuple_of(leaf: Predicate) -> Predicate:
 
 
 def type_fits(constraint: str, type_: Type) -> bool:
-    """Does a type satisfy the constraint?"""
+    """Does a type satisfy a constraint in the notation of `type_summary`?"""
     return type_predicate(constraint)(type_)
 
 
@@ -545,7 +565,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[Attribute], bool]]] = {
 
 
 def attribute_fits(constraint: str, attribute: Attribute) -> bool:
-    """Does an attribute satisfy the constraint, named as definitions name it?
+    """Does an attribute satisfy a constraint, whose name is that in op definitions?
 
     >>> from hloscope.mlir.types import I64
     >>> attribute_fits("i64>=0", IntegerAttr(-1, I64))

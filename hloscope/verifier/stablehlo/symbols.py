@@ -1,4 +1,4 @@
-"""Functions, modules and references to them by name, and ops that run whole functions."""
+"""Checks of functions, modules and symbol references, and of ops that run functions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ _TABLES: Final = frozenset({"builtin.module"})
 
 
 class Symbols:
-    """The named ops of every symbol table, collected on demand."""
+    """The ops that define symbols, for each symbol table; a table is read at the first request."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, Operation]] = {}
 
     def of(self, table: Operation) -> dict[str, Operation]:
-        """Return the ops of a symbol table by name; of several ops of one name, the first."""
+        """Return the ops in a symbol table by symbol name.
+
+        If several ops define one name, the first is returned.
+        """
         # Each call and reference of a module looks a name up in the same table.
         known = self._known.get(id(table))
         if known is None:
@@ -55,7 +58,10 @@ class Symbols:
         return known
 
     def find(self, user: Operation, symbol: SymbolAttr) -> Operation | None:
-        """Return the op that `symbol` names, resolved in the nearest symbol table around `user`."""
+        """Return the op to which `symbol` refers; `None` if there is none.
+
+        It is searched in the nearest symbol table around `user`.
+        """
         table = nearest_table(user)
         for name in (symbol.root, *symbol.nested):
             if table is None or table.name not in _TABLES:
@@ -64,13 +70,16 @@ class Symbols:
         return table
 
     def function(self, user: Operation, symbol: SymbolAttr) -> FunctionType | None:
-        """Return the type of the function that `symbol` names; `None` if it names no function."""
+        """Return the type of the function to which `symbol` refers; `None` if it is no function."""
         found = self.find(user, symbol)
         return function_type(found) if found is not None and found.name == "func.func" else None
 
 
 def nearest_table(operation: Operation) -> Operation | None:
-    """Return the innermost symbol table around the op; `None` if there is none."""
+    """Return the innermost op around `operation` that is a symbol table.
+
+    `None` if there is none.
+    """
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
         around = block.parent.parent
@@ -81,12 +90,12 @@ def nearest_table(operation: Operation) -> Operation | None:
 
 
 def members(table: Operation) -> Iterator[Operation]:
-    """Yield the ops directly in a symbol table."""
+    """Yield the ops in the region of a symbol table, without ops in their regions."""
     return iter(table.inside)
 
 
 def symbol_name(operation: Operation) -> str | None:
-    """Return the name that an op defines, its `sym_name`; `None` if it defines none."""
+    """Return the symbol that an op defines, its `sym_name`; `None` if it defines none."""
     name = operation.get("sym_name")
     return name.text if isinstance(name, StringAttr) else None
 
@@ -95,10 +104,10 @@ def symbol_name(operation: Operation) -> str | None:
 
 
 def check_function(function: Operation) -> None:
-    """Check a function against its own type.
+    """Check that the body of a function agrees with the function's type.
 
     Raises:
-        VerifyError: With MLIR's message.
+        VerifyError: The function is invalid; the message is MLIR's.
     """
     declared = function_type(function)
     if declared is None:
@@ -146,14 +155,14 @@ def check_function(function: Operation) -> None:
 def _of_other_types(
     values: Sequence[Value], types: Sequence[Type]
 ) -> Iterator[tuple[int, Type, Type]]:
-    """Yield number, type and expected type of each value that does not have its expected type."""
+    """Yield (number, type, expected type) for each value that does not have the expected type."""
     for i, (value, wanted) in enumerate(zip(values, types, strict=True)):
         if value.type is not wanted and value.type != wanted:
             yield i, value.type, wanted
 
 
 def check_symbol(operation: Operation) -> None:
-    """Check the visibility of an op that defines a name, and that a symbol table contains it."""
+    """Check an op that defines a symbol: its visibility, and that a symbol table contains it."""
     visibility = operation.get("sym_visibility")
     if isinstance(visibility, StringAttr) and visibility.text not in _VISIBILITIES:
         raise refuse(
@@ -177,7 +186,7 @@ _VISIBILITIES: Final = {"public", "private", "nested"}
 
 
 def check_return(operation: Operation) -> None:
-    """Check `func.return` against the type of its function."""
+    """Check that `func.return` returns values of its function's result types."""
     block = operation.parent
     function = block.parent.parent if block and block.parent else None
     if function is None or function.name != "func.func":
@@ -199,7 +208,7 @@ def check_return(operation: Operation) -> None:
 
 
 def check_indirect_call(operation: Operation) -> None:
-    """Check `func.call_indirect` against the type of the function value it calls."""
+    """Check `func.call_indirect` against the type of the function that it calls."""
     callee = operation.operands[0].type
     inputs = tuple(value.type for value in operation.operands[1:])
     results = tuple(value.type for value in operation.results)
@@ -216,7 +225,7 @@ def check_indirect_call(operation: Operation) -> None:
 
 
 def check_table(table: Operation, symbols: Symbols) -> Iterator[tuple[Operation, VerifyError]]:
-    """Yield errors of the names in a symbol table: redefinitions, then failing references."""
+    """Yield the errors of the symbols in a symbol table: redefinitions, then invalid references."""
     first: dict[str, Operation] = {}
     for operation in members(table):
         name = symbol_name(operation)
@@ -233,7 +242,7 @@ def check_table(table: Operation, symbols: Symbols) -> Iterator[tuple[Operation,
 
 
 class RedefinitionError(VerifyError):
-    """A name defined twice; `note` is a diagnostic at the first definition."""
+    """A symbol is defined twice; `note` is a diagnostic at the first definition."""
 
     def __init__(self, name: str, earlier: Operation) -> None:
         super().__init__(f"redefinition of symbol named '{name}'")
@@ -241,7 +250,10 @@ class RedefinitionError(VerifyError):
 
 
 def users(table: Operation) -> Iterator[Operation]:
-    """Yield the ops in a symbol table that refer to symbols, without those in nested tables."""
+    """Yield the ops in a symbol table that refer to symbols.
+
+    Those in nested tables are left out.
+    """
     waiting = [iter(table.inside)]
     without: set[object] = set()  # `alike` keys of ops without symbol users in their regions
     while waiting:
@@ -265,7 +277,7 @@ def users(table: Operation) -> Iterator[Operation]:
 
 
 def _check_call(operation: Operation, symbols: Symbols) -> None:
-    """Check that a call names a function, and that operands and results have its types."""
+    """Check that a call refers to a function, and has its operand and result types."""
     callee = operation.get("callee")
     if not isinstance(callee, SymbolAttr):
         raise refuse(operation, "requires a 'callee' symbol reference attribute")
@@ -301,7 +313,7 @@ _NAMESPACED: Final = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 
 
 def _check_composite(operation: Operation, symbols: Symbols) -> None:
-    """Check the name of a composite, and its types against those of its decomposition."""
+    """Check a composite: its name, and its types against those of its decomposition."""
     name, callee = operation.get("name"), operation.get("decomposition")
     if not isinstance(name, StringAttr) or not isinstance(callee, SymbolAttr):
         return  # `check_definition` reports it
@@ -378,7 +390,7 @@ def check_async_start(operation: Operation) -> None:
     """Check the region of `async_start`: one collective or slice, and a return.
 
     Raises:
-        VerifyError: With upstream's message.
+        VerifyError: The region is invalid; the message is upstream's.
     """
     operations = operation.regions[0].blocks[0].operations
     if len(operations) != 2:
@@ -388,7 +400,7 @@ def check_async_start(operation: Operation) -> None:
 
 
 def check_isolation(operation: Operation) -> None:
-    """Check that nothing in the regions of an op reads a value defined outside them.
+    """Check that no op in the regions of `operation` reads a value from outside them.
 
     Source: MLIR's trait `IsolatedFromAbove`.
 
@@ -401,7 +413,7 @@ def check_isolation(operation: Operation) -> None:
 
 
 def _users_of_outer_values(root: Operation) -> Iterator[Operation]:
-    """Yield the ops in the regions of `root` that read a value defined outside them."""
+    """Yield the ops in the regions of `root` that read a value from outside them."""
     inside = {id(root)}
     waiting = [root]
     # The list grows while it is traversed; all definitions are collected before the first use is
@@ -434,10 +446,10 @@ def check_constant(operation: Operation) -> None:
 
 
 def check_run_parallel(operation: Operation, symbols: Symbols) -> None:
-    """Check the grid of programs, the counts of inputs and results, and the infeed functions.
+    """Check the grid of programs, input and result counts, and infeed functions of `run_parallel`.
 
     Raises:
-        VerifyError: With upstream's message.
+        VerifyError: The op is invalid; the message is upstream's.
     """
     infeed = operation.get("infeed")
     programs = operation.get("programs")
@@ -479,7 +491,7 @@ def _function(operation: Operation, symbols: Symbols, symbol: object) -> Functio
 
 
 def _check_infeed(operation: Operation, symbols: Symbols, infeed: ArrayAttr) -> None:
-    """Check that each infeed function takes nothing and returns one tensor."""
+    """Check that each infeed function has no parameters and returns one tensor."""
     if not infeed.elements:
         raise VerifyError("infeed attribute is optional or should not be empty")
     for symbol in infeed.elements:

@@ -1,4 +1,4 @@
-"""Checks of traits, of the dominance of definitions, and of the operands of branches."""
+"""Checks of op traits, of dominance, and of the operands that branches pass."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from hloscope.mlir import Block, DenseArrayAttr, Operation, Region, Value
 
 
 def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:
-    """Return an error with MLIR's prefix: `'name' op message`."""
+    """Return an error about an op, with the message in MLIR's form: `'name' op message`.
+
+    `rule` is the violated constraint.
+    """
     return VerifyError(f"'{operation.name}' op {message}", rule=rule)
 
 
 def element_of(type_: Type) -> ElementType | Type:
-    """Return the element type of a tensor or buffer; any other type unchanged."""
+    """Return the element type of a tensor or buffer type; any other type is returned unchanged."""
     match type_:
         case TensorType() | UnrankedTensorType():
             return type_.element
@@ -64,7 +67,10 @@ def _compatible_element(a: Type, b: Type) -> bool:
 
 
 def _shapes_agree(types: Sequence[Type]) -> bool:
-    """Can all types have one shape?  Unknown sizes match every size."""
+    """Can all types have the same shape?
+
+    Dynamic sizes are compatible with every size.
+    """
     sizes = [t.sizes for t in types if isinstance(t, TensorType)]
     if len(sizes) + sum(isinstance(t, UnrankedTensorType) for t in types) != len(types):
         return False
@@ -81,7 +87,7 @@ def _some(operation: Operation, *, results: bool = True) -> None:
 
 
 def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
-    """Return a predicate: does each type agree with the first?"""
+    """Return a predicate of several types: whether each agrees with the first."""
     return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
@@ -99,9 +105,9 @@ def _same_over_all(
     results: bool = True,
     some: bool = True,
 ) -> Callable[[Operation], None]:
-    """Return a check that the types of operands, and of results, agree.
+    """Return a check that the types of all operands, and with `results` of all results, agree.
 
-    With `some`, the op must have operands and results.
+    With `some`, the op must have operands and results. `what` names the property in errors.
     """
     types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
@@ -126,7 +132,7 @@ def _same_element_unless_quantized(operation: Operation) -> None:
 
 
 def _elementwise(operation: Operation) -> None:
-    """Check an elementwise op: all non-scalar operands and results have one shape."""
+    """Check an elementwise op: all operands and results that are no scalars have one shape."""
     operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
     results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
     if not operands and not results:
@@ -193,8 +199,10 @@ TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
     "pairwise_element": _pairwise("element type", _same_elements),
     "terminator": _terminator,
 }
-"""The check of each trait that constrains types or places.  Traits without one are facts for
-others: `infer`, `commutative`, `single_block`, `segments`, `isolated` …"""
+"""Check of each trait that constrains types or the position of an op, by the trait's name.
+
+Other traits, such as `infer`, `commutative` and `single_block`, have no check.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -204,7 +212,7 @@ others: `infer`, `commutative`, `single_block`, `segments`, `isolated` …"""
 
 
 class Dominance:
-    """Order of ops and dominators of blocks in one isolated op.
+    """The positions of ops and the dominators of blocks in the regions of one isolated op.
 
     Both are computed once per block and per region, at the first query: most blocks are never
     queried, and a region with many uses is queried once for each.
@@ -216,14 +224,20 @@ class Dominance:
         self._nearest: dict[int, dict[int, int]] = {}
 
     def number(self, block: Block) -> dict[int, int]:
-        """Return positions of ops in their blocks, by identity, with those of `block` included."""
+        """Return the positions of ops in their blocks, by identity (`id`) of the op.
+
+        It contains at least the ops of `block`.
+        """
         if id(block) not in self._numbered:
             self._numbered.add(id(block))
             self._order.update((id(op), i) for i, op in enumerate(block.operations))
         return self._order
 
     def nearest(self, region: Region) -> dict[int, int]:
-        """Return the immediate dominator of each reachable block of a region, by identity."""
+        """Return the immediate dominator of each reachable block of a region.
+
+        Both blocks are given by identity (`id`).
+        """
         known = self._nearest.get(id(region))
         if known is None:
             known = self._nearest[id(region)] = _immediate_dominators(region)
@@ -265,10 +279,10 @@ def _successors(block: Block) -> Sequence[Block]:
 
 
 def _immediate_dominators(region: Region) -> dict[int, int]:
-    """Return the immediate dominator of each reachable block; the entry's is itself.
+    """Return the immediate dominator of each reachable block, both by identity (`id`).
 
-    Blocks are named by identity.  Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
-    Algorithm".
+    The dominator of the entry block is itself. Source: Cooper, Harvey, Kennedy, "A Simple, Fast
+    Dominance Algorithm".
     """
     entry = region.blocks[0]
     postorder: list[Block] = []
@@ -313,11 +327,11 @@ def _immediate_dominators(region: Region) -> dict[int, int]:
 def undominated(
     root: Operation, isolated: frozenset[str], closed: Container[Operation]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each op below `root` that uses a value its definition does not dominate.
+    """Yield an error for each op below `root` that uses a value that does not dominate the op.
 
     Args:
-        root: The op.
-        isolated: Names of ops whose regions are skipped: they are roots themselves.
+        root: Operation whose regions are searched.
+        isolated: Names of ops whose regions are skipped: they are searched as roots of their own.
         closed: Ops whose regions are known to have no such use; they are skipped.
     """
     dominance = Dominance()
@@ -343,7 +357,7 @@ def undominated(
 def _undominated_uses(
     op: Operation, defined: set[Value], dominance: Dominance
 ) -> Iterator[Diagnostic]:
-    """Yield an error for the first operand that is neither in `defined` nor dominates the op."""
+    """Yield an error for the first operand not in `defined` whose definition does not dominate."""
     for number, value in enumerate(op.operands):
         if value not in defined and not dominance.dominates(value, op):
             yield _error(op, number, value)
@@ -388,7 +402,10 @@ def _inside(inner: Region | None, outer: Region | None) -> bool:
 
 
 def wrong_branch(operation: Operation) -> str:
-    """Return the first mismatch of operands and arguments of the successors; empty if none."""
+    """Return how the operands of a branch differ from the successors' arguments; empty if not.
+
+    The first difference is described.
+    """
     if not operation.successors:
         return ""
     groups = _groups(operation)
@@ -409,7 +426,7 @@ def wrong_branch(operation: Operation) -> str:
 
 
 def _groups(operation: Operation) -> list[tuple[Value, ...]] | None:
-    """Return the operands for each successor; `None` if their division is unknown."""
+    """Return the operands passed to each successor of a branch; `None` if that is unknown."""
     operands = operation.operands
     if operation.name == "cf.br":
         return [operands]

@@ -1,4 +1,4 @@
-"""Traversal of MLIR's verifier: each op is checked before, and again after, its regions."""
+"""Traversal in the order of MLIR's verifier: an op is checked before and after its regions."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from hloscope.verifier.stablehlo.traits import refuse, undominated, wrong_branch
 
 
 ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
-"""Ops whose regions read no value defined outside them.
+"""Names of the ops whose regions may read no value from outside.
 
 Source: MLIR's trait `IsolatedFromAbove`.
 """
 _OPENLY_READ: Final = ISOLATED - NAME_SCOPES
-"""The ops of `ISOLATED` in whose regions the parser resolves the names of outer values."""
+"""Ops of `ISOLATED` in whose regions the parser still resolves names of outer values."""
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
-"""Dialects all of whose ops are known."""
+"""Dialects all of whose ops have definitions; other ops of theirs are errors."""
 _FAMILIAR: Final = frozenset(
     "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy"
     " shape sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
-"""Dialects that StableHLO programs use; their ops are accepted without a definition."""
+"""Dialects that StableHLO programs use, whose ops are accepted without a definition."""
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "func.func": check_function,
     "func.return": check_return,
@@ -61,19 +61,19 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "check.expect_eq_const": check_constant,
     "check.expect_almost_eq_const": check_constant,
 }
-"""Checks of single ops that need the op's attributes or the ops around it."""
+"""Additional checks of single ops, by op name."""
 
 
 def verify_mlir(
     root: Operation, *, allow_unregistered: bool = True, first_only: bool = False
 ) -> list[Diagnostic]:
-    """Return every error of a module, in the order of the text.
+    """Return all errors of a module, in the order of the text.
 
     Args:
         root: A module, or any op.
-        allow_unregistered: Accept ops of dialects without a definition?
+        allow_unregistered: Accept ops that have no definition.
         first_only: Stop at the first error in each function, and in the module around them, as
-            MLIR does.  Otherwise report every error that does not follow from another error.
+            MLIR does.  Otherwise return every error that does not follow from another error.
     """
     walk = _Verification(allow_unregistered, first_only)
     walk.run(root)
@@ -87,7 +87,7 @@ def verify_mlir(
 
 
 class _Verification:
-    """State of one verification: the traversal stack, the errors and the ops found valid."""
+    """The state of one verification: the stack of the traversal, errors, and keys of valid ops."""
 
     def __init__(self, allow_unregistered: bool, first_only: bool) -> None:
         self.found: list[Diagnostic] = []
@@ -112,7 +112,7 @@ class _Verification:
         """Inference errors by the identity of the op; reported if the op's regions are valid."""
 
     def run(self, root: Operation) -> None:
-        """Verify `root` and all ops in it, with an explicit stack: nesting is not limited."""
+        """Verify `root` and all ops in it; an explicit stack does not limit the nesting depth."""
         self._enter(root)
         stack = self._stack
         while stack:
@@ -140,7 +140,10 @@ class _Verification:
                 self._leave_block(item)
 
     def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
-        """Return the next op whose key is not that of a valid op; `None` at the end of a block."""
+        """Return the next op that must be checked; `None` at the end of the block.
+
+        Ops with the key of a valid op are skipped.
+        """
         sound = self._sound
         for operation in rest:
             assert isinstance(operation, Operation)
@@ -160,7 +163,10 @@ class _Verification:
     # --- reporting --------------------------------------------------------------------------
 
     def _report(self, operation: Operation | None, *diagnostics: Diagnostic) -> None:
-        """Record errors; with `first_only`, skip the rest of the innermost isolated op."""
+        """Record errors about an op.
+
+        With `first_only`, the rest of the innermost isolated op is skipped.
+        """
         self.found += diagnostics
         if operation is not None:
             self.broken.add(id(operation))
@@ -168,8 +174,8 @@ class _Verification:
             height = self._scopes[-1]
             root = self._stack[height][0]
             self.broken.add(id(root))
-            # The isolated op stays on the stack with nothing left to visit, so that it is still
-            # left.
+            # The isolated op stays on the stack with no more ops to visit, so that `_leave` still
+            # checks it.
             self._stack[height:] = [(root, iter(()))]
 
     def _refuse(self, operation: Operation, error: VerifyError) -> None:
@@ -178,7 +184,7 @@ class _Verification:
     # --- ops --------------------------------------------------------------------------------
 
     def _enter(self, operation: Operation) -> None:
-        """Check an op before its regions, and push it if it has any."""
+        """Check an op before its regions; push it on the stack if it has any."""
         if operation.regions:
             # The root of a verification is a scope too, isolated or not: uses are checked in it.
             if operation.name in ISOLATED or not self._stack:
@@ -203,7 +209,10 @@ class _Verification:
             self._mark_around(operation)
 
     def _check(self, operation: Operation) -> None:
-        """Check an op by itself, and raise its first error: definition, rules, types, entries."""
+        """Check an op by itself, and raise its first error.
+
+        Checked are its definition, its own rules, its types, and the entry blocks of its regions.
+        """
         name = operation.name
         dialect = name.partition(".")[0]
         definition = DEFINITIONS.get(name)
@@ -248,7 +257,7 @@ class _Verification:
             self._isolated.setdefault(id(around), []).append(operation)
 
     def _leave(self, operation: Operation) -> None:
-        """Pop the op on top of the stack and check what requires valid regions."""
+        """Pop the op on top of the stack, and check what requires that its regions are valid."""
         is_scope = self._scopes[-1] == len(self._stack) - 1
         self._stack.pop()
         if is_scope:
@@ -313,7 +322,7 @@ class _Verification:
                 break
 
     def _mark_around(self, operation: Operation) -> None:
-        """Mark the op around a broken op as broken."""
+        """Mark the op whose region contains a broken op as broken."""
         around = _owner(operation)
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
@@ -352,7 +361,7 @@ class _Verification:
 
 
 def _owner(operation: Operation) -> Operation | None:
-    """Return the op whose region contains `operation`; `None` for a root."""
+    """Return the op whose region contains `operation`; `None` for the root."""
     region = operation.parent.parent if operation.parent else None
     return region.parent if region else None
 
@@ -409,21 +418,22 @@ def _may_terminate(operation: Operation) -> bool:
 Likeness = object
 
 _LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
-"""Ops without regions whose checks read their position or other ops."""
+"""Ops without regions whose checks read the op's position or other ops."""
 _WITH_REGIONS: Final = frozenset(
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map")
 )
-"""Ops with regions whose checks read nothing outside the op and its regions."""
+"""Ops with regions whose checks read nothing except the op and its regions."""
 _MOST: Final = 16
-"""Largest number of ops in a region for which a key is built."""
+"""Largest number of ops in a region for which a key is computed."""
 _type_of: Final = attrgetter("type")
 
 
 def quick_likeness(operation: Operation) -> Likeness | None:
     """Return a key of all that the checks of an op without regions read.
 
-    `None` if they also read its position or other ops.
+    Ops with the key of a valid op are valid. `None` if the checks also read the op's position or
+    other ops.
     """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
@@ -431,10 +441,10 @@ def quick_likeness(operation: Operation) -> Likeness | None:
 
 
 def full_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of an op without regions that compares its attributes one by one.
+    """Return a key as `quick_likeness` does, but with attributes compared one by one.
 
     `quick_likeness` compares the attribute dictionaries by identity, so that it may separate ops
-    that have equal keys here.  `None` if the checks read the op's position or other ops.
+    that have equal keys here. `None` if the checks read the op's position or other ops.
     """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
@@ -448,10 +458,10 @@ def full_likeness(operation: Operation) -> Likeness | None:
 
 
 def closed_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of an op with regions and of all ops in its regions.
+    """Return a key of an op with regions and all ops in them.
 
-    `None` if the checks may read more, or if the regions use a value that is not defined before the
-    use in the same block.
+    Ops with the key of a valid op are valid. `None` if the checks may read more, or if the regions
+    use a value that is not defined before the use in the same block.
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
@@ -466,7 +476,10 @@ def closed_likeness(operation: Operation) -> Likeness | None:
 
 
 def _add_block(block: Block, found: list[Likeness]) -> bool:
-    """Add the keys of a block's ops to `found`; false if the block is not closed or has regions."""
+    """Add the keys of a block's ops to `found`.
+
+    Return false if an op has regions, or uses a value that is not defined before in the block.
+    """
     numbers: dict[Value, int] = {}
     found.append(tuple(map(id, map(_type_of, block.arguments))))
     _number(block.arguments, numbers)
@@ -492,17 +505,17 @@ def _number(values: Iterable[Value], numbers: dict[Value, int]) -> None:
 
 
 TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
-"""Dialects whose ops have classes."""
+"""Dialects whose ops have Python classes with type rules."""
 
 
 class Typing:
-    """Type checker of the operations of one module."""
+    """Checks the types of the operations of one module."""
 
     def __init__(self) -> None:
         self._make = OpMaker()
 
     def check(self, operation: Operation) -> VerifyError | None:
-        """Return the error of the operation's types; `None` if they are valid."""
+        """Return the type error of an operation; `None` if its types are valid."""
         try:
             op = self._make(operation)
         except VerifyError as error:
@@ -517,7 +530,10 @@ class Typing:
         return _verify(op, operands, results, ())
 
     def depends_on_types_only(self, operation: Operation) -> bool:
-        """True if the type check does not read operand values.  The op must have passed `check`."""
+        """Return whether the type check of an op reads no operand values.
+
+        The op must have passed `check`.
+        """
         if operation.name.partition(".")[0] not in TYPED:
             return True
         return not self._make(operation).reads_values
@@ -540,18 +556,18 @@ def _verify(
 
 
 def infers(name: str) -> bool:
-    """Does upstream infer the result types of this op?"""
+    """Does upstream infer the result types of the op of this name?"""
     traits = DEFINITIONS[name].traits
     return "infer" in traits or "compatible" in traits
 
 
 def is_inference(error: VerifyError) -> bool:
-    """Is it an error of type inference, which runs after the checks of the op and its regions?"""
+    """Is it an error of type inference, which upstream runs after the checks of op and regions?"""
     return isinstance(error, InferenceError | IncompatibleTypesError)
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """Return the message of an error in upstream's words."""
+    """Return the message of an error in upstream's wording."""
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"

@@ -7,6 +7,7 @@ const LONG = 24; // characters of a cell that may be cut
 const SUMS = 2; // lines about a program without a schedule: the reason, and the sums; arrays follow
 const MOST_LEGEND = 6;
 const BRIEF = ["share", "limited by", "unused", "source", "what"]; // columns next to the total
+const HELD = ["share", "source", "what", "kind", "buffers", "lives", "cumulated", "type"]; // what is long comes last
 
 class Overview {
   constructor(program, { choose }) {
@@ -89,7 +90,7 @@ class Overview {
     const { lines, peak, tables, answers, notes } = this.memory;
     return [
       ...(peak === undefined ? lines.slice(SUMS) : []).map((line) => H.el("p", "note", line)),
-      ...(tables ? [H.el("h2", "peak-holders", "Buffers at the peak"), this.#choices(HELD_BY, this.heldBy, (by) => (this.heldBy = by)), H.leadingTable(tables[this.heldBy], this.choose)] : []),
+      ...(tables ? [H.el("h2", "peak-holders", "Buffers at the peak"), this.#choices(HELD_BY, this.heldBy, (by) => (this.heldBy = by)), H.leadingTable(picked(tables[this.heldBy], HELD), this.choose)] : []),
       answers.length ? H.el("h2", "", "What lowers the peak") : null,
       ...answers.map((line) => H.el("p", "finding", line)),
       ...notes.map((note) => H.el("p", "note", note)),
@@ -110,16 +111,29 @@ class Overview {
   }
 }
 
-// The first rows of a table and the sum, with the most important columns.
-function brief({ header, right, rows, first, share }) {
-  const columns = [0, ...BRIEF.map((title) => header.indexOf(title)).filter((at) => at > 0)];
-  const shown = [...rows.keys()].filter((at) => at < FIRST_ROWS || at === rows.length - 1);
+// The first column of a table, and those with these titles in their order.
+function picked(table, titles) {
+  const columns = [0, ...titles.map((title) => table.header.indexOf(title)).filter((at) => at > 0)];
   return {
-    header: columns.map((at) => header[at]),
-    right: columns.flatMap((at, n) => (right.includes(at) ? [n] : [])),
-    rows: shown.map((row) => columns.map((at) => rows[row][at])),
-    first: shown.map((row) => first[row]),
-    share: shown.map((row) => share[row]),
+    ...table,
+    header: columns.map((at) => table.header[at]),
+    right: columns.flatMap((at, n) => (table.right.includes(at) ? [n] : [])),
+    rows: table.rows.map((row) => columns.map((at) => row[at])),
+  };
+}
+
+// The first rows of a table and the sum, with the most important columns.  The number of equal
+// kernels precedes their name, where it is seen if the name is cut.
+function brief(table) {
+  const { rows, first, share, ...titles } = picked(table, BRIEF);
+  const shown = [...rows.keys()].filter((at) => at < FIRST_ROWS || at === rows.length - 1);
+  const kernels = table.header.indexOf("kernels");
+  const counted = (name, at) => (/ like it$/.test(name) ? `${table.rows[at][kernels]} × ${name.replace(/ and [\d,]+ like it$/, "")}` : name);
+  return {
+    ...titles,
+    rows: shown.map((at) => rows[at].map((text, n) => (titles.header[n] === "what" ? counted(text, at) : text))),
+    first: shown.map((at) => first[at]),
+    share: shown.map((at) => share[at]),
   };
 }
 

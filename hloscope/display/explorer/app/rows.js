@@ -227,7 +227,7 @@ class Rows {
       element.setAttribute("aria-expanded", isOpen);
       element.append(H.el("span", "fold", isOpen ? "▾" : "▸"));
     } else if (!row.where) element.append(H.el("span", "fold none", ""));
-    element.append(...(row.k === undefined ? heading(row) : this.#instruction(row)));
+    element.append(...(row.k === undefined ? heading(row, this.mode) : this.#instruction(row)));
     if (row.k !== undefined && row.k === this.selected) element.classList.add("selected");
     return element;
   }
@@ -308,13 +308,15 @@ class Rows {
   get drawn() { return this.inner.childElementCount; }
 }
 
-// A group with its share as a number and a bar; the tooltip states the amount.
-function heading(row) {
+// A group with its share as a number and a bar; the tooltip states the amount.  The name of a source
+// file precedes its folders, where it is seen in a narrow column.
+function heading(row, mode) {
   const share = row.share === undefined ? null : H.el("span", "bar-of", H.el("span", "of", row.note));
   share?.style.setProperty("--share", `${100 * row.share}%`);
-  const head = H.el("span", "head", row.text);
-  if (row.count) head.title = H.count(row.count, "instruction");
-  return [share, head, share ? null : H.el("span", "note", row.note)].filter(Boolean);
+  const [, folders, file] = (mode === "source" && /^(.*\/)([^/]+\.\w+)$/.exec(row.text)) || [row.text, "", row.text];
+  const head = H.el("span", "head", file);
+  head.title = [folders && row.text, row.count && H.count(row.count, "instruction")].filter(Boolean).join(": ");
+  return [share, head, folders ? H.el("span", "note", folders) : null, share ? null : H.el("span", "note", row.note)].filter(Boolean);
 }
 
 // `a/b.py:12` in `f` as the folders, the file, and below it the line with its function.

@@ -6,7 +6,8 @@ const pair = (name, ...value) => [H.el("dt", "", name), H.el("dd", "", ...value)
 const facts = (...pairs) => H.el("dl", "facts", ...pairs.flat());
 
 function table(head, rows) {
-  const cells = (tag, some) => some.map((cell) => (cell instanceof Node ? H.el(tag, "", cell) : H.el(tag, "", String(cell))));
+  const kind = (text) => (/^(≤ )?[\d,.]+( [KMGT]iB| bytes)?$/.test(text) ? "amount" : "");
+  const cells = (tag, some) => some.map((cell) => (cell instanceof Node ? H.el(tag, "", cell) : H.el(tag, kind(cell), String(cell))));
   return H.el("table", "table", H.el("thead", "", H.el("tr", "", ...cells("th", head))),
     H.el("tbody", "", ...rows.map((row) => H.el("tr", "", ...cells("td", row)))));
 }
@@ -20,6 +21,12 @@ function bar(share) {
 
 // Sectors are counted if the threads of an array are known; for Triton fusions tiles are judged.
 const isCounted = (array) => array.efficiency !== undefined;
+
+// The bytes transferred for an array: by requests of warps, or for the tiles of a Triton fusion.
+function moved(array) {
+  const bytes = isCounted(array) ? array.moved_bytes : array.tile?.moved_bytes;
+  return bytes === undefined ? "not counted" : H.bytes(bytes);
+}
 
 // The cause of the unused share of an array.
 function reason(array) {
@@ -88,7 +95,7 @@ class Verdicts {
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
       isCounted(array) && array.requests ? bar(array.efficiency) : array.tile ? bar(array.tile.utilisation) : "",
-      isCounted(array) ? H.bytes(array.moved_bytes) : "",
+      moved(array),
       reason(array),
     ]);
     const [quality, verdict] = judged(found);

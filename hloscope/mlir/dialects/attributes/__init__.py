@@ -22,7 +22,7 @@ EMPTY: Final[dict[str, dict[str, int | tuple[int, ...]]]] = {
     "conv": structs.empty(notations.RAW),
     "channel_handle": {"handle": 0, "type": 0},
 }
-"""Structures of numbers: the default of each field, in the order of the text.
+"""Defaults of the fields of structures of numbers, by mnemonic, in the order of the text.
 
 >>> EMPTY["gather"]["index_vector_dim"]
 0
@@ -48,7 +48,7 @@ _WRITE: Final[dict[str, Callable[[AsmPrinter, StructAttr], None]]] = {
 
 
 def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Read an attribute of `stablehlo` after its mnemonic."""
+    """Return the attribute of `stablehlo` after its mnemonic."""
     reader = _READ.get(mnemonic)
     if reader is not None:
         return reader(parser)
@@ -58,7 +58,7 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
 
 
 def read_chlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Read an attribute of `chlo` after its mnemonic."""
+    """Return the attribute of `chlo` after its mnemonic."""
     return _read(parser, "chlo", mnemonic, "chlo")
 
 
@@ -71,17 +71,17 @@ def _read(parser: AsmParser, dialect: str, mnemonic: str, name: str) -> Attribut
 
 
 def write_stablehlo(printer: AsmPrinter, attribute: Attribute) -> bool:
-    """Write an attribute of `stablehlo`; false if it is not one."""
+    """Write an attribute of `stablehlo`; return false if the attribute is not one."""
     return _write(printer, attribute, "stablehlo")
 
 
 def write_chlo(printer: AsmPrinter, attribute: Attribute) -> bool:
-    """Write an attribute of `chlo`; false if it is not one."""
+    """Write an attribute of `chlo`; return false if the attribute is not one."""
     return _write(printer, attribute, "chlo")
 
 
 def _write(printer: AsmPrinter, attribute: Attribute, dialect: str) -> bool:
-    """Write an enum or structure of a dialect; false if the attribute is not one."""
+    """Write an enum or structure of a dialect; return false if the attribute is not one."""
     if isinstance(attribute, EnumAttr) and attribute.dialect == dialect:
         printer.write(enums.enum_text(attribute))
         return True

@@ -38,8 +38,7 @@ from hloscope.ops import check_dot_algorithm
 # --------------------------------------------------------------------------------------------------
 # Dimension numbers of convolutions: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 #
-# The attribute holds the nine numbers of the raw form, which is read too (`#stablehlo.conv<raw
-# …>`).
+# The attribute has the nine numbers of the raw form, which is read too (`#stablehlo.conv<raw …>`).
 #
 # Source: `parseConvolutionDimensions`, `printConvolutionDimensions` of `StablehloOps.cpp`.
 
@@ -51,7 +50,7 @@ FIELDS: Final = (
     "kernel_spatial_dimensions",
     *("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
 )
-"""Names of the nine numbers and lists of numbers, three for each of input, kernel and output."""
+"""Names of the nine fields, each a number or a list: three each of input, kernel and output."""
 
 RAW: Final = Free(
     tuple(name if name.endswith("dimensions") else f"{name}*" for name in FIELDS), "dot"
@@ -60,12 +59,12 @@ _MOST_MISSING: Final = 10
 
 
 def conv_attribute(values: Sequence[int | tuple[int, ...]]) -> StructAttr:
-    """Return the attribute with these nine values."""
+    """Return the attribute with these nine values, in the order of `FIELDS`."""
     return StructAttr("stablehlo", "conv", tuple(zip(FIELDS, values, strict=True)))
 
 
 def read_conv(parser: AsmParser) -> StructAttr:
-    """Read `<[b, f]x[i, o]->[b, f]>` or `<raw …>`."""
+    """Return the dimension numbers in `<[b, f]x[i, o]->[b, f]>` or `<raw …>`."""
     parser.token("<")
     if parser.try_keyword("raw"):
         return conv_attribute([*(empty(RAW) | read_fields(parser, RAW)).values()])
@@ -75,7 +74,7 @@ def read_conv(parser: AsmParser) -> StructAttr:
 
 
 def read_conv_dims(parser: AsmParser) -> StructAttr:
-    """Read `[b, f]x[i, o]->[b, f]`."""
+    """Return the dimension numbers in `[b, f]x[i, o]->[b, f]`."""
     values = _read_side(parser, "bf")
     parser.keyword("x")
     values += _read_side(parser, "io")
@@ -85,7 +84,7 @@ def read_conv_dims(parser: AsmParser) -> StructAttr:
 
 
 def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
-    """Read `[b, 0, f]`; return the dimensions of the two letters, then the spatial dimensions."""
+    """Return the dimensions in `[b, 0, f]`: those of the two letters, then the spatial ones."""
     parser.token("[")
     places: dict[str | int, int] = {}
     while True:
@@ -104,7 +103,7 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
 
 
 def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
-    """Read one entry, a letter or a spatial number, which must not be in `known`."""
+    """Return one entry, a letter or a spatial number, which must not be in `known`."""
     at = parser.at
     number = parser.try_integer()
     if number is not None:
@@ -123,7 +122,7 @@ def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) ->
 
 
 def conv_text(attribute: StructAttr) -> str | None:
-    """Return `[b, f]x[i, o]->[b, f]`, or `None` if the numbers are not valid dimensions.
+    """Return the text `[b, f]x[i, o]->[b, f]`; `None` if the numbers are not valid dimensions.
 
     >>> conv_text(conv_attribute([0, 2, (1,), 0, 2, (1,), 0, 2, (1,)]))
     '[b, 0, f]x[i, 0, o]->[b, 0, f]'
@@ -143,7 +142,7 @@ def conv_text(attribute: StructAttr) -> str | None:
 
 
 def _side(letters: str, first: object, second: object, spatial: object) -> str | None:
-    """Text of the dimensions of one array; `None` if they are not a permutation."""
+    """Return the text of one array's dimensions; `None` if they are not a permutation."""
     if not (isinstance(first, int) and isinstance(second, int) and isinstance(spatial, tuple)):
         return None
     names: dict[int, str] = {d: str(i) for i, d in enumerate(spatial)}
@@ -154,7 +153,10 @@ def _side(letters: str, first: object, second: object, spatial: object) -> str |
 
 
 def write_conv(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<[b, f]x[i, o]->[b, f]>`, or `<raw …>` for numbers that are not valid dimensions."""
+    """Write dimension numbers as `<[b, f]x[i, o]->[b, f]>`.
+
+    Numbers that are not valid dimensions are written as `<raw …>`.
+    """
     text = conv_text(attribute)
     if text is None:
         fields = ", ".join(
@@ -175,7 +177,7 @@ _SIGN: Final = 1 << 63
 
 
 def read_result_accuracy(parser: AsmParser) -> StructAttr:
-    """Read `<atol = 1.0, rtol = 0.0, ulps = 2, mode = #stablehlo.result_accuracy_mode<…>>`."""
+    """Return the accuracy in `<atol = 1.0, rtol = 0.0, ulps = 2, mode = …>`."""
     parser.token("<")
     fields: dict[str, FieldValue] = {}
     for name in ("atol", "rtol"):
@@ -191,7 +193,7 @@ def read_result_accuracy(parser: AsmParser) -> StructAttr:
     parser.token("=")
     mode = _read_mode(parser)
     parser.token(">")
-    # Zero is the default, so it is not stored: texts with and without it give equal attributes.
+    # Zero is the default, so it is not stored: texts with and without it have equal attributes.
     tolerances = tuple((name, value) for name, value in fields.items() if not _is_zero(value))
     if any(_is_negative(value) for _, value in tolerances):
         parser.fail("Negative tolerance")
@@ -231,7 +233,7 @@ def _is_negative(value: FieldValue) -> bool:
 
 
 def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Read a fixed structure, and check it as StableHLO's verifier does."""
+    """Return the fixed structure after its mnemonic, after checking it as StableHLO does."""
     at = parser.at
     attribute = read_fixed(parser, mnemonic)
     match attribute.name:
@@ -247,7 +249,7 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
-    """Check that a dot algorithm is supported by some hardware."""
+    """Check that some hardware is known to support a dot algorithm; `at` is its position."""
     values = [value for _, value in attribute.fields]
     lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
     first, second, operations = (x for x in values if isinstance(x, int))
@@ -259,7 +261,7 @@ def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
 
 
 def read_sub_axis(parser: AsmParser) -> StructAttr:
-    """Read `(2)4`: a sub-axis of size 4, after coarser sub-axes of total size 2."""
+    """Return the sub-axis in `(2)4`: size 4, after coarser sub-axes of total size 2."""
     parser.token("(")
     before = parser.integer()
     parser.token(")")
@@ -268,7 +270,10 @@ def read_sub_axis(parser: AsmParser) -> StructAttr:
 
 
 def read_axis_ref(parser: AsmParser) -> StructAttr:
-    """Read `<name = "x", sub_axis_info = (2)4>`; the order is free, the second one optional."""
+    """Return the axis in `<name = "x", sub_axis_info = (2)4>`.
+
+    The order of the fields is free; the second one is optional.
+    """
     parser.token("<")
     name: StringAttr | None = None
     part: StructAttr | None = None
@@ -301,7 +306,7 @@ def read_axis_ref(parser: AsmParser) -> StructAttr:
 
 
 def write_axis_ref(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<name = "x", sub_axis_info = (2)4>`."""
+    """Write an axis as `<name = "x", sub_axis_info = (2)4>`."""
     printer.write("<")
     for position, (name, value) in enumerate(attribute.fields):
         printer.write(f"{', ' if position else ''}{name} = ")
@@ -313,12 +318,12 @@ def write_axis_ref(printer: AsmPrinter, attribute: StructAttr) -> None:
 
 
 def write_sub_axis(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `(2)4`."""
+    """Write a sub-axis as `(2)4`."""
     printer.write(f"({attribute.get('pre_size')}){attribute.get('size')}")
 
 
 def read_mesh(parser: AsmParser) -> StructAttr:
-    """Read `<axes = [<name = "x", size = 2>], device_ids = dense<…> : tensor<…>>`."""
+    """Return the mesh in `<axes = [<name = "x", size = 2>], device_ids = dense<…> : tensor<…>>`."""
     parser.token("<")
     parser.keyword("axes")
     parser.token("=")
@@ -341,7 +346,7 @@ def read_mesh(parser: AsmParser) -> StructAttr:
 
 
 def _read_axis(parser: AsmParser) -> StructAttr:
-    """Read an axis of a mesh, in full or as the fields of `mesh_axis`."""
+    """Return an axis of a mesh, written in full or as the fields of `mesh_axis`."""
     if not parser.peek().startswith("#"):
         return read_fixed(parser, "mesh_axis")
     at = parser.at
@@ -353,7 +358,7 @@ def _read_axis(parser: AsmParser) -> StructAttr:
 
 
 def write_mesh(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<axes=[<name = "x", size = 2>], device_ids=dense<…> : tensor<…>>`."""
+    """Write a mesh as `<axes=[<name = "x", size = 2>], device_ids=dense<…> : tensor<…>>`."""
     axes, ids = attribute.get("axes"), attribute.get("device_ids")
     printer.write("<axes=[")
     for position, axis in enumerate(axes.elements if isinstance(axes, ArrayAttr) else ()):

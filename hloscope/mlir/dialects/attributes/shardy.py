@@ -34,7 +34,7 @@ _NAMED_MESH: Final = pattern(
 
 
 def mesh_of(attribute: object) -> Mesh | str:
-    """Return the mesh of an attribute, or its name.
+    """Return the mesh that an attribute describes, or the name of the mesh that it refers to.
 
     >>> mesh_of(sdy_struct('#sdy.mesh<["x"=2, "y"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>')).axes
     (('x', 2), ('y', 4))
@@ -55,7 +55,7 @@ def _devices(ids: object) -> Dims | None:
 
 
 def axis_of(attribute: object) -> AxisRef:
-    """Return the axis, or the sub-axis, that an attribute names.
+    """Return the axis or sub-axis that an attribute refers to.
 
     Raises:
         UnsupportedError: The attribute is not a reference to an axis.
@@ -76,13 +76,13 @@ def axes_of(attribute: object) -> tuple[AxisRef, ...]:
 
 
 def meshes_in(text: str) -> Mapping[str, Mesh]:
-    """Return the meshes of `sdy.mesh @m = <…>`, or of `{m = #sdy.mesh<…>, …}`, by name.
+    """Return the meshes of `sdy.mesh @m = <…>` or of `{m = #sdy.mesh<…>, …}`, by the mesh's name.
 
     >>> meshes_in('sdy.mesh @m = <["x"=2, "y"=4]>')["m"].axes
     (('x', 2), ('y', 4))
 
     Raises:
-        UnsupportedError: A mesh is not understood.
+        UnsupportedError: The text of a mesh is not in a known form.
     """
     found = {}
     for each in _NAMED_MESH.finditer(text):
@@ -94,7 +94,7 @@ def meshes_in(text: str) -> Mapping[str, Mesh]:
 
 
 def sharding_of(attribute: StructAttr) -> NamedSharding:
-    """Return the sharding of `#sdy.sharding<…>`, given as `sdy_struct` reads it."""
+    """Return the sharding of an attribute `#sdy.sharding<…>` that `sdy_struct` has read."""
     dimensions = _elements(_field(attribute, "dimensions"))
     roles = [(role, _elements(attribute.get(role))) for role in ("replicated", "unreduced")]
     return NamedSharding(
@@ -114,7 +114,7 @@ def shardy_value(text: str) -> Any:
     ('x', 'y')
 
     Raises:
-        UnsupportedError: The text is not understood.
+        UnsupportedError: The text is not in a known form.
     """
     attribute = sdy_struct(text)
     match attribute.name:
@@ -160,7 +160,7 @@ def _number(value: object) -> int:
 # --------------------------------------------------------------------------------------------------
 # Attributes of Shardy: text as in programs, and structures as in bytecode.
 #
-# In an MLIR syntax tree they are texts.  Bytecode and `shardings` need the structures.
+# In an MLIR syntax tree they are stored as text.  Bytecode and `shardings` need the structures.
 
 
 SDY_STRUCTS: Final = {
@@ -186,7 +186,7 @@ SDY_STRUCTS: Final = {
     "sharding_per_value_2": ("shardings",),
     "sharding_reduction": ("mesh", "dimensions", "replicated", "unreduced", "reduction"),
 }
-"""Names of the fields of each structure."""
+"""Names of the fields of each structure, by the structure's name."""
 
 
 # ---------------------------------------------------------------------------------------- text
@@ -195,7 +195,7 @@ _FIRST, _LETTERS = ord("i"), 18
 
 
 def _factor(number: int) -> str:
-    """Name of a factor: `i` to `z`, then `z_1` and so on."""
+    """Return the name of a factor: `i` to `z`, then `z_1` and so on."""
     return chr(_FIRST + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
 
@@ -212,7 +212,10 @@ def _string(value: bytes) -> str:
 
 
 def _dimension(axes: Iterable[Any], is_closed: int, priority: int) -> str:
-    """Text of the sharding of a dimension; bit 0 of `priority` states that there is one."""
+    """Return the text of a dimension's sharding.
+
+    Bit 0 of `priority` says whether there is a priority.
+    """
     parts = [*map(_text, axes), *([] if is_closed else ["?"])]
     return f"{{{', '.join(parts)}}}" + (f"p{priority >> 1}" if priority & 1 else "")
 
@@ -230,7 +233,7 @@ def _sharding(mesh: Any, dimensions: Any, replicated: Any, unreduced: Any = ()) 
 
 
 def _rule(sizes: Any, operands: Any, results: Any, *rest: Any) -> str:
-    """Text of an op's sharding rule."""
+    """Return the text of an op's sharding rule."""
     *sets, custom = rest
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     text = f"<({_list(operands)})->({_list(results)})"
@@ -260,14 +263,14 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "sharding_unreduced": _sharding,
     "sharding_per_value_2": lambda shardings: f"<[{_list(shardings)}]>",
 }
-"""Functions from the fields to the text after the attribute's name."""
+"""Functions from the fields of an attribute to the text after its name, by the name."""
 
 _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_to_all_param_list")
-"""Attributes written `#sdy<name…>`; others are written `#sdy.name…`."""
+"""Names of attributes that are written `#sdy<name…>`; others are written `#sdy.name…`."""
 
 
 def _text(value: object) -> str:
-    """Text of a structure without its name."""
+    """Return the text of a structure, without its name."""
     if isinstance(value, StructAttr) and value.dialect == "sdy":
         if value.name not in _TEXTS:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")
@@ -278,7 +281,7 @@ def _text(value: object) -> str:
 
 
 def sdy_text(value: StructAttr) -> str:
-    """Return the text of an attribute, as in programs.
+    """Return the text of an attribute as programs have it.
 
     >>> axis = StructAttr("sdy", "axis_ref", (("name", b"x"), ("sub_axis_info", None)))
     >>> sdy_text(StructAttr("sdy", "axis_ref_list", (("axes", (axis,)),)))
@@ -307,7 +310,7 @@ def sdy_struct(text: str) -> StructAttr:
     ('device_ids', ())
 
     Raises:
-        UnsupportedError: The text is not understood.
+        UnsupportedError: The text is not in a known form.
     """
     # Cached, as a program repeats few texts, and bytecode reads each of them several times.
     found = _HEAD.match(text)
@@ -324,7 +327,7 @@ def _struct(name: str, *values: Any) -> StructAttr:
 
 
 class _Reader:
-    """Tokens of the text of an attribute.  The grammar is not recursive."""
+    """Reader of the tokens of an attribute's text; the grammar is not recursive."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text, self.tokens = text, _TOKEN.findall(text, at)
@@ -364,7 +367,7 @@ class _Reader:
         return unquoted(token)
 
     def many(self, opening: str, read: Callable[[_Reader], Any], closing: str) -> tuple[Any, ...]:
-        """Read a list in brackets, separated by commas."""
+        """Return the items of a list in brackets, separated by commas."""
         self.expect(opening)
         found: list[Any] = []
         while not self.accept(closing):
@@ -379,7 +382,7 @@ class _Reader:
 
 
 def _factors(word: str) -> Iterable[int]:
-    """Yield the factor numbers of a name such as `ijz_1`."""
+    """Yield the numbers of the factors in a text such as `ijz_1`."""
     for piece in _FACTOR.findall(word):
         yield _LETTERS + int(piece[2:]) - 1 if "_" in piece else ord(piece) - _FIRST
 
@@ -402,7 +405,10 @@ def _axes(reader: _Reader) -> tuple[Any, ...]:
 
 
 def _read_dimension(reader: _Reader) -> StructAttr:
-    """Read `{"x", "y", ?}p1`: axes, whether more may be added, and the priority."""
+    """Return the sharding of a dimension in `{"x", "y", ?}p1`.
+
+    It has the axes, whether more may be added (`?`), and the priority.
+    """
     reader.expect("{")
     axes: list[Any] = []
     closed, priority = 1, 0
@@ -436,7 +442,7 @@ def _read_mesh(reader: _Reader) -> StructAttr:
 
 
 def _read_sharding(reader: _Reader) -> StructAttr:
-    """Read `<@mesh, [{…}, …], replicated={…}, unreduced={…}>`."""
+    """Return the sharding in `<@mesh, [{…}, …], replicated={…}, unreduced={…}>`."""
     reader.expect("<")
     mesh: Any
     if reader.accept("mesh"):
@@ -456,7 +462,7 @@ def _read_sharding(reader: _Reader) -> StructAttr:
     reader.expect(">")
     if not rest.keys() <= {"replicated", "unreduced"}:
         reader.fail()
-    # Bytecode has a structure of its own for shardings with unreduced axes.
+    # Bytecode has another structure for shardings with unreduced axes.
     fields = [mesh, dimensions, rest.get("replicated", ())]
     if "unreduced" in rest:
         return _struct("sharding_unreduced", *fields, rest["unreduced"])
@@ -467,7 +473,7 @@ def _read_shardings(reader: _Reader) -> StructAttr:
     reader.expect("<")
     shardings = reader.many("[", _read_sharding, "]")
     reader.expect(">")
-    # One sharding with unreduced axes changes the structure of the whole list.
+    # If one sharding has unreduced axes, the whole list has another structure.
     unreduced = any(sharding.name == "sharding_unreduced" for sharding in shardings)
     return _struct("sharding_per_value_2" if unreduced else "sharding_per_value", shardings)
 
@@ -487,7 +493,7 @@ def _size(reader: _Reader) -> int:
 
 
 def _read_rule(reader: _Reader) -> StructAttr:
-    """Read `<([i, j])->([j, i]) {i=2, j=3} reduction={…}, custom>`."""
+    """Return the rule in `<([i, j])->([j, i]) {i=2, j=3} reduction={…}, custom>`."""
     reader.expect("<")
     operands = reader.many("(", _tensor, ")")
     reader.expect("->")
@@ -538,11 +544,11 @@ _READERS: Final[dict[str, Callable[[_Reader], StructAttr]]] = {
         "all_to_all_param_list", reader.many("[", _param, "]")
     ),
 }
-"""Functions that read the text after the attribute's name."""
+"""Functions that read the text after an attribute's name, by the name."""
 
 
 # --------------------------------------------------------------------------------------------------
-# Values of frontend attributes with a known grammar; both languages have them as texts.
+# Values of frontend attributes with a known grammar; HLO and StableHLO have them as texts.
 #
 # Source: Shardy's export to `xla.sdy.*`; XLA's `_xla_send_recv_source_target_pairs`.
 
@@ -552,7 +558,7 @@ _PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")
 
 
 def _pairs(text: str) -> tuple[tuple[int, int], ...]:
-    """Pairs of devices, `{{0,1},{1,2}}`."""
+    """Return the pairs of devices in `{{0,1},{1,2}}`."""
     found = _PAIRS.fullmatch(text)
     if found is None:
         raise UnsupportedError(f"`{text[:100]}` lists no pairs of devices")
@@ -569,7 +575,7 @@ _FRONTEND_READERS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def frontend_values(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return frontend attributes with texts of known grammar replaced by their values.
+    """Return frontend attributes by name; texts in a known grammar become values.
 
     >>> frontend_values({"_xla_send_recv_source_target_pairs": "{{0,1},{1,2}}", "note": "{}"})
     {'_xla_send_recv_source_target_pairs': ((0, 1), (1, 2)), 'note': '{}'}
@@ -578,7 +584,7 @@ def frontend_values(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, text: Any) -> Any:
-    """Value of an attribute; the text itself if it is not understood."""
+    """Return the value of an attribute; its text if that is not in a known form."""
     read = _FRONTEND_READERS.get(name)
     if read is None or not isinstance(text, str):
         return text

@@ -29,14 +29,14 @@ from hloscope.mlir import (
 
 
 DYNAMIC: Final = -(1 << 63)
-"""Number that marks an unknown size, `?`."""
+"""Number that stands for an unknown size, `?`."""
 
 FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
 ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
 
 
 def read_list(parser: AsmParser) -> tuple[int, ...]:
-    """Read `[1, ?]`: integers, or `?`."""
+    """Return the integers in the text `[1, ?]`; `?` is `DYNAMIC`."""
     parser.token("[")
     return _elements(parser, "]")
 
@@ -56,18 +56,18 @@ def _size(parser: AsmParser) -> int:
 
 
 def list_text(values: tuple[int, ...]) -> str:
-    """Return `1, ?`."""
+    """Return integers as the text `1, ?`, where `?` is `DYNAMIC`."""
     return ", ".join("?" if value == DYNAMIC else str(value) for value in values)
 
 
 def read_bounds(parser: AsmParser) -> StructAttr:
-    """Read `<3, ?>`."""
+    """Return the bounds in the text `<3, ?>`."""
     parser.token("<")
     return StructAttr("stablehlo", "bounds", (("bounds", _elements(parser, ">")),))
 
 
 def read_type_extensions(parser: AsmParser) -> StructAttr:
-    """Read `<bounds = [3, ?]>`, a former spelling of bounds."""
+    """Return the bounds in the text `<bounds = [3, ?]>`, a former spelling."""
     parser.token("<")
     parser.keyword("bounds")
     parser.token("=")
@@ -80,7 +80,10 @@ def read_type_extensions(parser: AsmParser) -> StructAttr:
 
 
 class Free(NamedTuple):
-    """A free structure: its fields and its name in messages; `*` marks a field of one integer."""
+    """Description of a free structure: its fields, and its name in messages.
+
+    `*` marks a field of one integer.
+    """
 
     fields: tuple[str, ...]
     what: str
@@ -105,16 +108,16 @@ def _free(row: str) -> tuple[tuple[str, ...], Free]:
 
 
 FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Free structures by dialect and mnemonic."""
+"""Descriptions of all free structures (fields in any order), by dialect and mnemonic."""
 
 
 def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Return the default of each field."""
+    """Return the default of each field of a free structure."""
     return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
 
 
 def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Read `a = [1], b = 2>`, in any order."""
+    """Return the fields in the text `a = [1], b = 2>`, in any order."""
     try:
         return _read_fields(parser, free)
     except ParseError as error:
@@ -123,7 +126,7 @@ def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...
 
 
 def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Read fields up to `>`, each at most once."""
+    """Return the fields up to `>`; each may occur once."""
     found: dict[str, int | tuple[int, ...]] = {}
     kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
     while not parser.try_token(">"):
@@ -142,7 +145,7 @@ def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ..
 
 
 def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
-    """Read a free structure after its mnemonic."""
+    """Return the free structure after its mnemonic."""
     parser.token("<")
     free = FREE[dialect, mnemonic]
     return free_struct(dialect, mnemonic, read_fields(parser, free))
@@ -151,7 +154,7 @@ def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
 def free_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
-    """Return a free structure of the fields that are not empty or 0.
+    """Return a free structure; fields that are empty or 0 are not stored.
 
     >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
@@ -166,7 +169,7 @@ def free_struct(
 
 
 class Fixed(NamedTuple):
-    """A fixed structure: fields with their kinds, its name in messages, and if it is ordered."""
+    """Description of a fixed structure: fields with kinds, name in messages, whether ordered."""
 
     fields: tuple[tuple[str, str], ...]
     definition: str
@@ -194,7 +197,7 @@ def _fixed(row: str) -> tuple[str, Fixed]:
 
 
 FIXED: Final = dict(map(_fixed, _FIXED_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Fixed structures of `stablehlo` by mnemonic."""
+"""Fixed structures of `stablehlo`, by mnemonic."""
 
 _CPP: Final = {
     "int": "int64_t",
@@ -208,7 +211,7 @@ _CPP: Final = {
 
 
 def _read_ints(parser: AsmParser) -> tuple[int, ...]:
-    """Read `[1, 2]`."""
+    """Return the integers in the text `[1, 2]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ()
@@ -254,13 +257,13 @@ def camel(name: str) -> str:
 def parameter_failed(
     parser: AsmParser, error: ParseError, definition: str, name: str, type: str
 ) -> NoReturn:
-    """Report an error, and the parameter of a structure that it is in."""
+    """Report an error, and in which parameter of a structure it is."""
     parser.keep(error)
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
 
 
 def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Read a fixed structure after its mnemonic."""
+    """Return the fixed structure after its mnemonic."""
     fixed = FIXED[mnemonic]
     parser.token("<")
     kinds, found = dict(fixed.fields), {}
@@ -284,7 +287,7 @@ def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _any_field(parser: AsmParser, names: list[str]) -> str:
-    """Read the name of a field that has not been read."""
+    """Return the name of a field, which must be one of `names`, the fields not yet read."""
     at = parser.at
     word = parser.try_keyword()
     if word is None:
@@ -299,7 +302,7 @@ def _any_field(parser: AsmParser, names: list[str]) -> str:
 
 
 def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write the stored fields, `<a = [1], b = 2>`."""
+    """Write the stored fields as `<a = [1], b = 2>`."""
     separator = "<"
     for name, value in attribute.fields:
         printer.write(f"{separator}{name} = ")
@@ -309,7 +312,7 @@ def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
 
 
 def write_field(printer: AsmPrinter, value: FieldValue) -> None:
-    """Write the value of a field."""
+    """Write the value of a structure's field."""
     if isinstance(value, int):
         printer.write(str(value))
     elif isinstance(value, tuple):
@@ -323,7 +326,7 @@ def write_field(printer: AsmPrinter, value: FieldValue) -> None:
 
 
 def bounds_text(attribute: StructAttr) -> str:
-    """Return the text `<3, ?>` of bounds.
+    """Return the bounds as the text `<3, ?>`.
 
     >>> bounds_text(StructAttr("stablehlo", "bounds", (("bounds", (3, DYNAMIC)),)))
     '<3, ?>'
@@ -339,9 +342,9 @@ def bounds_text(attribute: StructAttr) -> str:
 
 
 class Enum(NamedTuple):
-    """An enum: its name in messages, its values, and whether its attribute has brackets.
+    """Description of an enum: name in messages, values, whether its attribute has brackets.
 
-    With brackets it is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
+    With brackets the attribute is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
     """
 
     type: str
@@ -367,7 +370,7 @@ ENUMS: Final = {
     (dialect, mnemonic): Enum(type, tuple(values), mnemonic == "result_accuracy_mode")
     for dialect, mnemonic, type, *values in map(str.split, _ROWS.strip().splitlines())
 }
-"""Every enum by dialect and mnemonic."""
+"""All enums, by dialect and mnemonic."""
 
 _KNOWN: Final = {
     (dialect, mnemonic, value): EnumAttr(dialect, mnemonic, value)
@@ -378,7 +381,7 @@ _FAMILY: Final = {"stablehlo": "StableHLO", "chlo": "CHLO"}
 
 
 def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read the value of an enum, `EQ`."""
+    """Return the value of an enum, such as `EQ`."""
     at = parser.at
     word = parser.try_keyword()
     known = _KNOWN.get((dialect, mnemonic, word)) if word is not None else None
@@ -398,7 +401,7 @@ def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read an enum attribute after its mnemonic."""
+    """Return the enum attribute after its mnemonic."""
     if not ENUMS[dialect, mnemonic].bracketed:
         return read_value(parser, dialect, mnemonic)
     parser.token("<")
@@ -408,7 +411,10 @@ def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read `EQ` or `#stablehlo<comparison_direction EQ>`; pretty forms accept both."""
+    """Return the enum in `EQ` or `#stablehlo<comparison_direction EQ>`.
+
+    Pretty forms allow both.
+    """
     if not parser.peek().startswith("#"):
         return read_value(parser, dialect, mnemonic)
     at = parser.at
@@ -419,7 +425,7 @@ def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> E
 
 
 def enum_text(attribute: EnumAttr) -> str:
-    """Return the text of an enum attribute.
+    """Return the text of an enum attribute, with `#`.
 
     >>> enum_text(EnumAttr("stablehlo", "precision", "HIGH"))
     '#stablehlo<precision HIGH>'

@@ -1,4 +1,4 @@
-"""Pretty forms of ops, read and printed from the text after `~` in a row."""
+"""Pretty forms of ops, made from the text after `~` in the table of ops."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hloscope.mlir.dialects.forms import (
 from hloscope.mlir.dialects.rows import elided
 
 # --------------------------------------------------------------------------------------------------
-# Pretty forms of ops, read and printed from the text after `~` in a row.
+# Pretty forms of ops, made from the text after `~` in the table of ops.
 #
-# Forms that a row cannot express are in `special`, `regions` and `loops`.
+# Forms that this text cannot express are in `directives`, `regions` and `loops`.
 
 
 _DIRECTIVES: Final[dict[str, Directive]] = {
@@ -38,7 +38,9 @@ _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
 
 
 def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
-    """Return the pretty form of a row's op, or `None`; `get` returns the definition on first use.
+    """Return the pretty form of the op in a table row; `None` if it has none.
+
+    `get` returns the op's definition; it is called on first use.
 
     >>> from hloscope.mlir.dialects.rows import compile_row
     >>> row = "tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible ~unary"
@@ -63,7 +65,7 @@ def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Pretty forms that several ops share, by the name used in rows.
+# Pretty forms that several ops share, by the name that the tables use.
 
 
 SHARED: Final = {
@@ -89,4 +91,4 @@ SHARED: Final = {
     "variadic_function": " %operands*<attrs> : <function>",
     "witness": " %shapes*<attrs> : <in *><implied output !shape.witness>",
 }
-"""The forms, in the language of `hloscope.mlir.text.form_language`."""
+"""Shared pretty forms, in the language of `hloscope.mlir.text.form_language`, by name."""

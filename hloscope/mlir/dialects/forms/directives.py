@@ -48,15 +48,15 @@ from hloscope.mlir.dialects.attributes.structs import read_value_or_attribute
 # --------------------------------------------------------------------------------------------------
 # Directives of forms for attributes.
 #
-# Each one takes the context of the row and its own arguments; `hloscope.mlir.text.form_language`
-# explains how forms are read. Source: MLIR's generated parsers.
+# Each one takes the context of the table row and its own arguments;
+# `hloscope.mlir.text.form_language` explains how forms are read. Source: MLIR's generated parsers.
 
 
 _MOST: Final = 1 << 13
 
 
 def read_dims(parser: AsmParser) -> tuple[int, ...]:
-    """Read `[1, 2]`."""
+    """Return the integers in the text `[1, 2]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ()
@@ -68,11 +68,11 @@ def read_dims(parser: AsmParser) -> tuple[int, ...]:
 
 
 def _dim(parser: AsmParser) -> int:
-    """Read one integer of a list, with MLIR's errors."""
+    """Return one integer of a list, with MLIR's errors."""
     value = parser.try_integer()
     if value is None:
         if not parser.try_token("]"):
-            parser.report("expected integer value")  # MLIR reports the missing bracket too
+            parser.report("expected integer value")  # MLIR reports the missing bracket, too
             parser.token("]")
         parser.fail("expected integer value")
     if value >= 1 << 63:
@@ -81,12 +81,12 @@ def _dim(parser: AsmParser) -> int:
 
 
 def dims_text(dims: Sequence[int]) -> str:
-    """Return `[1, 2]`."""
+    """Return integers as the text `[1, 2]`."""
     return f"[{', '.join(map(str, dims))}]"
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayAttr:
-    """Return the attribute `array<i64: …>`."""
+    """Return the attribute `array<i64: …>` with these values."""
     return DenseArrayAttr(I64, tuple(values))
 
 
@@ -112,7 +112,7 @@ def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
 
 
 def dims(context: Context, arguments: list[str]) -> Part:
-    """`<dims name>`: `[1, 2]` of an `array<i64: 1, 2>`."""
+    """Return the form part for `<dims name>`: `[1, 2]` for an attribute `array<i64: 1, 2>`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -125,7 +125,7 @@ def dims(context: Context, arguments: list[str]) -> Part:
 
 
 def _integer(type: ElementType) -> Directive:
-    """Directive for an integer attribute of a type."""
+    """Return the directive for an integer attribute of a type."""
     bits = type.bits
 
     def directive(context: Context, arguments: list[str]) -> Part:
@@ -154,7 +154,7 @@ def _integer(type: ElementType) -> Directive:
 
 
 def boolean(context: Context, arguments: list[str]) -> Part:
-    """`<bool name>`: `true` or `false`."""
+    """Return the form part for `<bool name>`: `true` or `false`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -172,7 +172,7 @@ def boolean(context: Context, arguments: list[str]) -> Part:
 
 
 def string(context: Context, arguments: list[str]) -> Part:
-    """`<string name>`: `"…"`."""
+    """Return the form part for `<string name>`: `"…"`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -190,7 +190,7 @@ def string(context: Context, arguments: list[str]) -> Part:
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
-    """`<symbol name>`: `@name` for the string attribute `"name"`."""
+    """Return the form part for `<symbol name>`: `@name` for the string attribute `"name"`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -205,7 +205,7 @@ def symbol(context: Context, arguments: list[str]) -> Part:
 
 
 def number(context: Context, arguments: list[str]) -> Part:
-    """`<float name>`: a number of type `f64`."""
+    """Return the form part for `<float name>`: a number of type `f64`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -221,7 +221,7 @@ def number(context: Context, arguments: list[str]) -> Part:
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
-    """`<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
+    """Return the form part for `<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
 
     Without `name`, the attribute is named like the mnemonic.
     """
@@ -239,7 +239,10 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """`<value name operand>`, `<value name result>`: a literal of the operand's or result type."""
+    """Return the form part for `<value name operand>` or `<value name result>`: a literal.
+
+    Its type is that of the operand or the result.
+    """
     name, role = arguments
     if role == "result":
         context.outputs += 1
@@ -276,17 +279,17 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "enum": enum,
     "value": value,
 }
-"""Directives for attributes."""
+"""Directives for attributes, by name."""
 
 
 # --------------------------------------------------------------------------------------------------
-# Forms of constants and branches, which rows cannot express.
+# Forms of constants and branches, which table rows cannot express.
 #
 # Source: `parseConstantOp` and `printConstantOp` of `Base.cpp`; MLIR's `cf` dialect.
 
 
 def literal_type(attribute: Attribute) -> Type | None:
-    """Return the type of a number or of the elements of a tensor; `None` for other attributes."""
+    """Return the type of a number or of a tensor's elements; `None` for other attributes."""
     match attribute:
         case BoolAttr():
             return I1
@@ -299,9 +302,9 @@ def literal_type(attribute: Attribute) -> Type | None:
 
 
 def read_constant(parser: OpAsmParser, state: State) -> None:
-    """Read `{…} dense<…> : t`, or, if the result has another type u, the generic form.
+    """Read `{…} dense<…> : t` into `state`, or the generic form if the result has another type u.
 
-    The latter is `() <{value = dense<…> : t}> {…} : () -> u`.
+    The generic form is `() <{value = dense<…> : t}> {…} : () -> u`.
     """
     if parser.try_token("("):
         parser.token(")")
@@ -326,7 +329,7 @@ def read_constant(parser: OpAsmParser, state: State) -> None:
 
 
 def write_constant(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_constant` reads."""
+    """Write `op` in the form that `read_constant` reads."""
     value = op.properties.get("value")
     if value is None or len(op.results) != 1 or op.operands:
         raise UnfitError(f"{op.name} has no value, or not one result")
@@ -343,7 +346,10 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Type]]:
-    """Read a successor, `^a` or `^a(%x, %y : t, u)`."""
+    """Return the operands and their types of a successor, `^a` or `^a(%x, %y : t, u)`.
+
+    The successor is added to `state`.
+    """
     uses: list[Use] = []
     types: list[Type] = []
     state.successors.append(parser.successor())
@@ -359,7 +365,7 @@ def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Typ
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
-    """Write successor number `index` with its operands."""
+    """Write the successor with index `index` and its operands."""
     printer.successor(op.successors[index])
     if values:
         printer.write("(")
@@ -370,7 +376,7 @@ def _write_target(
 
 
 def read_branch(parser: OpAsmParser, state: State) -> None:
-    """Read `^a(%x : t)`."""
+    """Read `^a(%x : t)` into `state`."""
     at = parser.at
     uses, types = _read_target(parser, state)
     parser.dictionary(state)
@@ -378,7 +384,7 @@ def read_branch(parser: OpAsmParser, state: State) -> None:
 
 
 def write_branch(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_branch` reads."""
+    """Write `op` in the form that `read_branch` reads."""
     if len(op.successors) != 1:
         raise UnfitError(f"{op.name} has {len(op.successors)} successors")
     printer.write(" ")
@@ -387,7 +393,7 @@ def write_branch(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_conditional_branch(parser: OpAsmParser, state: State) -> None:
-    """Read `%c, ^a(%x : t), ^b`."""
+    """Read `%c, ^a(%x : t), ^b` into `state`."""
     at = parser.at
     uses: list[Use] = [parser.use()]
     types: list[Type] = [I1]
@@ -406,7 +412,7 @@ _SEGMENTS: Final = "operandSegmentSizes"
 
 
 def write_conditional_branch(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_conditional_branch` reads."""
+    """Write `op` in the form that `read_conditional_branch` reads."""
     sizes = op.properties.get(_SEGMENTS)
     if not (
         isinstance(sizes, DenseArrayAttr)
@@ -431,4 +437,4 @@ FORMS: Final = {
     "br": Form(read_branch, write_branch),
     "cond_br": Form(read_conditional_branch, write_conditional_branch),
 }
-"""Forms of these ops."""
+"""Pretty forms of constants and branches, by the name that the tables use."""

@@ -28,7 +28,7 @@ _YIELD: Final = "scf.yield"
 
 
 def _read_assignments(parser: OpAsmParser) -> tuple[list[Use], list[Use]]:
-    """Read `(%x = %a, %y = %b)`; return the names and their initial values."""
+    """Read `(%x = %a, %y = %b)`; return the names and the uses of their initial values."""
     names: list[Use] = []
     values: list[Use] = []
     parser.token("(")
@@ -45,7 +45,7 @@ def _read_assignments(parser: OpAsmParser) -> tuple[list[Use], list[Use]]:
 def _write_assignments(
     printer: AsmPrinter, names: tuple[Value, ...], values: tuple[Value, ...]
 ) -> None:
-    """Write `(%x = %a, %y = %b)`."""
+    """Write names and initial values as `(%x = %a, %y = %b)`."""
     separator = "("
     for name, value in zip(names, values, strict=True):
         printer.write(separator)
@@ -57,7 +57,7 @@ def _write_assignments(
 
 
 def _read_results(parser: OpAsmParser, state: State) -> None:
-    """Read the types after `->`: `t` or `(t, u)`."""
+    """Read the result types after `->`, `t` or `(t, u)`."""
     if not parser.try_token("("):
         state.types.append(parser.type())
     elif not parser.try_token(")"):
@@ -73,7 +73,7 @@ def _write_results(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_for(parser: OpAsmParser, state: State) -> None:
-    """Read `%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}`."""
+    """Read `%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}` into `state`."""
     at = parser.at
     counter = parser.use()
     parser.token("=")
@@ -98,7 +98,7 @@ def read_for(parser: OpAsmParser, state: State) -> None:
 
 
 def write_for(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_for` reads."""
+    """Write `op` in the form that `read_for` reads."""
     (block,) = one_block(op, 1)
     operands, arguments = op.operands, block.arguments
     carried = tuple(value.type for value in operands[3:])
@@ -127,7 +127,7 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_if(parser: OpAsmParser, state: State) -> None:
-    """Read `%c -> (t) {…} else {…}`."""
+    """Read `%c -> (t) {…} else {…}` into `state`."""
     at = parser.at
     condition = parser.use()
     if parser.try_token("->"):
@@ -140,7 +140,7 @@ def read_if(parser: OpAsmParser, state: State) -> None:
 
 
 def write_if(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_if` reads."""
+    """Write `op` in the form that `read_if` reads."""
     if len(op.regions) != 2 or [value.type for value in op.operands] != [I1]:
         raise UnfitError(f"{op.name} has {len(op.regions)} regions")
     printer.write(" ")
@@ -156,7 +156,7 @@ def write_if(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_while(parser: OpAsmParser, state: State) -> None:
-    """Read `(%x = %a) : (t) -> u {…} do {…} attributes {…}`."""
+    """Read `(%x = %a) : (t) -> u {…} do {…} attributes {…}` into `state`."""
     at = parser.at
     names: list[Use] = []
     values: list[Use] = []
@@ -176,7 +176,7 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_while` reads."""
+    """Write `op` in the form that `read_while` reads."""
     before, _ = one_block(op, 2)
     if [x.type for x in before.arguments] != [x.type for x in op.operands]:
         raise UnfitError(f"the arguments of {op.name} do not fit its operands")
@@ -193,7 +193,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_condition(parser: OpAsmParser, state: State) -> None:
-    """Read `(%c) %a, %b : t, u`."""
+    """Read `(%c) %a, %b : t, u` into `state`."""
     at = parser.at
     parser.token("(")
     condition = parser.use()
@@ -208,7 +208,7 @@ def read_condition(parser: OpAsmParser, state: State) -> None:
 
 
 def write_condition(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_condition` reads."""
+    """Write `op` in the form that `read_condition` reads."""
     if not op.operands or op.operands[0].type != I1:
         raise UnfitError(f"{op.name} has no condition")
     condition, *values = op.operands
@@ -229,4 +229,4 @@ FORMS: Final = {
     "scf.while": Form(read_while, write_while),
     "scf.condition": Form(read_condition, write_condition),
 }
-"""Forms of these ops."""
+"""Pretty forms of `scf`, by the op's full name."""

@@ -45,7 +45,7 @@ _INT32: Final = 1 << 31
 
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
-    """`<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
+    """Return the form part for `<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -75,7 +75,7 @@ def _fits_format(op: Operation) -> bool:
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
-    """`<ranges>`: `[0:4, 1:8:2]`, start, limit and stride of each dimension."""
+    """Return the form part for `<ranges>`: `[0:4, 1:8:2]`, start, limit, stride by dimension."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -117,7 +117,7 @@ _RANGES: Final = ("start_indices", "limit_indices", "strides")
 
 
 def dot_dims(context: Context, arguments: list[str]) -> Part:
-    """`<dot>`: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`."""
+    """Return the form part for `<dot>`: `batching_dims = […] x […], contracting_dims = …`."""
     name = "dot_dimension_numbers"
 
     def read(reading: Reading) -> None:
@@ -154,9 +154,9 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """`<precision>`: `, precision = [HIGH, HIGH]`, or nothing if it is not set.
+    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or nothing without it.
 
-    `<precision algorithm>` adds `, algorithm = <…>` if that is set.
+    `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
     """
     with_algorithm = bool(arguments)
 
@@ -205,7 +205,7 @@ def _read_algorithm(parser: AsmParser) -> StructAttr:
 
 
 def _read_precisions(parser: AsmParser) -> ArrayAttr:
-    """Read `[DEFAULT, HIGH]`."""
+    """Return the precisions in the text `[DEFAULT, HIGH]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ArrayAttr(())
@@ -220,7 +220,7 @@ def _read_precisions(parser: AsmParser) -> ArrayAttr:
 
 
 def conv_dims(context: Context, arguments: list[str]) -> Part:
-    """`<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
+    """Return the form part for `<conv>`: `[b, 0, f]x[0, i, o]->[b, 0, f]`."""
     name = "dimension_numbers"
 
     def read(reading: Reading) -> None:
@@ -245,7 +245,7 @@ _WINDOW: Final = {
 
 
 def window(context: Context, arguments: list[str]) -> Part:
-    """`<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], reverse = [true, false]`."""
+    """Return the form part for `<window>`: `stride = [2, 2], pad = [[1, 1], [0, 0]], …`."""
 
     def read(reading: Reading) -> None:
         parser, left = reading.parser, dict(_WINDOW)
@@ -288,7 +288,7 @@ def _fits_window(op: Operation) -> bool:
 
 
 def _read_window(parser: AsmParser, word: str) -> Attribute:
-    """Read the numbers, pairs or booleans of one word of a window, after `[`."""
+    """Return the numbers, pairs or booleans of one word of a window, after its `[`."""
     if word == "pad":
         pairs: list[list[int]] = []
         if not parser.try_token("]"):
@@ -345,4 +345,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "conv": conv_dims,
     "window": window,
 }
-"""Directives for numbers with their own notation."""
+"""Directives for numbers with their own notation, by name."""

@@ -41,16 +41,19 @@ from hloscope.mlir.dialects.forms.upstream import read_bracketed
 COMMUTATIVE: Final = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
 )
-"""Binary ops that `reduce` may name in place of its region."""
+"""Binary ops whose name may replace the region of a `reduce`."""
 
 
 def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
-    """Resolve operands to values of these types."""
+    """Add to `state` the operands that `uses` name; they must have these types.
+
+    `at` is the position of the form, for messages.
+    """
     Reading(parser, state, uses, types).finish(at)
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
-    """Return the blocks of `regions` regions of one block each.
+    """Return the blocks of an op with `regions` regions of one block each.
 
     Raises:
         UnfitError: The op has other regions.
@@ -61,7 +64,7 @@ def one_block(op: Operation, regions: int) -> list[Block]:
 
 
 def ended(region: Region, terminator: str) -> Region:
-    """Return a region with the terminator that a form may leave out."""
+    """Return the region; a terminator that the form may omit is added."""
     if not region.blocks:
         return Region((Block((), (Operation(terminator),)),))
     first, *others = region.blocks
@@ -77,7 +80,7 @@ def ended(region: Region, terminator: str) -> Region:
 
 
 def read_reduce(parser: OpAsmParser, state: State) -> None:
-    """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}`.
+    """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}` into `state`.
 
     In place of `reducer`, `applies op` may follow the operands.
     """
@@ -123,13 +126,14 @@ def read_reduce(parser: OpAsmParser, state: State) -> None:
             parser.fail("expected ','")
         pairs.append(pair)
     resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
-    # The text pairs the arguments of an input; the region has all accumulators first.
+    # In the text the two arguments of an input are a pair; in the region all accumulators come
+    # first.
     arguments = [pair[side] for side in (0, 1) for pair in pairs]
     state.regions.append(parser.region(arguments))
 
 
 def _reducer(name: str, operand: Type, state: State) -> Region:
-    """Make the region of `applies op`: the op on two scalars, and a return."""
+    """Return the region of `applies op`: the op on two scalars of a type, and a return."""
     element = operand.element if isinstance(operand, TensorType | UnrankedTensorType) else operand
     scalar = _scalar(element)
     first, second, value = Value(scalar), Value(scalar, index=1), Value(scalar)
@@ -152,7 +156,7 @@ def _scalar(element: Type) -> TensorType:
 
 
 def _applied(op: Operation, block: Block) -> str | None:
-    """Return the name of the op for `applies op`; `None` if that form does not fit the region."""
+    """Return the name of the op for `applies op`; `None` if the region needs its full text."""
     if len(block.operations) != 2 or not op.operands:
         return None
     inner, last = block.operations
@@ -167,14 +171,14 @@ def _applied(op: Operation, block: Block) -> str | None:
         or not isinstance(operand, TensorType | UnrankedTensorType)
     ):
         return None
-    # The form shows no types of the region, so these have to be the ones that reading would infer.
+    # The form shows no types of the region, so they must be those that a reader would infer.
     scalar = TensorType(operand.element, ())
     same = all(value.type == scalar for value in (*inner.operands, *inner.results))
     return inner.name if same else None
 
 
 def write_reduce(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_reduce` reads."""
+    """Write `op` in the form that `read_reduce` reads."""
     (block,) = one_block(op, 1)
     count, odd = divmod(len(op.operands), 2)
     dims = op.properties.get("dimensions")
@@ -182,7 +186,7 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     arguments = block.arguments
     if odd or not isinstance(dims, DenseArrayAttr):
         raise UnfitError(f"{op.name} has {len(op.operands)} operands or no dimensions")
-    # The reducer is printed with two arguments per input; fewer could not be printed at all.
+    # The region is printed with two arguments per input; with fewer it cannot be printed.
     if applied is None and len(arguments) < 2 * count:
         raise UnfitError(f"{op.name} has {len(arguments)} arguments")
     for i in range(count):
@@ -236,7 +240,7 @@ def reread_reduce(op: Operation) -> None:
 
 
 def read_while(parser: OpAsmParser, state: State) -> None:
-    """Read `(%x = %a, …) : t, … attributes {…} cond {…} do {…}`."""
+    """Read `(%x = %a, …) : t, … attributes {…} cond {…} do {…}` into `state`."""
     at = parser.at
     arguments: list[Use] = []
     uses: list[Use] = []
@@ -263,7 +267,7 @@ def read_while(parser: OpAsmParser, state: State) -> None:
 
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_while` reads, which shows the operands' types only."""
+    """Write `op` in the form that `read_while` reads, which shows the operands' types only."""
     condition, body = one_block(op, 2)
     shown = [operand.type for operand in op.operands]
     for values in (condition.arguments, body.arguments, op.results):
@@ -306,7 +310,7 @@ def reread_while(op: Operation) -> None:
 
 
 def read_scan(parser: OpAsmParser, state: State) -> None:
-    """Read `(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)`."""
+    """Read `(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)` into `state`."""
     at = parser.at
     groups = []
     parser.token("(")
@@ -335,7 +339,7 @@ _SEGMENTS: Final = ("operandSegmentSizes", "resultSegmentSizes")
 
 
 def write_scan(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_scan` reads."""
+    """Write `op` in the form that `read_scan` reads."""
     one_block(op, 1)
     sizes, dim = op.properties.get("operandSegmentSizes"), op.properties.get("dimension")
     if not (
@@ -366,7 +370,7 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_assuming(parser: OpAsmParser, state: State) -> None:
-    """Read `%w -> (t, u) {…}`."""
+    """Read `%w -> (t, u) {…}` into `state`."""
     at = parser.at
     use = parser.use()
     if parser.try_token("->"):
@@ -380,7 +384,7 @@ def read_assuming(parser: OpAsmParser, state: State) -> None:
 
 
 def write_assuming(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_assuming` reads."""
+    """Write `op` in the form that `read_assuming` reads."""
     one_block(op, 1)
     if len(op.operands) != 1:
         raise UnfitError(f"{op.name} has {len(op.operands)} operands")
@@ -409,7 +413,10 @@ def read_named_computation(parser: OpAsmParser, state: State) -> None:
 
 
 def _read_sharded(parser: OpAsmParser, state: State, optional: tuple[str, ...]) -> None:
-    """Read operands, shardings, region and type; shardings named in `optional` may be missing."""
+    """Read operands, shardings, region and type of an op.
+
+    Shardings whose names are in `optional` may be missing.
+    """
     at = parser.at
     parser.token("(")
     uses = parser.uses()
@@ -447,13 +454,13 @@ def _bare(op: Operation, name: str) -> str:
 
 
 def write_manual_computation(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_manual_computation` reads."""
+    """Write `op` in the form that `read_manual_computation` reads."""
     (block,) = one_block(op, 1)
     _write_sharded(printer, op, block, [_bare(op, name) for name in _SHARDINGS])
 
 
 def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
-    """Write the form that `read_named_computation` reads."""
+    """Write `op` in the form that `read_named_computation` reads."""
     (block,) = one_block(op, 1)
     name = op.properties.get("name")
     texts = [_bare(op, name) for name in _SHARDINGS if name in op.properties]
@@ -466,7 +473,7 @@ def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list[str]) -> None:
-    """Write the form that `_read_sharded` reads, with the texts of the shardings."""
+    """Write `op` in the form that `_read_sharded` reads; `texts` are those of the shardings."""
     printer.write("(")
     printer.values(op.operands)
     printer.write(f"){''.join(texts)} (")
@@ -484,7 +491,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 
 
 def inner_regions(context: Context, arguments: list[str]) -> Part:
-    """`<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
+    """Return the form part for `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -507,7 +514,7 @@ def inner_regions(context: Context, arguments: list[str]) -> Part:
 
 
 DIRECTIVES: Final[dict[str, Directive]] = {"regions": inner_regions}
-"""Directives for regions."""
+"""Directives for regions, by name."""
 
 FORMS: Final = {
     "reduce": Form(read_reduce, write_reduce, reread=reread_reduce),
@@ -517,4 +524,4 @@ FORMS: Final = {
     "manual_computation": Form(read_manual_computation, write_manual_computation),
     "named_computation": Form(read_named_computation, write_named_computation),
 }
-"""Forms of these ops."""
+"""Pretty forms of ops with regions, by the name that the tables use."""

@@ -1,4 +1,4 @@
-"""Directives for types: written ones, and those that follow from others."""
+"""Directives for types: those that are written, and those that follow from others."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _REAL: Final = {
 
 
 def write_function(printer: AsmPrinter, op: Operation) -> None:
-    """Write the function type `(a, b) -> c` of an op."""
+    """Write the function type of an op, `(a, b) -> c`."""
     printer.function_type([x.type for x in op.operands], [x.type for x in op.results])
 
 
 def _assign(reading: Reading, type: FunctionType, at: int) -> None:
-    """Set the types of all operands and of one result from a function type."""
+    """Set the types of all operands and of one result to those of a function type."""
     if len(type.inputs) != len(reading.uses):
         reading.parser.fail(
             f"{len(reading.uses)} operands present, but expected {len(type.inputs)}", at
@@ -47,7 +47,7 @@ def _assign(reading: Reading, type: FunctionType, at: int) -> None:
 
 
 def function(context: Context, arguments: list[str]) -> Part:
-    """`<function>`: `(a, b) -> c` of all operands and results."""
+    """Return the form part for `<function>`: `(a, b) -> c`, types of all operands and results."""
     context.results = True
 
     def read(reading: Reading) -> None:
@@ -59,7 +59,10 @@ def function(context: Context, arguments: list[str]) -> Part:
 
 
 def same(context: Context, arguments: list[str]) -> Part:
-    """`<same>`: one type if operands and the result all have it, else a function type."""
+    """Return the form part for `<same>`: one type, or a function type.
+
+    One type is written if all operands and the result have it.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -84,7 +87,7 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """`<each>`: the one type of all operands and the result."""
+    """Return the form part for `<each>`: the one type of all operands and the result."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -102,7 +105,10 @@ def each(context: Context, arguments: list[str]) -> Part:
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
-    """`<every type>`: the one type of all operands; results have other types."""
+    """Return the form part for `<every type>`: the one type of all operands.
+
+    The results have other types.
+    """
 
     def read(reading: Reading) -> None:
         reading.types += [reading.parser.type()] * len(reading.uses)
@@ -117,7 +123,7 @@ def every_input(context: Context, arguments: list[str]) -> Part:
 
 
 def pairwise(context: Context, arguments: list[str]) -> Part:
-    """`<pairwise>`: types of the operands, which are those of the results."""
+    """Return the form part for `<pairwise>`: types of the operands, equal to the results' types."""
     context.results = True
 
     def read(reading: Reading) -> None:
@@ -137,7 +143,7 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
 
 
 def tuple_of(context: Context, arguments: list[str]) -> Part:
-    """`<tuple>`: the result, a tuple of exactly the operands' types."""
+    """Return the form part for `<tuple>`: the result, a tuple of exactly the operands' types."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -160,7 +166,7 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
 
 
 def _real(type: Type) -> Type | None:
-    """Type of the real parts of a complex tensor; `None` for other types."""
+    """Return the type of the real parts of a complex tensor; `None` for other types."""
     match type:
         case TensorType(element, sizes, layout, bounds, encoding) if element in _REAL:
             return TensorType(_REAL[element], sizes, layout, bounds, encoding)
@@ -171,7 +177,10 @@ def _real(type: Type) -> Type | None:
 
 
 def complex_of(context: Context, arguments: list[str]) -> Part:
-    """`<complex>`: the type of the result if the operands are its parts, else a function type."""
+    """Return the form part for `<complex>`: the type of the result, or a function type.
+
+    The type of the result suffices if the operands have the types of its parts.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -201,7 +210,10 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
 
 
 def select_of(context: Context, arguments: list[str]) -> Part:
-    """`<select>`: `p, t` if both values and the result have type `t`, else a function type."""
+    """Return the form part for `<select>`: `p, t`, or a function type.
+
+    `p, t` is written if both values and the result have type `t`.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -229,7 +241,10 @@ def select_of(context: Context, arguments: list[str]) -> Part:
 
 
 def one_input(context: Context, arguments: list[str]) -> Part:
-    """`<in>`: the type of the next operand; `<in *>`: of all operands."""
+    """Return the form part for `<in>`: the type of the next operand.
+
+    `<in *>` has the types of all operands.
+    """
     if arguments:
 
         def read_all(reading: Reading) -> None:
@@ -253,7 +268,10 @@ def one_input(context: Context, arguments: list[str]) -> Part:
 
 
 def one_output(context: Context, arguments: list[str]) -> Part:
-    """`<out>`: the type of the next result; `<out *>`: of all results."""
+    """Return the form part for `<out>`: the type of the next result.
+
+    `<out *>` has the types of all results.
+    """
     if arguments:
         context.results = True
 
@@ -278,7 +296,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
 
 
 def after_colon(context: Context, arguments: list[str]) -> Part:
-    """`<any>`: ` : a, b`, or nothing if there are no operands."""
+    """Return the form part for `<any>`: ` : a, b`, the operand types; nothing without operands."""
 
     def read(reading: Reading) -> None:
         if reading.parser.try_token(":"):
@@ -293,7 +311,7 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
 
 
 def operand_list(context: Context, arguments: list[str]) -> Part:
-    """`<list>`: ` %a, %b : t, u`, or nothing if there are no operands."""
+    """Return the form part for `<list>`: ` %a, %b : t, u`; nothing without operands."""
     context.variadic = True
 
     def read(reading: Reading) -> None:
@@ -313,7 +331,10 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
 
 
 def barrier(context: Context, arguments: list[str]) -> Part:
-    """`<barrier>`: ` %a, %b : t, u`, also the types of the results; `()` without operands."""
+    """Return the form part for `<barrier>`: ` %a, %b : t, u`; `()` without operands.
+
+    The types are also those of the results.
+    """
     context.variadic = True
     types = pairwise(context, arguments)
 
@@ -342,7 +363,10 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """`<choice>`: the type of both values, after that of the condition unless it is `i1`."""
+    """Return the form part for `<choice>`: the type of both values, or two types.
+
+    If the condition is not an `i1`, its type precedes that of the values.
+    """
     context.outputs = max(context.outputs, 1)
     boolean = ELEMENT_TYPES["pred"]
 
@@ -375,7 +399,7 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "barrier": barrier,
     "choice": choice,
 }
-"""Directives for types."""
+"""Directives for types that are written, by name."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -389,18 +413,18 @@ def _named(text: str) -> Type:
 
 
 def implied(context: Context, arguments: list[str]) -> Part:
-    """Directives for types that are not written.
+    """Return the form part for `<implied …>`, a type that is not written.
 
-    `<implied inputs index>` is for the operands without a type; `element` is the element type of
-    the
-    result.  `<implied output i1>` is for the result; `element` is the element type of operand 0.
+    `<implied inputs index>` gives the operands without a written type the type `index`; `element`
+    in place of `index` is the element type of the result.  `<implied output i1>` gives the result
+    the type `i1`; `element` is the element type of operand 0.
     """
     what, name = arguments
     written = context.inputs
 
     def read_inputs(reading: Reading) -> None:
         type = _element(reading.state.types[0]) if name == "element" else _named(name)
-        # Types written so far belong to the first operands.
+        # The types written so far are those of the first operands.
         reading.types += [type] * (len(reading.uses) - len(reading.types))
 
     def fit_inputs(op: Operation) -> bool:
@@ -430,7 +454,10 @@ def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
 
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
-    """`<implied_boolean>`: a result of type `i1` in the shape of operand 0, not written."""
+    """Return the form part for `<implied_boolean>`: a result of `i1` in the shape of operand 0.
+
+    The type is not written.
+    """
     context.outputs += 1
 
     def read(reading: Reading) -> None:
@@ -443,7 +470,7 @@ def boolean_of(context: Context, arguments: list[str]) -> Part:
 
 
 def _boolean(type: Type) -> Type:
-    """Type of booleans in the shape of a tensor type; the boolean type itself for others."""
+    """Return the type of booleans in the shape of a tensor type; `i1` for other types."""
     boolean = ELEMENT_TYPES["pred"]
     match type:
         case TensorType(_, sizes, layout, bounds, encoding):
@@ -455,7 +482,7 @@ def _boolean(type: Type) -> Type:
 
 
 def insertion(context: Context, arguments: list[str]) -> Part:
-    """`<insertion>`: type of operand 1 and the result, a tensor.
+    """Return the form part for `<insertion>`: the type of operand 1 and of the result, a tensor.
 
     Operand 0 is an element, the other operands are indices.
     """
@@ -488,4 +515,4 @@ IMPLIED: Final[dict[str, Directive]] = {
     "implied_boolean": boolean_of,
     "insertion": insertion,
 }
-"""Places for types that are not written."""
+"""Directives for types that are not written, by name."""

@@ -40,7 +40,7 @@ _NUMBERED: Final = {
     "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
     "reduction": ("sdy::ReductionOp", I32, "sum max min".split()),
 }
-"""Enums stored as numbers: name in messages, type, values."""
+"""Enums that are stored as numbers: name in messages, type of the number, names of the values."""
 
 _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
@@ -50,7 +50,10 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
-    """`<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing if the flags are `none`."""
+    """Return the form part for `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
+
+    Nothing stands for the flags `none`.
+    """
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
 
@@ -77,7 +80,7 @@ def flags(context: Context, arguments: list[str]) -> Part:
 
 
 def _read_flags(parser: AsmParser, kind: str) -> str:
-    """Read `<nsw, nuw>`; return the flags in the order of the enum."""
+    """Return the flags in `<nsw, nuw>`, in the order of the enum."""
     parser.token("<")
     type, words = _FLAGS[kind]
     found = set()
@@ -90,12 +93,15 @@ def _read_flags(parser: AsmParser, kind: str) -> str:
         if not parser.try_token(","):
             break
     parser.token(">")
-    # In the order of the enum, so that equal flags have equal text.
+    # The order of the enum gives equal flags equal texts.
     return ", ".join(word for word in words if word in found)
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
-    """`<unit name>`: no text; the words before it mean that the attribute is present."""
+    """Return the form part for `<unit name>`, which has no text.
+
+    The words before it mean that the unit attribute is present.
+    """
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -108,7 +114,10 @@ def unit(context: Context, arguments: list[str]) -> Part:
 
 
 def numbered(context: Context, arguments: list[str]) -> Part:
-    """`<numbered integer predicate>`: the name of a value of an enum that is stored as a number."""
+    """Return the form part for `<numbered integer predicate>`: the name of a value of an enum.
+
+    The attribute is the number of that value.
+    """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
 
@@ -130,9 +139,9 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """`<unless_first reduction name>`: as `numbered`, but the first value is not written.
+    """Return the form part for `<unless_first reduction name>`: as `<numbered …>`, or nothing.
 
-    A missing attribute stands for the first value, so the word may be missing when it is read.
+    The first value of the enum is not written, so the word may be missing when it is read.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -161,7 +170,7 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
-    """`<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
+    """Return the form part for `<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -185,7 +194,7 @@ def shape(context: Context, arguments: list[str]) -> Part:
 
 
 def array(context: Context, arguments: list[str]) -> Part:
-    """`<array name>`: `[…]` of any attributes."""
+    """Return the form part for `<array name>`: `[…]`, an array of any attributes."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -202,7 +211,10 @@ def array(context: Context, arguments: list[str]) -> Part:
 
 
 def sizes(context: Context, arguments: list[str]) -> Part:
-    """`<sizes name>`: `[2, %n]`, numbers of an array; an operand stands for an unknown number."""
+    """Return the form part for `<sizes name>`: `[2, %n]`, the numbers of an array.
+
+    An operand stands for an unknown number.
+    """
     (name,) = arguments
     first = context.operands
     context.variadic = True
@@ -239,7 +251,7 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
 
 def bare(context: Context, arguments: list[str]) -> Part:
-    """`<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
+    """Return the form part for `<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
 
     A mesh may also be read in full, or as an alias; Shardy prints `<…>`.
     """
@@ -267,7 +279,10 @@ def bare(context: Context, arguments: list[str]) -> Part:
 
 
 def inside(context: Context, arguments: list[str]) -> Part:
-    """`<inside axis_ref_list name>`: `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`."""
+    """Return the form part for `<inside axis_ref_list name>`: brackets and the text in them.
+
+    It is `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`.
+    """
     kind, name = arguments
     prefix = f"#sdy<{kind}"
     brackets = "{" if kind == "axis_ref_list" else "["
@@ -288,7 +303,7 @@ def inside(context: Context, arguments: list[str]) -> Part:
 
 
 def read_bracketed(parser: AsmParser, opening: str) -> str:
-    """Read text in brackets that begins with `opening`."""
+    """Return the text in brackets that begins with `opening`."""
     if parser.peek() != opening:
         parser.fail(f"expected '{opening}'")
     return parser.bracketed()
@@ -305,4 +320,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "shape": shape,
     "bare": bare,
 }
-"""Directives for attributes of other dialects."""
+"""Directives for attributes of other dialects, by name."""
