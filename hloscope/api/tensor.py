@@ -246,11 +246,11 @@ class Tensor:
     # ------------------------------------------------------------------------------------ text
 
     def to_mlir(self) -> str:
-        """Return the literal in MLIR's syntax, `dense<…> : tensor<…>`."""
+        """Return the elements and the type in MLIR's syntax, `dense<…> : tensor<…>`."""
         return array_text(self.array, self.type)
 
     def to_hlo(self) -> str:
-        """Return the literal in HLO's syntax, `f32[2] {1, 2}`."""
+        """Return the type and all elements in HLO's syntax, such as `f32[2] {1, 2}`."""
         return f"{print_array(self.type)} {print_literal(self.type, self.array)}"
 
     @staticmethod

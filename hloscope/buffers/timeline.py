@@ -40,11 +40,12 @@ class Timeline(Struct, frozen=True):
         sums: Bytes of all buffers of each kind, at whatever moment they are live.
         reused: The temporaries that XLA places into the allocation of an output or of a donated
             parameter, each with that buffer.
-        most_temporary: Bytes of all other temporaries as XLA places them: the largest `L(t)` of
-            the arrays among them, where only buffers of one value take each other's memory,
-            and all tables of tuples, which XLA allocates separately.
-        temporary_peak: The first moment of that `L(t)`.
-        temporary_placed: The temporaries that take the memory of another one there.
+        most_temporary: Bytes of the temporaries that are not in `reused`, as XLA places them. It is
+            the sum of all tables of tuples, which XLA allocates separately, and the most bytes of
+            arrays that are live at one moment. Bytes that a result takes over from an operand at
+            that moment are counted once, if both buffers hold a single value.
+        temporary_peak: The first moment at which these arrays take the most bytes.
+        temporary_placed: The temporaries that take the memory of an operand at `temporary_peak`.
         lower: L, the largest `L(t)`: no assignment of memory takes fewer bytes.
         peak: The first moment at which `L(t)` is largest.
     """

@@ -271,7 +271,10 @@ def _print_answers(
 
 
 def _print_json(value: dict[str, Any], *, compact: bool) -> None:
-    """Print one result; without spaces if thousands of outputs read thousands of operands."""
+    """Print one result as JSON: indented, or on one line if `compact` is true.
+
+    A result with more than `INDENTED` pairs of an output and an operand is always on one line.
+    """
     told = sum([len(output.get("operands", ())) for output in value.get("outputs", ())])
     if told > INDENTED:
         print_long_json(value)

@@ -132,7 +132,12 @@ def ls(
 
 
 def _refuse_others(is_folder: bool, tree: bool) -> None:
-    """Refuse options that would have no effect."""
+    """Raise `click.UsageError` for an option or argument that would have no effect.
+
+    Args:
+        is_folder: Is FILE a directory? Then `tsv`, `top` and `as_json` have an effect.
+        tree: Is `--tree` given? Then `computation`, `top` and `as_json` have an effect.
+    """
     if is_folder:
         listing, heeded = "a directory", {"tsv", "top"}
     elif tree:

@@ -184,7 +184,10 @@ WIDEST: Final = 48
 
 
 def print_table(table: Table) -> None:
-    """Print a table: ruled and fitted on a terminal, plain aligned columns to a pipe or file."""
+    """Print a table, on a terminal with rules and fitted to its width.
+
+    To a pipe or a file, aligned columns without rules are printed.
+    """
     if is_terminal():
         text, is_styled = fitted(table, width()), uses_colour()
         if is_styled:

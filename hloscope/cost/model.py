@@ -302,7 +302,9 @@ class KernelCosts:
         self._footprints: Final = Footprints(memory.analysis, memory.device, memory.kernels)
 
     def of(self, ins: Instruction, place: Place) -> KernelCost:
-        """Return the cost of one kernel of a computation; `place` has the computation's runs.
+        """Return the cost of one kernel.
+
+        `place` is the computation that contains the kernel, with its number of runs.
 
         Raises:
             VerifyError: The instruction is invalid.

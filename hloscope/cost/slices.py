@@ -103,7 +103,9 @@ class Node:
 
 
 class Frame:
-    """A computation in one of its calls, or without a known caller.
+    """One call of a computation, or a computation without a known caller.
+
+    Each call has its own frame, since its operands determine the values inside.
 
     Attributes:
         computation: The computation; `None` for the unknown surroundings of a loop.
@@ -142,9 +144,12 @@ class Frame:
         return ins in self.own
 
     def call(self, ins: Instruction, number: int, given: Sequence[Instruction]) -> Frame:
-        """Return the frame of callee `number` of an instruction.
+        """Return the frame of one call inside this frame; equal calls share one frame.
 
-        `given` are the operands of that call.
+        Args:
+            ins: The calling instruction.
+            number: Index of the called computation in `ins.calls`.
+            given: The operands that the call passes, by parameter number.
         """
         frame = self.inside.get((ins, number))
         if frame is None:

@@ -43,7 +43,7 @@ class BufferGrouping(Grouping):
     names: ClassVar[Sequence[str]] = MEMORY_GROUPINGS
 
     def of(self, rows: Sequence[LiveBuffer]) -> list[Group[LiveBuffer]]:
-        """Return the buffers in groups, most bytes first."""
+        """Return the live buffers in groups with equal `key_of`, the group of most bytes first."""
         return grouped(rows, self.key_of, lambda row: row.buffer.bytes)
 
     def key_of(self, row: LiveBuffer) -> Hashable:

@@ -168,13 +168,16 @@ def _add_caption(
 
 
 def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> float:
-    """Add the rows of passes, loops and branches; return the y coordinate below.
+    """Add rows of labelled bars above the plot; return the y coordinate below the last row.
+
+    The first row has the forward and backward passes of training. Each further row has the bodies
+    of loops and the branches of one nesting depth. Empty rows are left out.
 
     Args:
-        shapes: The shapes so far.
+        shapes: The shapes of the picture so far; the bars are added.
         y: The y coordinate at which the rows begin.
-        stack: The areas of the program.
-        wide: Width of the rows.
+        stack: The program's stacked areas, with its passes, loop bodies and branches.
+        wide: Width of the plot, which shows all moments of the program.
     """
     rows = [[*stack.passes]]
     for depth in range(_MOST_DEPTH):
@@ -187,13 +190,13 @@ def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> floa
 
 
 def _band(band: Band, y: float, stack: Stack, whole: float) -> Iterator[Shape]:
-    """Yield a band, and its name if that fits; a narrow band has a minimum width.
+    """Yield the bar of a band, and its name if that fits; a narrow bar has a minimum width.
 
     Args:
-        band: The band.
-        y: Its upper y coordinate.
-        stack: The areas of the program.
-        whole: Width of the row.
+        band: The range of moments that the bar shows.
+        y: Upper y coordinate of the bar.
+        stack: The program's stacked areas, which have its number of moments.
+        whole: Width of the plot, which shows all moments of the program.
     """
     count = stack.starts[-1]
     x = _LEFT + whole * band.first / count

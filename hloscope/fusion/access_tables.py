@@ -136,7 +136,10 @@ class Tables:
         return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
 
     def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
-        """Yield the number of every value in a table, in ascending order, with its `Reading`."""
+        """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+
+        An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+        """
         for accesses, part in self._inflows(table):
             yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
 
@@ -248,7 +251,10 @@ class Tables:
 
 
 def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
-    """Yield the number of each value in a table, in ascending order, with its `Reading`."""
+    """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+
+    An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+    """
     stack: list[tuple[int, Part]] = [(0, table)]
     while stack:
         number, part = stack.pop()

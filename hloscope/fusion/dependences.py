@@ -355,9 +355,15 @@ class Flows(ABC):
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
     ) -> Iterator[Flow]:
-        """Yield the dependences of all leaves on one leaf of an operand, run-time sizes included.
+        """Yield the dependences of all leaves of the value of `ins` on one operand leaf.
 
-        `answer` has the accesses of each output from the operand, by the op's rule.
+        A leaf is a tensor or a run-time size. Dependences of and on run-time sizes are included.
+
+        Args:
+            ins: The instruction.
+            operand: Number of the operand.
+            leaf: Number of the leaf in that operand.
+            answer: For each output, the accesses from the operand to it, by the op's rule.
         """
         tensor = self.tensor_of(ins.operands[operand].type, leaf)
         if tensor is not None:
@@ -376,9 +382,9 @@ class Flows(ABC):
     def _written_by(
         self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
     ) -> tuple[Flow, ...]:
-        """Return the dependences of each output on one tensor of an operand.
+        """Return the dependences of each output on tensor number `tensor` of an operand.
 
-        `answer` has the accesses of each output from the operand, by the op's rule.
+        `answer` has, for each output, the accesses from the operand to it, by the op's rule.
         """
         flows = []
         for k, accesses in enumerate(answer):

@@ -206,7 +206,10 @@ def _loose(access: Access, type: Type) -> Access:
 
 
 def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
-    """Return the operand that holds the initial value of part `leaf`, and its leaf there."""
+    """Return where the initial value of leaf `leaf` of the state of the loop `ins` is.
+
+    The result is the number of an operand, and the number of the leaf in that operand.
+    """
     starts = at.starts(ins)
     operand = bisect_right(starts, leaf) - 1
     return operand, leaf - starts[operand]
@@ -225,7 +228,11 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
 
 
 def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
-    """Return the dependences of the root's leaves on part `leaf` of the loop's state."""
+    """Return the dependences of all root leaves of `callee` on leaf `leaf` of the loop's state.
+
+    `callee` is the condition or the body of the loop `ins`. In the result, `Flow.leaf` is a leaf of
+    the root, and operand 0 is the loop's state.
+    """
     number, inner = _part(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 

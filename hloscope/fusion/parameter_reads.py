@@ -66,9 +66,11 @@ class ParameterReads:
         self._tensors: list[Leaf | None] = []
 
     def of(self, ins: Instruction, output: int) -> Ends:
-        """Return the accesses of one tensor of a value to parameters and other ends.
+        """Return the accesses from tensor number `output` of the value of `ins` to parameters.
 
-        They pass through fusions, calls and loops; values inside these are not listed.
+        They are grouped by the tensor at which they end. It is in a parameter of the computation,
+        in a value outside of it, or in one of the `ends` given to the constructor. Accesses are
+        composed through fusions, calls and loops and never end at values inside of these.
 
         Raises:
             OutOfTimeError: The time limit is over.

@@ -54,13 +54,23 @@ class Context(Protocol):
         """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their number."""
+        """Return the position of each operand's first leaf among the leaves of all operands.
+
+        The leaves of all operands are concatenated. The last item is the number of all leaves.
+        """
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """Return the dependences of a leaf of an instruction's value on its operands."""
+        """Return the dependences of leaf `leaf` of the value of `ins` on its operands.
+
+        `Flow.leaf` is a leaf of operand `Flow.operand`; the accesses are maps from the value to it.
+        """
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
-        """Return the dependences of the value's leaves on one leaf of an operand."""
+        """Return the dependences of all leaves of the value of `ins` on one operand leaf.
+
+        The operand leaf is leaf `leaf` of operand number `operand`. `Flow.leaf` is a leaf of the
+        value that depends on it; the accesses are maps from the operand leaf to that leaf.
+        """
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
@@ -73,9 +83,10 @@ class Context(Protocol):
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Return the dependences of the callee's results on a parameter leaf, as those of `ins`.
+        """Return the dependences of the root leaves of `callee` on one leaf of a parameter.
 
-        Parameter `k` is operand `first + k`.
+        They are returned as dependences of the caller `ins`: parameter `k` of `callee` is operand
+        `first + k` of `ins`.
         """
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:

@@ -156,7 +156,10 @@ def read_frontend_attributes(text: str) -> Mapping[str, str]:
 
 
 def _comma_separated(text: str) -> str:
-    """Return the text of attributes with quoted names unquoted."""
+    """Return the text without the quotes around attribute names: `a=1` for `"a"=1`.
+
+    Names are at the start of the text and after commas.
+    """
     return re.sub(r'(^|,)(\s*)"([\w.-]+)"(?=\s*=)', r"\1\2\3", text)
 
 

@@ -117,7 +117,10 @@ class TextInstruction(Instruction):
 
     @property
     def known_extras(self) -> Pairs:
-        """The attributes that are already decoded; the others are common to all opcodes."""
+        """The attributes that are already decoded, as (name, text); it decodes no others.
+
+        Attributes that are not decoded yet are common to all opcodes. `extras` has all.
+        """
         return self._extras
 
     @property

@@ -288,9 +288,10 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 def difference(
     instance: Instance, output: int, reads: Sequence[Accesses], told: Told
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic map or only the instance has, or `None`.
+    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
 
-    The pair is an output index and an operand index. A symbolic superset may have more pairs.
+    Both are accesses from an output to operands; the pair is an output index and an operand index.
+    `None` if there is no such pair. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.
@@ -327,9 +328,10 @@ def inverse_difference(
     reached: Accesses,
     told: Told,
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic access or only the instance has, or `None`.
+    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
 
-    Compared are the accesses from one array of an operand to an output.
+    Both are accesses from one array of an operand to an output. `None` if there is no such pair, or
+    if the instance does not have the operand. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.

@@ -559,7 +559,11 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
 
 @RULES.add(Scatter)
 def _(asked: Asked, op: Scatter) -> Answer:
-    """Return accesses of a scatter: any row of the same batch may update an element."""
+    """Return the accesses from the result of a scatter to its operands.
+
+    The indices are known only at run time, so an element may read the update of any row of the
+    indices in its batch.
+    """
     count = len(asked.operands) // 2
     body = asked.bodies[0] if asked.bodies else None
     same = asked.builder().map(dims(asked.result))

@@ -215,7 +215,7 @@ _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
 # Data-movement chains ask for the maps of equal steps (585 of 745 in the cost of Llama 3.1 70B).
 @lru_cache(maxsize=1 << 10)
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
-    """Return each result as digits of the variables; `None` if a result has another form.
+    """Return each result as a sum of digits of single variables; `None` if that is not possible.
 
     The functions are those of the dimension variables, then those of the range variables, each
     merged and of the size of its variable. Constraints that always hold are ignored. Maps that
@@ -262,7 +262,7 @@ def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided,
 
 
 def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
-    """Return expressions as sums of digits; `None` if one has another form.
+    """Return expressions as sums of digits; `None` if one is not recognised as such a sum.
 
     `sizes` has the number of values of each variable.
     """

@@ -124,7 +124,8 @@ def iterators_of(m: IndexingMap) -> Iterators:
     """Return a map as sums of digits of single variables; equality is proved.
 
     Raises:
-        UnsupportedError: The map has another form; the message gives the reason.
+        UnsupportedError: No such sum equals the map, or `refuse_unbounded` refuses it; the message
+            gives the reason.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 / 4 + (d0 mod 4) * 8), domain: d0 in [0, 31]")
     >>> print(*iterators_of(m).sums)
@@ -150,12 +151,17 @@ IterSplit(d0, lower_factor=4, extent=8, scale=1)], 0)
 
 
 def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
-    """Return, for each result, its value at 0 and the digits that each variable adds.
+    """Return each result of a map as a sum of functions of single variables.
 
-    The digits are derived from the expressions if possible, and otherwise guessed and proved.
+    The functions are derived from the expressions if possible, and otherwise guessed and proved.
+
+    Returns:
+        For each result, its value if all variables are 0, and each variable with the function (a
+        sum of digits times strides) whose values are added.
 
     Raises:
-        UnsupportedError: The map has another form; the message gives the reason.
+        UnsupportedError: No such sum equals the map, or `refuse_unbounded` refuses it; the message
+            gives the reason.
     """
     variables = refuse_unbounded(m)
     if (read := digits_of(m)) is not None:

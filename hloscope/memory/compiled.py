@@ -214,9 +214,10 @@ def _loops(one: Requests) -> dict[Var, int]:
 
 
 def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
-    """Yield each access of a thread with the basic block that contains it.
+    """Yield each access that a thread makes for `one`, with the basic block that contains it.
 
-    Loops are unrolled where `_loops` allows it.
+    The loops that `_loops` returns are unrolled: each of their iterations is one access. Other
+    loops stay ranges of the block.
     """
     loops = _loops(one)
     terms, const = as_sum(one.address)

@@ -55,9 +55,10 @@ class Run(NamedTuple):
 
 
 class Values(Struct, frozen=True):
-    """Values of a variable, in runs, with the number of values that each represents.
+    """Representative values of an integer variable, as runs of consecutive integers.
 
-    The values are enumerated only when they are requested.
+    Each integer of a run represents `weight` values of the variable. The integers are enumerated
+    only when they are requested.
 
     Attributes:
         runs: The runs, none of them empty.

@@ -53,11 +53,12 @@ Place: TypeAlias = tuple[int, int]
 
 
 class Reads:
-    """Accesses of a kernel's input arrays by its readings.
+    """The accesses by which the threads of a kernel load its input arrays.
 
     Attributes:
-        by_array: For each input array the readings with their accesses, without the old elements
-            that LLVM loads before a store.
+        by_array: For each input array, pairs of a `Reading`, whose value needs elements of the
+            array, and the access from that value to the array. Loads of old elements that LLVM adds
+            before a store are left out.
     """
 
     def __init__(self, analysis: Analysis, fused: Fused, kernel: Kernel) -> None:
@@ -70,9 +71,11 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """Return the loads of an array: each with the reading that needs it.
+        """Return the loads of one input array.
 
-        If selects choose between loads, only the lanes that choose the array load it.
+        Each load is a `Reading`, whose value needs elements of the array, and the access from that
+        value to the array. Loads of old elements that LLVM adds before a store are included. If
+        selects choose between loads, only the lanes that choose the array load it.
         """
         found = (self.by_array if self._selects is None else self._chosen).get(place, [])
         return [*found, *self.old(place)]

@@ -188,7 +188,11 @@ class Chain:
 
     @property
     def kind(self) -> Kind:
-        """Return the verdict on the chain: the most expensive one of its main sources."""
+        """Return the verdict on the chain, by the order of `Kind`, from cheap to expensive.
+
+        It is the most expensive verdict on the movement from a source in `main`: `MOVEMENT` without
+        such sources, `UNDECIDED` if the sink is itself a source, `BITCAST` if it has no elements.
+        """
         return self.model._kind
 
     @cached_property
@@ -460,7 +464,10 @@ class Patterns:
         return found
 
     def _is_plain(self, ins: Instruction) -> bool:
-        """Is the op not a renaming of an operand, or is the value a parameter or the root?"""
+        """Return `False` if the value may be an operand under another name (`is_renaming`).
+
+        For parameters and for the root of a computation the result is always `True`.
+        """
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)

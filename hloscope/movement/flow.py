@@ -339,7 +339,10 @@ class Flow:
         return known
 
     def _found_parts(self, value: Instruction) -> list[Instruction]:
-        """Compute the result of `_parts`, which is cached."""
+        """Return the arrays of a value: itself, or the elements of a tuple (one level deep).
+
+        The result is computed at each call; `_parts` stores it.
+        """
         whole = self.source(value)
         if isinstance(whole.type, TensorType):
             return [whole]

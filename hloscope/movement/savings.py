@@ -194,7 +194,10 @@ class Savings:
     # ---------------------------------------------------------------------------------- figures
 
     def _of_chains(self, met: set[object]) -> Iterator[Figures]:
-        """Yield the figures of the chains; add their kernels to `met`, the counted ones."""
+        """Yield the figures of each chain.
+
+        `met` are the kernels that are already counted; the kernels of the chains are added.
+        """
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
         moved: dict[Chain, int] = {}
@@ -214,9 +217,11 @@ class Savings:
             yield Figures(chain.sink, chain, runs, moved[chain], saved, how, like)
 
     def _moved_in(self, chain: Chain, met: set[object]) -> int:
-        """Return the bytes that a chain's kernels move, without kernels in `met`.
+        """Return the bytes that the kernels of a chain move in all their runs.
 
-        The kernels are added to `met`.
+        Kernels in `met` are already counted: they are left out, and the others are added to `met`.
+        If the sum is 0, the bytes of the array that `_transposing` finds are counted, once for each
+        pair of kernel and array.
         """
         planner, moved = self._planner, 0
         for kernel in planner.moving_kernels(chain.steps):
@@ -294,7 +299,9 @@ class _Joints:
 
 
 def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
-    """Yield the chain of every value that is moved and not moved further, in the order of the text.
+    """Yield the chain of every value that is moved, unless all its users move the value further.
+
+    The chains are in the order of the text.
 
     Args:
         flow: The values of a module.
@@ -310,7 +317,10 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
-    """Return the chain that ends in a value; `None` if it is moved further, or not moved at all."""
+    """Return the chain of data movement whose last op is `value`.
+
+    `None` if that op does not move elements, or if all users of the value move it further.
+    """
     chains = _Chains(flow)
     return chains.better(value) if chains.ends_in(value) else None
 
@@ -381,7 +391,7 @@ class _Chains:
         return model, around.values
 
     def ends_in(self, value: Instruction) -> bool:
-        """Does a chain end in the value: is it moved, and not moved further?"""
+        """Does the op of the value move elements, while not all its users move them further?"""
         return self._around.moves(value) and not self.goes_on(value)
 
     def goes_on(self, value: Instruction) -> bool:

@@ -93,17 +93,23 @@ def in_memory(type_: TensorType) -> int:
 
 
 def own_strides(type_: TensorType) -> Strides | None:
-    """Return the addresses of an array's own elements; `None` if they have another form."""
+    """Return the address of each element of an array, as a function of its index.
+
+    Addresses count elements. `None` if they are no sum of index digits times strides.
+    """
     return strides_of(IndexingMap.identity(type_.shape), type_, type_)
 
 
 def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Strides | None:
-    """Return the source address of each output index; `None` if it has another form.
+    """Return the address in the source of each element of an output.
+
+    Addresses count elements. `None` if they are no sum of index digits times strides, or if the map
+    does not cover the whole output.
 
     Args:
-        m: From an index of the output to that of its element in the source.
+        m: Map from the index of an element in the output to its index in the source.
         source: Type of the source.
-        output: Type of the output; the map must cover all of it.
+        output: Type of the output.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]")

@@ -228,9 +228,9 @@ def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> J
 
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
-    """Return the function from output addresses to source addresses; `None` if it has another form.
+    """Return the function from output addresses to source addresses, as a sum of digits.
 
-    For tiled arrays it relates row-major positions.
+    `None` if it is not recognised as such a sum. For tiled arrays it relates row-major positions.
     """
     is_tiled = output.is_tiled or source.is_tiled
     strides = None if is_tiled else strides_of(m, source, output)

@@ -499,7 +499,11 @@ class _Collective:
 
     @property
     def _is_whole_needed(self) -> bool:
-        """Is the group size fixed, by the number of operands or by their contents?"""
+        """Must groups keep all members, because the operands determine the group size?
+
+        That holds for an all-to-all without a split dimension, by the number of operands, and for a
+        ragged all-to-all, by the contents of operands.
+        """
         op = self.op
         return isinstance(op, RaggedAllToAll) or (
             isinstance(op, AllToAll) and op.split_dimension is None

@@ -481,10 +481,11 @@ def partly_changed(
 
 
 def copied_columns(elements: Elements, base: Base) -> Ints:
-    """Return for each row the column whose number it has, or -1. Shape `[rows]`.
+    """Return, for each output element, the source element with the same value. Shape `[rows]`.
 
-    The sources hold distinct floats in this run. A row has -1 if no column, or more than one, has
-    its value.
+    A row is an output element, and the result is the number of a column, a source element. It is -1
+    if no column, or more than one, has the value of the row. Only floats are compared; those of the
+    sources have at least 4 bytes, and are distinct in the run `base`.
     """
     numbers: list[Floats] = []
     places: list[Ints] = []

@@ -443,9 +443,12 @@ class Walker(Generic[T]):
         return ends
 
     def _through(self, reached: Reached[T], accesses: Accesses | None, names: Names) -> Reached[T]:
-        """Return the elements that maps read from those reached.
+        """Return the elements of an operand that accesses read, one step towards producers.
 
-        `accesses` of `None` is the identity.
+        Args:
+            reached: The elements of a value that the traversal has reached.
+            accesses: The accesses from the value to the operand; `None` for the identity.
+            names: Names of the values that accesses read at run time.
         """
         if accesses is None:
             return reached

@@ -64,9 +64,9 @@ def reachable(entry: Computation) -> list[Computation]:
 
 
 class _Numbers:
-    """Numbers of instructions: equal numbers mean equal values, given equal parameters.
+    """Assigns value numbers to instructions.
 
-    The parameters are those of the instruction's computation.
+    Equal numbers mean equal values, if the parameters of the instructions' computations are equal.
     """
 
     def __init__(self) -> None:
@@ -76,9 +76,9 @@ class _Numbers:
         self._of: Final[dict[Computation, dict[Instruction, int]]] = {}
 
     def of(self, computation: Computation) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions.
+        """Return the value numbers of a computation's instructions.
 
-        Captured values are numbered by order.
+        Captured values are numbered in the order of their first use.
         """
 
         def called(at: Computation) -> list[Computation]:
@@ -98,12 +98,12 @@ class _Numbers:
         outer: Callable[[Instruction], object],
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """Return the numbers of a computation's instructions, with given names for captured values.
+        """Return the value numbers of a computation's instructions.
 
         Args:
             computation: The computation.
-            outer: Returns the key of a captured value.
-            settle: Called with each instruction and its number; returns the number to use.
+            outer: Returns a key of a captured value; values with equal keys get equal numbers.
+            settle: Called with each instruction and its number; returns the number to use instead.
         """
         self.of(computation)  # and all it calls
         return self._numbered(computation, outer, settle)
@@ -411,7 +411,11 @@ def _is_constant(ins: Instruction) -> bool:
 
 
 def _calls_alike(x: Instruction, y: Instruction) -> bool:
-    """Do the called computations of two instructions have the same ops, except for a few?"""
+    """Do two instructions call equally many computations with almost the same ops?
+
+    The computations are compared in order. At most `_MOST_UNLIKE` ops of two computations may occur
+    in only one of them, by op name; parameters, tuples and returns are not counted.
+    """
     return len(x.calls) == len(y.calls) and all(
         sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_UNLIKE
         for c, d in zip(x.calls, y.calls, strict=True)
@@ -461,10 +465,10 @@ def is_empty(type_: Type) -> bool:
 
 
 class Identities:
-    """Ops that return an operand unchanged because of constants; constants by number.
+    """Finds ops that return an operand unchanged. Values are identified by value numbers.
 
     Attributes:
-        values: Elements of each constant, by number: an array, or a scalar if all are equal.
+        values: Elements of each constant by value number: an array, or a scalar if all are equal.
     """
 
     def __init__(self) -> None:
@@ -473,9 +477,9 @@ class Identities:
         """Operands of concatenations, by dimension and bounds."""
 
     def unchanged(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the number of the operand that an op returns unchanged; `None` if there is none.
+        """Return the value number of the operand that an op returns unchanged, or `None`.
 
-        `operands` are the numbers of the operands.
+        `operands` are the value numbers of the operands.
         """
         op = ins.op
         neutral = _NEUTRAL.get(op.name)
@@ -531,9 +535,9 @@ class Identities:
         return self._joined[joined].get(cut[0])
 
     def _truth(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the number of `x` for `x != false` and `x == true`.
+        """Return the value number of `x` if the comparison is `x != false` or `x == true`.
 
-        `None` for other comparisons.
+        `operands` are the value numbers of its operands. `None` for other comparisons.
         """
         wanted = {"NE": False, "EQ": True}.get(ins.op.comparison_direction)  # type: ignore[attr-defined]
         if wanted is None or len(operands) != 2:

@@ -572,7 +572,10 @@ class Draw:
         return tuple(found)
 
     def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
-        """Return a random array of the element type and shape, in the style of the draw."""
+        """Return a numpy array of shape `shape` with random elements of an HLO element type.
+
+        `self.style` selects the distribution. A quantized type has elements of its storage type.
+        """
         rng = self.rng
         if isinstance(element, QuantizedType):
             element = element.storage

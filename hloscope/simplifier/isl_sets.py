@@ -60,7 +60,12 @@ class Piece(Struct, frozen=True):
 
 
 def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
-    """Return the disjoint pieces of an `islpy.Map`; parameters `p0`, … become `Runtime(0)`, ….
+    """Return disjoint pieces whose union is an isl relation.
+
+    Args:
+        isl: The module `islpy`.
+        relation: An `islpy.Map`. Its parameters are named `p0`, …; they become `Runtime(0)`, ….
+        num_dims: Number of its input dimensions, which become `Dim(0)`, ….
 
     Raises:
         UndecidedError: There are more than `MAX_PIECES` of them, or isl finds no quotients.

@@ -120,7 +120,10 @@ class _Computations(Mapping[str, Computation]):
 
 
 class _Modules:
-    """Builds the graph of a module and of the modules nested in it."""
+    """Converts a StableHLO module to the program graph: computations made of instructions.
+
+    Functions of nested modules are included.
+    """
 
     def __init__(self, tree: Operation) -> None:
         self.tree: Final = tree

@@ -192,9 +192,10 @@ class Tiler:
         """Return the tiles of every instruction, or a refusal with the reason.
 
         Args:
-            sizes: Tile sizes, one for each parameter.
-            schedule: Numbering of the programs.
-            is_known_valid: Whether to tile even if the sizes violate the constraints.
+            sizes: Tile sizes, one for each tiling parameter in `symbolic.parameters`.
+            schedule: The order in which programs are assigned to tiles.
+            is_known_valid: Skip the check of XLA's constraints? A wrong number of sizes and
+                negative sizes are refused in any case.
         """
         wrong = self.refused(sizes)
         is_broken = wrong is not None and wrong.code is not RefusalCode.INVALID_ARGUMENT

@@ -191,9 +191,10 @@ Roles are arrays of the forward convolution: 0 (input), 1 (kernel), 2 (output).
 
 
 def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
-    """Return the map from one array of a cuDNN call to another.
+    """Return the map from an element of one array of a cuDNN call to the elements of another.
 
-    `here` and `there` are 0 for operand 0, 1 for operand 1, 2 for the result.
+    `here` is the source and `there` the target: 0 for operand 0, 1 for operand 1, 2 for the result.
+    `_meeting_map` defines which elements correspond.
     """
     assert isinstance(ins.op, CustomCall)
     roles = CUDNN_ROLES[ins.op.call_target_name]
@@ -219,9 +220,15 @@ def forward_convolution(call: CustomCall) -> Convolution:
 
 
 def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
-    """Return the map from one array of the forward convolution to another.
+    """Return the map from an element of one array to the elements of another in a convolution.
 
-    `ends` has the roles of both arrays: 0 (input), 1 (kernel), 2 (output).
+    The output is mapped to the elements that it is computed from, the input or kernel to the output
+    elements that it contributes to, or to the elements of the other one that it is multiplied by.
+
+    Args:
+        op: The forward convolution.
+        shapes: Sizes of the input, the kernel and the output.
+        ends: Source and target of the map: 0 (input), 1 (kernel) or 2 (output).
     """
     meeting = Meeting(op, shapes, None)
     return {

@@ -453,9 +453,9 @@ class Slices(Struct, frozen=True):
         return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
 
     def batch_row(self, k: int) -> int | None:
-        """Return the row coordinate that batching dimension `k` of the whole array equals.
+        """Return the number of the row coordinate that equals the index in dimension `k`.
 
-        The result is `None` if `k` is no batching dimension.
+        `k` is a dimension of the whole array. The result is `None` if it is no batching dimension.
         """
         if k not in self.batching_dims:
             return None
@@ -470,9 +470,16 @@ class Slices(Struct, frozen=True):
         return (*row[:at], vector, *row[at:])
 
     def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
-        """Return the start of a row's slice, one coordinate per dimension of the whole array.
+        """Return the index, in the whole array, at which the slice of one row starts.
 
-        Starts read from the indices become runtime variables of the builder.
+        It has one coordinate for each dimension of the whole array. A coordinate that is read from
+        the array of indices becomes a runtime variable of the builder, constrained to the
+        interval `first_coordinates`.
+
+        Args:
+            at: The builder of the map.
+            origin: The instruction whose value is the array of indices.
+            row: The coordinates of the row: an index of `indices` without `index_vector_dim`.
         """
         found: list[Expr] = []
         for k, size in enumerate(self.whole):

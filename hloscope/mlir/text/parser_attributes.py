@@ -40,14 +40,16 @@ _MOST_KNOWN: Final = 1 << 12
 
 
 class AttributeParser:
-    """Parser of types and attributes; implements `AsmParser` for the dialects' own ones.
+    """Parser of MLIR types and attributes, from the current token of a lexer on.
+
+    Dialects read their own types and attributes with it, by the protocol `AsmParser`.
 
     Attributes:
-        lexer: The current token.
-        dialects: The known dialects.
-        aliases: Aliases and locations.
-        resources: Data at the end of the text, `{-# … #-}`.
-        mnemonic_at: Position of the last type or attribute of a dialect.
+        lexer: The lexer of the text, at the current token.
+        dialects: The dialects whose types and attributes are known.
+        aliases: Parser of aliases and locations; it stores those that are defined.
+        resources: The resources at the end of the text, `{-# … #-}`.
+        mnemonic_at: Offset in the text of the dialect type or attribute that was read last.
     """
 
     def __init__(self, lexer: Lexer, dialects: Dialects) -> None:

@@ -33,7 +33,7 @@ def _mark(index: int) -> str:
 
 
 class _Alias:
-    """An alias; `text` is its value, with marks for aliases in it."""
+    """An alias; `text` is the text that it abbreviates, with marks in place of aliases."""
 
     __slots__ = ("depth", "later", "name", "parts", "text")
 
@@ -46,7 +46,7 @@ class _Alias:
 
 
 class Aliases:
-    """The aliases met while printing."""
+    """The aliases that a printed module uses; until `finished`, marks represent them."""
 
     def __init__(self) -> None:
         self._all: list[_Alias] = []
@@ -55,17 +55,22 @@ class Aliases:
         self._by_location: dict[int, tuple[Location, int]] = {}
 
     def mark(self, name: str, text: str, *, later: bool = False) -> str:
-        """Return the mark of the alias of a text, which may have marks in it.
+        """Return a mark, which represents an alias in the text until `finished` replaces it.
+
+        Equal names and texts have the same mark.
 
         Args:
-            name: Name before the number, with `#` or `!`.
-            text: Value of the alias.
-            later: May the alias be defined below the module?
+            name: Name of the alias without its number, with `#` or `!`.
+            text: The attribute or type that the alias abbreviates; it may contain marks.
+            later: May the alias be defined below the module? Otherwise it is defined above.
         """
         return _mark(self._index(name, text, later=later))
 
     def location(self, location: Location, *, later: bool = True) -> str:
-        """Return the mark of a location's alias."""
+        """Return the mark that represents the alias of a location in the text.
+
+        If `later` is false, the alias is defined above the module, otherwise it may be below.
+        """
         known = self._by_location.get(id(location))
         index = self._location(location) if known is None else known[1]
         if not later:
@@ -78,7 +83,10 @@ class Aliases:
         return self._all[self._by_location[id(location)][1]].text
 
     def finished(self, text: str) -> str:
-        """Return the text with aliases in place of marks, and definitions above and below."""
+        """Return the text of a module with aliases in place of marks, and with their definitions.
+
+        Definitions are above the module, or below it if `later` was true at each use.
+        """
         if not self._all:
             return text
         # MLIR numbers aliases by depth, so that one is defined after those inside it, then types

@@ -424,7 +424,11 @@ def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> 
 
 
 def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
-    """Parse types, of which some may be parsed; `None`, and the run fails, if a text is invalid."""
+    """Return types in the order of `texts`; texts are parsed, and types are returned unchanged.
+
+    If a text is no type, or a type of an unregistered dialect, the result is `None`: errors are
+    added to `run.diagnostics`, and `run.failed` is set.
+    """
     types: list[Type] = []
     for text in texts:
         if not isinstance(text, str):

@@ -295,7 +295,16 @@ MOST_GROUPS: Final = 1 << 12
 
 
 class _Ragged(NamedTuple):
-    """Operands, dimensions and product attributes of a `chlo.ragged_dot`."""
+    """A `chlo.ragged_dot`, decoded.
+
+    Attributes:
+        op: The operation.
+        lhs: The left operand.
+        rhs: The right operand.
+        sizes: The operand with the group sizes.
+        dims: The dimension numbers by name, such as `lhs_ragged_dimensions`.
+        properties: Properties for the `dot_general` of each group: `precision_config`, if present.
+    """
 
     op: Operation
     lhs: Value

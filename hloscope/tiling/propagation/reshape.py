@@ -169,7 +169,19 @@ def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
 
 
 def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """Return the tile of several dimensions collapsed to one, with linearised indices."""
+    """Return the tile of the dimension to which a reshape collapses several dimensions.
+
+    Its offset and its bound are linearised indices.
+
+    Args:
+        space: The tiling space.
+        dims: The tiles of the collapsed dimensions.
+        source: The sizes of these dimensions.
+        target: The size of the new dimension, as the only item.
+
+    Returns:
+        The tile as the only item, and why it is not exact, or "".
+    """
     last = [minimum(d.last, d.upper_bound - 1) for d in dims]
     size: Expr = ONE
     for d in dims:
@@ -198,9 +210,19 @@ def _starts_at_0(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _expanded(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """Return the tile of one dimension expanded to several.
+    """Return the tiles of the dimensions to which a reshape expands one dimension.
 
-    Its first and last index are delinearised.
+    The first and the last index of the tile are delinearised. The tile of each new dimension goes
+    from its coordinate of the first index to its coordinate of the last index.
+
+    Args:
+        space: The tiling space.
+        dims: The tile of the expanded dimension, as the only item.
+        source: The size of that dimension, as the only item.
+        target: The sizes of the new dimensions.
+
+    Returns:
+        The tile of each new dimension, and why they are not exact, or "".
     """
     (tile,) = dims
     first = [space.simplify(e) for e in delinearize(tile.offset, target)]
