@@ -1,12 +1,13 @@
 """While loops: the union of accesses over any number of iterations.
 
-A part of the loop's state that the body returns unchanged equals its initial value.  Any other part
+A leaf of the loop's state that the body returns unchanged equals its initial value.  Any other leaf
 depends on its initial value, on the elements that one, two, … iterations of the body read, and on
 the elements that the condition reads, because the condition decides the number of iterations.  The
 union over all numbers of iterations is a superset of the exact relation.
 
-HLO passes the loop one tuple, StableHLO any number of values; their leaves in order are the parts
-of the loop's state.  A StableHLO body may also capture values from outside the loop.
+HLO passes the loop one tuple, StableHLO any number of values.  The leaves of the loop's state are
+those of all operands, numbered in order: elements of flattened tuples, and run-time sizes.  A
+StableHLO body may also capture values from outside the loop.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from hloscope.ops import While
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32
-"""Maximum number of accesses to one part; with more, one superset replaces them."""
+"""Maximum number of accesses to one leaf; with more, one superset replaces them."""
 
 
 class Closure:
-    """Closure of the accesses from one part of a loop's state, over any number of iterations.
+    """Closure of the accesses from one leaf of a loop's state, over any number of iterations.
 
     Args:
         at: The analysis.
-        types: Type of each part of the state.
+        types: Type of each leaf of the state.
         start: The part that accesses start from.
         forward: Whether accesses lead from the initial to the final state.
     """
@@ -71,7 +72,7 @@ class Closure:
         else:
             reached = self._through(before, flow.accesses, type, leaf in self._covered)
         self._add(reached, leaf, type, known)
-        # The closure would grow with the iterations; one box is a superset of all, and the part is
+        # The closure would grow with the iterations; one box is a superset of all, and the leaf is
         # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
@@ -79,9 +80,9 @@ class Closure:
             self.found[leaf] = dict.fromkeys(whole)
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
-        """Add the accesses `reached` to those known of part `leaf` of the loop's state.
+        """Add the accesses `reached` to those known of leaf `leaf` of the loop's state.
 
-        If an access reads the whole part from every index, it replaces the other accesses on the
+        If an access reads the whole leaf from every index, it replaces the other accesses on the
         own device: further iterations reach the same elements through it.  In AlphaFold, with 83
         nested loops, that leaves 6,000 of 31,000 accesses.
         """
@@ -119,8 +120,8 @@ class Closure:
         """Yield all compositions, each with a map as `_loose` returns it.
 
         Args:
-            before: Accesses to a part of the loop's state.
-            further: Accesses from that part.
+            before: Accesses to a leaf of the loop's state.
+            further: Accesses from that leaf.
             type: Type of the target.
             is_covered: Whether the target is read entirely already; then compositions on the own
                 device are left out.
@@ -143,14 +144,14 @@ class Closure:
         """Apply the body's dependences repeatedly until no new access is found.
 
         Args:
-            flows: Returns the dependences of a part of the loop's state.
+            flows: Returns the dependences of a leaf of the loop's state.
         """
         done: dict[int, set[Access]] = {}
         todo = list(self.found)
         while todo:
             leaf = todo.pop()
             # Only accesses that are new since the last visit are composed. The closure is finite:
-            # there are at most `MAX_ACCESSES` per part before they become one.
+            # there are at most `MAX_ACCESSES` per leaf before they become one.
             seen = done.setdefault(leaf, set())
             new = [access for access in self.found[leaf] if access not in seen]
             seen.update(self.found[leaf])
@@ -161,10 +162,10 @@ class Closure:
                         todo.append(flow.leaf)
 
     def decide(self, flows: Callable[[int], Iterable[Flow]], type: Type) -> list[Access]:
-        """Return the accesses from the start part to the condition's value, in any iteration.
+        """Return the accesses from the start leaf to the condition's value, in any iteration.
 
         Args:
-            flows: Returns the dependences of the condition on a part of the loop's state.
+            flows: Returns the dependences of the condition on a leaf of the loop's state.
             type: Type of the condition's value.
         """
         interner, found = self._at.interner, []
@@ -216,9 +217,9 @@ def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
 
 
 def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of a root leaf of the condition or body on parts of the loop's state.
+    """Yield the dependences of a root leaf of the condition or body on leaves of the loop's state.
 
-    Operand 0 and the number of the part stand for a parameter and its leaf.
+    In the result, operand 0 is the loop's state, and `Flow.leaf` is a leaf of it.
     """
     first = at.starts(ins)
     for flow in at.summary(callee, leaf):
@@ -239,14 +240,14 @@ def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> I
 
 @reads(While)
 def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
-    """Yield the dependences of one part of the loop's final state on the initial state."""
+    """Yield the dependences of leaf `leaf` of a loop's final state on its initial state."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
     if _is_handed_on(at, ins, leaf):
         yield Flow(*_part(at, ins, leaf), None)
         return
     closure = Closure(at, types, leaf)
-    # The number of iterations decides every element, so the part depends on all that the
+    # The number of iterations decides every element, so the leaf depends on all that the
     # condition reads, in every iteration.
     decides = at.interner.whole(types[leaf], at.leaves(condition.root.type)[0])
     for flow in _read(at, ins, condition, 0):
@@ -262,7 +263,7 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
 def loop_writes(
     at: Context, ins: Instruction, op: While, operand: int, leaf: int
 ) -> Iterator[Flow]:
-    """Yield the dependences of the final state's parts on one part of the initial state."""
+    """Yield the dependences of all leaves of a loop's final state on one operand leaf."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
     start = at.starts(ins)[operand] + leaf
@@ -275,7 +276,7 @@ def loop_writes(
             if i == start:
                 yield Flow(operand, i, None)
             continue
-        # If the condition depends on the start, so do all elements of every part. That contains
+        # If the condition depends on the start, so do all elements of every leaf. That contains
         # the accesses through the body on the own device, but not those to other devices.
         every = composed(
             at.interner, deciding, [at.interner.whole(decided, types[i])], forward=True
@@ -292,11 +293,11 @@ def loop_writes(
 
 
 def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
-    """Return the accesses found between part `start` and part `i`.
+    """Return the accesses found between leaf `start` and leaf `i` of the loop's state.
 
     They are exact if iterations do not matter. After no iteration an element is its initial value.
-    If the body reads each element of a part exactly at its own index, so does any number of
-    iterations.  If no other access of the part was found, the identity is the exact relation.
+    If the body reads each element of a leaf exactly at its own index, so does any number of
+    iterations.  If no other access of the leaf was found, the identity is the exact relation.
     """
     found = closure.found[i]
     identity = at.interner.identity(at.leaves(ins.type)[i])
@@ -311,7 +312,7 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
-    """Does the loop's body return part `leaf` of its parameter unchanged?"""
+    """Does the loop's body return leaf `leaf` of its parameter unchanged?"""
     number, inner = _part(at, ins, leaf)
     return is_handed_on(at, ins.calls[1], number, inner, leaf)
 

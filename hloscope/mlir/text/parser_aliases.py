@@ -22,7 +22,7 @@ _LOC: Final = pattern(r"loc\s*\(")
 _FUSED: Final = pattern(rf"{STRING}|(fused\s*)(?=<)")
 _DEFINED: Final = pattern(r"^[ \t]*(#[\w$.-]+)\s*=\s*loc\s*\(", re.MULTILINE)
 _MOST_PLACES: Final = 1000
-"""Named locations inside a location attribute."""
+"""Maximum number of named locations inside a location attribute; beyond it parsing fails."""
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
 _VERBATIM: Final = pattern(
     rf"(?P<kept>{STRING})|\bloc\s*\(\s*(?P<place>#[\w$.-]+)\s*\)|(?P<space>(?:\s|//[^\n]*(?:\n|\Z))+)"
@@ -252,7 +252,7 @@ class Aliases:
     # ------------------------------------------------------------------------------ locations
 
     def location(self) -> LazyLoc | None:
-        """Read an optional `loc(…)`."""
+        """Read `loc(…)` and return the location; `None` if the current token is not `loc`."""
         lexer = self._lexer
         if lexer.tok != "loc":
             return None
