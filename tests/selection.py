@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from zlib import crc32
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import settings
 
 T = TypeVar("T", bound=pytest.Item)
 
@@ -56,8 +56,7 @@ def draw_few_examples(test: object) -> None:
     hypothesis has no option for that: a profile counts only where a test states no number.
     """
     test = getattr(test, "__func__", test)
-    if is_hypothesis_test(test):
-        stated = getattr(test, "_hypothesis_internal_use_settings", None)
-        if stated is not None and stated.max_examples > MOST_EXAMPLES:
-            few = settings(stated, max_examples=MOST_EXAMPLES)
-            setattr(test, "_hypothesis_internal_use_settings", few)  # noqa: B010
+    stated = getattr(test, "_hypothesis_internal_use_settings", None)
+    if stated is not None and stated.max_examples > MOST_EXAMPLES:
+        few = settings(stated, max_examples=MOST_EXAMPLES)
+        setattr(test, "_hypothesis_internal_use_settings", few)  # noqa: B010
