@@ -68,7 +68,7 @@ def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
     ... )
     >>> chosen_tiles(module.entry.root)
     ChosenTiles(kind='__triton', outputs=((1, 4),), contractions=(), warps=2, stages=0, ctas=0, \
-    split_k=0)
+split_k=0)
     """
     config = fusion_config(ins)
     block, gemm = config.get(BLOCK_LEVEL), config.get(GEMM)
