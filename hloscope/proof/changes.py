@@ -23,7 +23,7 @@ from hloscope.ir import (
 from hloscope.ops import Constant, GetTupleElement, Parameter, Result, Return, Tuple
 from hloscope.passes import find_pass
 from hloscope.proof.meanings import Meaning, Meanings, essence_of, flat
-from hloscope.proof.pairing import plain
+from hloscope.proof.pairing import without_layouts
 from hloscope.proof.structure import (
     Matching,
     Structure,
@@ -437,7 +437,7 @@ class _Languages:
 
     def _forget(self) -> None:
         """Discard the numbers and pairs of the previous pass."""
-        self.meanings = Meanings(frozenset(plain(ins.type) for ins in self.elided))
+        self.meanings = Meanings(frozenset(without_layouts(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
         """Pairs of instructions with equal operands that differ, first program to second."""
         self._taken: set[Instruction] = set()
@@ -520,7 +520,7 @@ class _Languages:
         """Return a key that is equal for instructions of equal type that read equal values."""
         of = self.meanings.of
         numbers = sorted(n for operand in ins.operands for n in flat(of[operand]))
-        return (plain(ins.type), *numbers)
+        return (without_layouts(ins.type), *numbers)
 
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Return the value numbers to use for an instruction of the first program.
@@ -557,8 +557,10 @@ class _Languages:
 
         All operands of both must have the type of the result.
         """
-        wanted = plain(x.type)
-        return all(plain(operand.type) == wanted for operand in (*x.operands, *y.operands))
+        wanted = without_layouts(x.type)
+        return all(
+            without_layouts(operand.type) == wanted for operand in (*x.operands, *y.operands)
+        )
 
     @staticmethod
     def _aspects(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
@@ -573,7 +575,7 @@ class _Languages:
                 for name in here
                 if here.get(name) != there.get(name)
             ]
-        if plain(x.type) != plain(y.type):
+        if without_layouts(x.type) != without_layouts(y.type):
             found.append(Aspect("type", *type_texts(x.type, y.type)))
         return tuple(found) or (Aspect("operands", _names(x), _names(y)),)
 
@@ -586,7 +588,7 @@ def _names(ins: Instruction) -> str:
 def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
     """Return the difference of the parameter types of two entries; empty if there is none."""
     before, after = ([p.type for p in side.body.parameters] for side in (a, b))
-    if [*map(plain, before)] == [*map(plain, after)]:
+    if [*map(without_layouts, before)] == [*map(without_layouts, after)]:
         return ()
     if len(before) != len(after):
         return (Aspect("parameters", str(len(before)), str(len(after))),)

@@ -34,7 +34,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
-from hloscope.proof.pairing import COMMUTATIVE, Identities, is_empty, plain
+from hloscope.proof.pairing import COMMUTATIVE, Identities, is_empty, without_layouts
 
 Meaning: TypeAlias = "int | tuple[Meaning, ...]"
 """The number of an array; for a tuple, those of its elements."""
@@ -145,7 +145,7 @@ class Meanings:
         for parameter in computation.body.parameters:
             numbers = []
             for leaf in _leaves(parameter.type):
-                numbers.append(self.number((*what, place, plain(leaf))))
+                numbers.append(self.number((*what, place, without_layouts(leaf))))
                 place += 1
             found.append(_like(parameter.type, numbers))
         return found
@@ -191,7 +191,7 @@ class Meanings:
         op = ins.op
         # All values without elements are equal, whatever computes them.
         if is_empty(ins.type):
-            return self.number(("empty", plain(ins.type)))
+            return self.number(("empty", without_layouts(ins.type)))
         read = [self.of[operand] for operand in ins.operands]
         match op:
             case Tuple() | Return():
@@ -261,14 +261,14 @@ class Meanings:
                 if not is_empty(value.type)
             ]
         elif op.name == "chlo.square":
-            return self.number(("multiply", (), plain(ins.type), *operands * 2))
+            return self.number(("multiply", (), without_layouts(ins.type), *operands * 2))
         if op.name in COMMUTATIVE:
             operands.sort()
         called = []
         for callee in ins.calls:
             symbols = self._symbols(callee, ("argument", depth + 1))
             called.append(tuple(flat((yield self._computation(callee, symbols, depth + 1)))))
-        key = (op.name, essence(op), plain(ins.type), *operands, *called)
+        key = (op.name, essence(op), without_layouts(ins.type), *operands, *called)
         leaves = _leaves(ins.type)
         if not isinstance(ins.type, TupleType):
             number = self.number(key)
@@ -328,7 +328,7 @@ class Meanings:
         """Does an op with one operand return that operand unchanged?"""
         permutation = getattr(ins.op, "permutation", ())
         in_order = list(permutation) == list(range(len(permutation)))
-        return in_order and plain(ins.type) == plain(ins.operands[0].type)
+        return in_order and without_layouts(ins.type) == without_layouts(ins.operands[0].type)
 
     def _as_wide(self, ins: Instruction, operands: list[int]) -> list[int]:
         """Return the numbers of the operands, with scalars broadcast to the result's shape.
@@ -353,8 +353,8 @@ class Meanings:
         If all elements are equal, it is the number of a broadcast scalar.
         """
         type_ = ins.type
-        if plain(type_) in self._unknown:
-            return self.number(("a constant", plain(type_)))
+        if without_layouts(type_) in self._unknown:
+            return self.number(("a constant", without_layouts(type_)))
         try:
             value: Any = kernel(ins, World())()
         except HloscopeError:
@@ -387,7 +387,7 @@ class Meanings:
         before, after = ins.operands[0].type, ins.type
         assert isinstance(after, TensorType)
         if not isinstance(before, TensorType) or not before.is_static or not after.is_static:
-            return self.number((ins.op.name, essence(ins.op), plain(after), operand))
+            return self.number((ins.op.name, essence(ins.op), without_layouts(after), operand))
         value = self._values.get(operand)
         if value is not None and value.shape and after.num_elements <= _MOST_FOLDED:
             folded = self._folded(ins, [operand])
@@ -455,7 +455,7 @@ class Meanings:
         own = self._types.get(base)
         if own is not None and own.sizes == type_.sizes and dims == _wide(type_):
             return base
-        number = self.number(("spread", base, dims, plain(type_)))
+        number = self.number(("spread", base, dims, without_layouts(type_)))
         self._spread[number] = base, dims
         return number
 
@@ -503,7 +503,9 @@ class Meanings:
                 continue
             # Changed parts get symbols by nesting depth and rank, so that two loops with equal
             # bodies have equal numbers however they are written.
-            carried.append(self.number(("carried", depth + 1, len(variant), plain(types[place]))))
+            carried.append(
+                self.number(("carried", depth + 1, len(variant), without_layouts(types[place])))
+            )
             variant.append(place)
         until = flat((yield self._region(condition, carried, depth + 1)))
         after = flat((yield self._region(body, carried, depth + 1)))

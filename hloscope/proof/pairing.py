@@ -449,13 +449,6 @@ _PARTS: Final = {"slice": 0, "dynamic_slice": 0, "dynamic_update_slice": 1}
 """Number of the operand that such an op returns unchanged if it has the result's type."""
 
 
-def plain(type_: Type) -> object:
-    """Return the type without layouts, as a hashable key."""
-    if isinstance(type_, TupleType):
-        return tuple(map(plain, type_.elements))
-    return (type_.element, type_.sizes) if isinstance(type_, TensorType) else type_
-
-
 def is_empty(type_: Type) -> bool:
     """Is the type an array without elements?
 
@@ -496,9 +489,11 @@ class Identities:
             part = self._part(ins, operands[0])
             if part is not None:
                 return part
-        if op.name in _PARTS and plain(ins.type) == plain(ins.operands[_PARTS[op.name]].type):
+        if op.name in _PARTS and without_layouts(ins.type) == without_layouts(
+            ins.operands[_PARTS[op.name]].type
+        ):
             return operands[_PARTS[op.name]]
-        if op.name == "pad" and plain(ins.type) == plain(ins.operands[0].type):
+        if op.name == "pad" and without_layouts(ins.type) == without_layouts(ins.operands[0].type):
             amounts = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)  # type: ignore[attr-defined]
             if not any(amount for each in amounts for amount in each):
                 return operands[0]
