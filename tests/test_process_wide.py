@@ -80,7 +80,8 @@ def dotted(node: ast.AST) -> str:
 
 EXPECTED: Final = {
     # The child processes that answer what may take for ever, and the workers of scans.
-    "hloscope.support.system forked": {"os.fork", "signal.signal", "signal.pthread_sigmask",
+    "hloscope.support.system forked": {"gc.freeze", "os.fork", "signal.signal",
+                                        "signal.pthread_sigmask",
                                         "warnings.catch_warnings", "warnings.simplefilter"},
     "hloscope.support.system interrupts_blocked": {"signal.pthread_sigmask"},
     "hloscope.support.system begin_worker": {"signal.signal"},

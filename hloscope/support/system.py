@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import warnings
@@ -53,6 +54,9 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
                 _limit_memory(memory)
+                # A collection would write to every object of the parent, and so copy each page: of
+                # a large parent that took longer than the proofs the child was started for.
+                gc.freeze()
                 serve()
             finally:
                 os._exit(0)

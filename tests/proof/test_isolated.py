@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -75,6 +76,14 @@ def test_a_child_has_processor_time_not_the_time_of_day() -> None:
     with pytest.raises(UndecidedError, match=r"not decided within 0\.1 s"):
         apart.ask(1, 0.1)
     assert apart.taken >= 0.1
+
+
+def test_a_child_does_not_collect_the_objects_of_its_parent() -> None:
+    """A full collection over a large parent would take the time of the first question."""
+    apart = Isolated([gc.get_freeze_count])
+    assert apart.ask(0, 10.0) > 0
+    assert gc.get_freeze_count() == 0
+    apart.stop()
 
 
 def test_what_is_not_supported_is_undecided_in_a_child() -> None:
