@@ -43,7 +43,7 @@ from hloscope.cli.streams import print_long, with_progress
 from hloscope.errors import ParseError, UnsupportedError
 
 FAILED = 1
-MOST_THREADS = 1024
+MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block.  Source: CUDA C++ Programming Guide, "Technical Specifications"."""
 MOST_BLOCKS = (1 << 31) - 1
 """Blocks of a grid in its first dimension, from the same table."""
@@ -56,8 +56,8 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
     numbers = re.fullmatch(r"\s*(\d{1,18})\s*,\s*(\d{1,18})\s*", value)
     if numbers is None:
         raise click.BadParameter(f"`{value}` is not blocks,threads such as 256,128")
-    if not 0 < int(numbers[2]) <= MOST_THREADS:
-        raise click.BadParameter(f"a block has 1 to {MOST_THREADS} threads, not {numbers[2]}")
+    if not 0 < int(numbers[2]) <= MAX_THREADS_PER_BLOCK:
+        raise click.BadParameter(f"a block has 1 to {MAX_THREADS_PER_BLOCK} threads, not {numbers[2]}")
     if not 0 < int(numbers[1]) <= MOST_BLOCKS:
         raise click.BadParameter(f"a grid has 1 to {MOST_BLOCKS:,} blocks, not {numbers[1]}")
     return int(numbers[1]), int(numbers[2])

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
-from hloscope.api import schema, schema_names
+from hloscope.api import schema as schema_of, schema_names
 from hloscope.cli.printing import command, debug_option, json_option, print_json
 from hloscope.cli.streams import print_styled
 from hloscope.errors import did_you_mean
@@ -69,7 +69,7 @@ def _commands(
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:
     """Describe the commands as an object of schema `hloscope.help/1`."""
-    schemas = [schema(name) for name in schema_names()]
+    schemas = [schema_of(name) for name in schema_names()]
     used = {name: [s["title"] for s in schemas if _prints(name, s)] for name in commands}
     titles = {title for of_one in used.values() for title in of_one}
     return {

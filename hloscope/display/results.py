@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-import numpy as np
-
 from hloscope.interpreter import Statistics, Value, statistics, text_size, value_text
 from hloscope.ir import TensorType, TupleType, Type
 from hloscope.mlir import array_text, spell, type_text
 from hloscope.proof import Finding, leaves
+from hloscope.support.arrays import np
 
 MOST_SHOWN: Final = 1000
 """Maximum number of elements and rows of a result that are printed; larger ones are summarised."""
