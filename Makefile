@@ -7,10 +7,10 @@ PYTEST := $(BIN)/python -m pytest
 # Tests start hundreds of processes, and without compiled files each of them compiles what it loads.
 export PYTHONDONTWRITEBYTECODE :=
 
-LOWEST := tests/scan/test_query.py tests/cli/test_inputs.py tests/cli/test_schemas.py \
+LOWEST := tests/checks/scan/test_query.py tests/cli/test_inputs.py tests/cli/test_schemas.py \
   tests/interpreter/test_rounding.py tests/indexing/test_isl.py tests/simplifier/test_convert.py \
-  tests/ir/test_graph.py tests/test_notebook.py tests/scan/test_running.py \
-  tests/scan/test_scan.py::test_urls_and_patterns_are_files \
+  tests/ir/test_graph.py tests/test_notebook.py tests/checks/scan/test_running.py \
+  tests/checks/scan/test_scan.py::test_urls_and_patterns_are_files \
   tests/cli/test_terminal.py::test_a_table_keeps_names_whole_on_a_narrow_terminal
 
 .PHONY: help demo test test-full compiled lowest check format docs site wheel status clean

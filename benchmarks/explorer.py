@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 import hloscope  # noqa: E402
 from tests.browser import CHROMIUM, Browser  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
-from tests.explorer.clicking import clicks, press_anywhere, select  # noqa: E402
+from tests.display.explorer.clicking import clicks, press_anywhere, select  # noqa: E402
 
 BIG: Final = SHARED / "real" / "big"
 PROGRAMS: Final = (

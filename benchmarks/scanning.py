@@ -28,7 +28,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hloscope.api import ScanReport, scan_files  # noqa: E402
-from hloscope.scan import code_digest  # noqa: E402
+from hloscope.checks.scan import code_digest  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 
 KEEP: Final = Path(tempfile.gettempdir(), "hloscope-scanning")

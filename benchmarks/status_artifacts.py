@@ -29,13 +29,15 @@ def re_encoded() -> Figure:
     Tests are counted; each of them looks at all files of its kind.  Text is compared with what the
     reference prints.
     """
-    counts, failed = suite("tests/bytecode/test_artifacts.py", "tests/bytecode/test_vhlo_text.py")
+    counts, failed = suite(
+        "tests/stablehlo/bytecode/test_artifacts.py", "tests/stablehlo/bytecode/test_vhlo_text.py"
+    )
     return figure(counts, failed)
 
 
 def downgrades() -> Figure:
     """Files of what cannot go down, and of wrong programs: refused at their lines, by their ops."""
-    return figure(*suite("tests/vhlo"))
+    return figure(*suite("tests/stablehlo/vhlo"))
 
 
 def serialised() -> Figure:

@@ -81,7 +81,7 @@ def thread_maps() -> Figure:
 
 def layouts() -> Figure:
     """Random maps and layouts of Triton, CuTe and TVM, there and back, and composed, by isl."""
-    counts, failed = suite("tests/layouts")
+    counts, failed = suite("tests/indexing/layouts")
     return figure(counts, failed, "tests, 2,000 random layouts for each law,")
 
 

@@ -44,7 +44,7 @@ def hostile() -> Figure:
     """100 hostile programs in pages, SVG, notebooks, the terminal and a browser."""
     if not CHROMIUM:
         return ABSENT, []
-    return figure(*suite("tests/explorer"))
+    return figure(*suite("tests/display/explorer"))
 
 
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {

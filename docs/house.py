@@ -16,9 +16,9 @@ import networkx as nx
 
 PACKAGE: Final = Path(__file__).parents[1] / "hloscope"
 ROOMS: Final = [
-    "support", "devices", "affine", "simplifier", "ir", "ops", "mlir", "hlo_parser", "stablehlo",
-    "indexing", "fusion", "verifier", "interpreter", "passes", "proof", "layouts", "dumps", "ptx",
-    "movement", "tiling", "memory", "cost", "buffers", "profiles", "display", "checks", "scan",
+    "support", "affine", "simplifier", "ir", "ops", "mlir", "hlo_parser", "stablehlo",
+    "indexing", "fusion", "verifier", "interpreter", "passes", "proof",
+    "movement", "tiling", "memory", "cost", "display", "checks",
     "api", "", "testing", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 """From the bottom to the top: imports go from right to left.  "" is the package itself."""

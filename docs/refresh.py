@@ -28,7 +28,7 @@ from nbclient import NotebookClient
 
 from docs import bounds, cost_rules, house, plots
 from hloscope.cli.app import app
-from hloscope.stablehlo import op_stub
+from hloscope.stablehlo import nodes
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -156,7 +156,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs/rooms.svg", house.picture()
     yield ROOT / "docs/package.markdown", package_page()
     yield ROOT / "docs/hloscope.1", run("hloscope help --man")
-    yield house.PACKAGE / "stablehlo/op_methods.pyi", op_stub.stub()
+    yield house.PACKAGE / "stablehlo/op_methods.pyi", nodes.stub()
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 

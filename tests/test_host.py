@@ -20,7 +20,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.api import read_ptx
-from hloscope.dumps import DumpFolder
+from hloscope.memory.dumps import DumpFolder
 
 HLO = """f { p = f32[8,16] parameter(0) ROOT t = f32[16,8] transpose(p), dimensions={1,0} }
 ENTRY e { p = f32[8,16] parameter(0) ROOT r = f32[16,8] fusion(p), kind=kInput, calls=f }"""
@@ -45,7 +45,7 @@ PTX = """.version 8.8
 """
 TESTS = Path(__file__).parent
 DUMP = TESTS.parent / "examples/dump"
-KERNELS = TESTS / "ptx/dumps"
+KERNELS = TESTS / "memory/ptx/dumps"
 KERNEL = "module_0040.jit_own_sort"
 DEEP = 480
 WRONG = "func.func @main( {"

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
         cost_on as cost_on,
         device_of_dump as device_of_dump,
     )
-    from hloscope.api.covering import coverage as coverage
     from hloscope.api.equality import (
         Comparable as Comparable,
         Comparison as Comparison,
@@ -179,9 +178,13 @@ if TYPE_CHECKING:
         movement_of as movement_of,
     )
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
-    from hloscope.api.schemas import schema as schema, schema_names as schema_names
     from hloscope.api.selecting import SORTS as SORTS, Selection as Selection, sort_key as sort_key
     from hloscope.api.sources import Readable as Readable, read_source as read_source
+    from hloscope.api.supported import (
+        coverage as coverage,
+        schema as schema,
+        schema_names as schema_names,
+    )
     from hloscope.api.symbolic_maps import (
         Parametric as Parametric,
         ParametricMap as ParametricMap,
@@ -204,8 +207,8 @@ if TYPE_CHECKING:
         ComputationView as ComputationView,
         InstructionView as InstructionView,
     )
+    from hloscope.checks.scan import QUESTIONS as QUESTIONS, ask as ask
     from hloscope.cost import GROUPINGS as GROUPINGS
-    from hloscope.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
     from hloscope.display import (
         MEMORY_GROUPINGS as MEMORY_GROUPINGS,
         check_grouping as check_grouping,
@@ -229,9 +232,9 @@ if TYPE_CHECKING:
         Prover as Prover,
         ValueRuns as ValueRuns,
     )
-    from hloscope.scan import QUESTIONS as QUESTIONS, ask as ask
     from hloscope.simplifier import Verdict as Verdict
     from hloscope.stablehlo.bytecode import Health as Health
+    from hloscope.support.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
     from hloscope.support.limits import (
         MAX_BYTES as MAX_BYTES,
         MOST_FLOPS as MOST_FLOPS,

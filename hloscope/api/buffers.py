@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.api.finding import find
 from hloscope.api.moments import TOP, Moment
-from hloscope.buffers import (
+from hloscope.cost import Group
+from hloscope.cost.buffers import (
     Buffer,
     Donation,
     DonationOffer,
@@ -24,8 +25,6 @@ from hloscope.buffers import (
     recomputations,
     transients,
 )
-from hloscope.cost import Group
-from hloscope.devices import DEFAULT, Device, device_of
 from hloscope.display import (
     MEMORY_DIFF_SCHEMA,
     MEMORY_SCHEMA,
@@ -66,10 +65,11 @@ from hloscope.display import (
     transient_lines,
     unscheduled_lines,
 )
-from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module
+from hloscope.memory.dumps import DumpedModule
+from hloscope.support.devices import DEFAULT, Device, device_of
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 

@@ -23,10 +23,10 @@ from hloscope.api.indexing import Indexing
 from hloscope.api.invalid import check
 from hloscope.api.program import read
 from hloscope.api.views import InstructionView
+from hloscope.checks.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
 from hloscope.display import INDEX_SCHEMA, Direction, to_json
 from hloscope.errors import HloscopeError, InputError, NoFunctionError, VerifyError
 from hloscope.indexing import Precision
-from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
 
 KEPT: Final = 1 << 30
 """Default maximum number of bytes of cached results in a folder."""

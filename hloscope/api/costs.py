@@ -32,7 +32,6 @@ from hloscope.cost import (
     target_of,
     transfers_of,
 )
-from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
     ROWS_SHOWN,
@@ -66,13 +65,14 @@ from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module, size_text
 from hloscope.memory import Memory
+from hloscope.support.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
     import hloscope.display as display
-    from hloscope.dumps import DumpedModule
+    from hloscope.memory.dumps import DumpedModule
 else:
     display = lazy("hloscope.display")
     measuring = lazy("hloscope.api.measuring")

@@ -19,15 +19,13 @@ from hloscope.api.memory import Model
 from hloscope.api.program import read
 from hloscope.api.ptx import MOST_INDEX, drawn, from_memory, kernel_of_ptx, read_ptx, to_memory
 from hloscope.display import ExecutedKernel, KernelArray
-from hloscope.dumps import DumpedModule, DumpFolder
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import World, check_evaluable, dtype_of, evaluate, within
 from hloscope.ir import Instruction, TensorType, TupleType, Type
 from hloscope.memory import Coalescing
-from hloscope.ops import Fusion, Sort
-from hloscope.proof import load
-from hloscope.ptx import (
+from hloscope.memory.dumps import DumpedModule, DumpFolder
+from hloscope.memory.ptx import (
     Argument,
     Given,
     Kernel,
@@ -39,6 +37,8 @@ from hloscope.ptx import (
     answer_of,
     execute,
 )
+from hloscope.ops import Fusion, Sort
+from hloscope.proof import load
 from hloscope.support.arrays import Array
 from hloscope.support.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 

@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from hloscope import cost, devices, display, memory, movement, scan, tiling
+from hloscope import cost, display, memory, movement, tiling
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.overview import about, cost_sheet, memory_sheet
 from hloscope.api.program_kernels import kernels_of
 from hloscope.api.savings import movement_of
+from hloscope.checks import scan
 from hloscope.display.explorer import (
     Answers,
     Contents,
@@ -36,6 +37,7 @@ from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.proof import compared_extras, differences_of_programs
+from hloscope.support import devices
 from hloscope.support.source import visible
 from hloscope.support.system import CAN_FORK
 

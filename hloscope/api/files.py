@@ -11,10 +11,10 @@ from os.path import exists, getsize, isdir, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from hloscope.cost.profiles import is_xspace
 from hloscope.display import Dump
 from hloscope.errors import HloscopeError, InputError, did_you_mean
 from hloscope.hlo_parser import is_proto
-from hloscope.profiles import is_xspace
 from hloscope.support.lazy import lazy, pattern
 from hloscope.support.limits import MOST_ARTIFACT, MOST_INPUT
 from hloscope.support.system import library_of

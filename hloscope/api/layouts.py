@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.affine import Dim, Expr, Range, Var, substitute
-from hloscope.devices import DEFAULT, Device, gpu_of
 from hloscope.display import (
     GRID_COLOURS,
     GridCell,
@@ -21,9 +20,10 @@ from hloscope.display import (
 )
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
-from hloscope.layouts import Blocked, CuteLayout, LinearLayout
+from hloscope.indexing.layouts import Blocked, CuteLayout, LinearLayout
 from hloscope.memory import Launch, SharedAccess, ThreadLayout, bank_use, parse_thread_map
 from hloscope.support.arrays import Ints, np
+from hloscope.support.devices import DEFAULT, Device, gpu_of
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 

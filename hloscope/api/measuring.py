@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.files import FilePath
 from hloscope.cost import Group, MeasuredCost, grouped
+from hloscope.cost.profiles import Joined, join, read_profile
 from hloscope.display import (
     MEASURED_SCHEMA,
     ROWS_SHOWN,
@@ -23,7 +24,6 @@ from hloscope.display import (
     time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.profiles import Joined, join, read_profile
 from hloscope.support.source import visible
 
 if TYPE_CHECKING:

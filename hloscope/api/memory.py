@@ -10,13 +10,6 @@ from msgspec import Struct
 
 from hloscope.api.invalid import check_part
 from hloscope.cost import Footprint as FootprintAnswer, Footprints
-from hloscope.devices import (
-    DEFAULT,
-    DEVICES as KNOWN_DEVICES,
-    LIMITS as KNOWN_LIMITS,
-    Device,
-    gpu_of,
-)
 from hloscope.display import (
     Columns,
     Shown,
@@ -50,12 +43,19 @@ from hloscope.memory import (
     on_grid,
     parse_thread_map,
 )
+from hloscope.support.devices import (
+    DEFAULT,
+    DEVICES as KNOWN_DEVICES,
+    LIMITS as KNOWN_LIMITS,
+    Device,
+    gpu_of,
+)
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 
 if TYPE_CHECKING:
     import hloscope.display as display
-    from hloscope.dumps import DumpedModule
+    from hloscope.memory.dumps import DumpedModule
 else:
     display = lazy("hloscope.display")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.buffers import LiveBuffer, ProgramMemory
 from hloscope.cost import Group
+from hloscope.cost.buffers import LiveBuffer, ProgramMemory
 from hloscope.display import (
     BufferGrouping,
     Shown,

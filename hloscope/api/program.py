@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import hloscope.api.savings as cancelling
     import hloscope.api.selecting as selecting
     import hloscope.api.sources as sources
-    from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
+    from hloscope.memory.dumps import DumpedModule
 else:
     buffers = lazy("hloscope.api.buffers")
     cancelling = lazy("hloscope.api.savings")

@@ -12,7 +12,6 @@ from hloscope.api.costs import Cost, cost_of
 from hloscope.api.invalid import Invalid, check, check_part
 from hloscope.api.memory import Asked, Model
 from hloscope.cost import AccessCost, KernelCost, is_judged_by_threads, running, target_of
-from hloscope.devices import DEFAULT, gpu_of
 from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
@@ -31,6 +30,7 @@ from hloscope.display import (
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Coalescing as Answer, Memory
+from hloscope.support.devices import DEFAULT, gpu_of
 
 INVALID: Final = "invalid"
 """Value of `Refused.maker` for an invalid kernel."""

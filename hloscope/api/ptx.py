@@ -16,8 +16,7 @@ from hloscope.hlo_parser import parse_type
 from hloscope.indexing import major_to_minor
 from hloscope.interpreter import byte_size, check_evaluable, dtype_of
 from hloscope.ir import TensorType
-from hloscope.proof import load, save
-from hloscope.ptx import (
+from hloscope.memory.ptx import (
     Accesses,
     Argument,
     Given,
@@ -31,6 +30,7 @@ from hloscope.ptx import (
     execute,
     parse_ptx,
 )
+from hloscope.proof import load, save
 from hloscope.support.arrays import Array
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS

@@ -9,10 +9,9 @@ from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from hloscope.api.invalid import Invalid, check_part
-from hloscope.buffers import Donations, ProgramMemory, Uses, cheapest_order
 from hloscope.checks import Subject, padded_arrays
 from hloscope.cost import Advice, AdviceKind, Level, ProgramCost, TritonUse, is_triton, running
-from hloscope.devices import DEFAULT
+from hloscope.cost.buffers import Donations, ProgramMemory, Uses, cheapest_order
 from hloscope.display import (
     Shown,
     chain_html,
@@ -42,6 +41,7 @@ from hloscope.movement import (
     rewrite,
 )
 from hloscope.ops import Fusion
+from hloscope.support.devices import DEFAULT
 from hloscope.support.source import visible
 
 # --------------------------------------------------------------------------------------------------

@@ -16,27 +16,8 @@ from msgspec import Struct
 from hloscope.api.files import content_of, files_of
 from hloscope.api.invalid import findings
 from hloscope.api.program import Program, read
-from hloscope.buffers import ProgramMemory
 from hloscope.checks import Subject, collectives_of
-from hloscope.cost import (
-    KernelCost,
-    KernelCosts,
-    Place,
-    counted_runs,
-    is_judged_by_threads,
-    running,
-    target_of,
-)
-from hloscope.devices import DEFAULT, gpu_of
-from hloscope.display import opcode_of, provenance_of, shape_text
-from hloscope.errors import HloscopeError, Label, UnsupportedError, plain
-from hloscope.fusion import leaf_types
-from hloscope.indexing import Precision
-from hloscope.ir import Computation, Instruction, TensorType, Type, array_bytes
-from hloscope.memory import Memory
-from hloscope.movement import Flow, Savings, chains_of
-from hloscope.ops import Fusion
-from hloscope.scan import (
+from hloscope.checks.scan import (
     Digests,
     Limits,
     Store,
@@ -47,6 +28,25 @@ from hloscope.scan import (
     given_engine,
     in_order,
 )
+from hloscope.cost import (
+    KernelCost,
+    KernelCosts,
+    Place,
+    counted_runs,
+    is_judged_by_threads,
+    running,
+    target_of,
+)
+from hloscope.cost.buffers import ProgramMemory
+from hloscope.display import opcode_of, provenance_of, shape_text
+from hloscope.errors import HloscopeError, Label, UnsupportedError, plain
+from hloscope.fusion import leaf_types
+from hloscope.indexing import Precision
+from hloscope.ir import Computation, Instruction, TensorType, Type, array_bytes
+from hloscope.memory import Memory
+from hloscope.movement import Flow, Savings, chains_of
+from hloscope.ops import Fusion
+from hloscope.support.devices import DEFAULT, gpu_of
 
 # --------------------------------------------------------------------------------------------------
 # Scans: the facts of many programs, in tables.

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from hloscope.api.invalid import check_part
 from hloscope.cost import Flops, Footprints
-from hloscope.devices import DEFAULT, device_of
 from hloscope.display import Provenance, SourcePattern, glob, opcode_of, provenance_of, shape_text
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.ops import Fusion
+from hloscope.support.devices import DEFAULT, device_of
 from hloscope.support.lazy import once_for_each
 
 if TYPE_CHECKING:

@@ -6,13 +6,15 @@ import os
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from hloscope import dumps, hlo_parser, profiles, stablehlo
+from hloscope import hlo_parser, stablehlo
 from hloscope.api.files import MLIR, bytes_of_file, read_stream
 from hloscope.api.finding import language_of
+from hloscope.cost import profiles
+from hloscope.cost.profiles import is_xspace
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.ir import Module
-from hloscope.profiles import is_xspace
+from hloscope.memory import dumps
 from hloscope.support.lazy import lazy
 from hloscope.support.limits import MOST_INPUT
 from hloscope.support.source import Source

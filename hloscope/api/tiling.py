@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from hloscope.api.invalid import explains_invalid_program
-from hloscope.devices import Limits, limits_of
 from hloscope.display import (
     Columns,
     Shown,
@@ -26,6 +25,7 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.ir import Instruction, Module, size_text
+from hloscope.support.devices import Limits, limits_of
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 from hloscope.tiling import (

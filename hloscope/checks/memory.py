@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.buffers import LiveBuffer, ProgramMemory, cheapest_order, padding_causes, transients
 from hloscope.checks.rule import (
     Finding,
     Parameter,
@@ -20,6 +19,13 @@ from hloscope.checks.rule import (
     one_of,
     share,
     size,
+)
+from hloscope.cost.buffers import (
+    LiveBuffer,
+    ProgramMemory,
+    cheapest_order,
+    padding_causes,
+    transients,
 )
 from hloscope.display import share_text
 from hloscope.errors import did_you_mean

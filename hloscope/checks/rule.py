@@ -13,13 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.cost import Place, ProgramCost, program_cost, running
-from hloscope.devices import DEFAULT, gpu_of
 from hloscope.display import Provenance, provenance_of, share_text
 from hloscope.errors import InputError, did_you_mean
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, size_text
 from hloscope.memory import Memory
 from hloscope.ops import AsyncStart, Call, Case, Parameter as Argument, While
+from hloscope.support.devices import DEFAULT, gpu_of
 from hloscope.support.lazy import pattern
 from hloscope.support.walks import nearest_first
 

@@ -207,37 +207,41 @@ class Entry(NamedTuple):
 
 GROUPS: Final[dict[str, dict[str, Entry]]] = {
     "Look at a program": {
-        "ls": Entry("ls", "List instructions, fusions or computations, or the dumps of a folder."),
-        "show": Entry("show", "Print an instruction, what it calls, and its neighbours."),
+        "ls": Entry(
+            "programs", "List instructions, fusions or computations, or the dumps of a folder."
+        ),
+        "show": Entry("programs", "Print an instruction, what it calls, and its neighbours."),
         "print": Entry("print", "Print a program as XLA or MLIR prints it."),
         "index": Entry("index", "Print which elements of its operands an instruction reads."),
         "html": Entry("html", "Write a page with a program's graph, cost, memory and maps."),
     },
     "Cost: time, memory, data movement": {
         "cost": Entry("cost", "List what takes a step's time, bytes and flops; read profiles."),
-        "memory": Entry("memory", "List the buffers at the memory peak, and what lowers it."),
-        "coalesce": Entry(
-            "coalesce", "Count sectors that warps transfer; find uncoalesced access."
+        "memory": Entry("cost", "List the buffers at the memory peak, and what lowers it."),
+        "coalesce": Entry("kernels", "Count sectors that warps transfer; find uncoalesced access."),
+        "footprint": Entry("cost", "Count the bytes that kernels must read and write."),
+        "tile": Entry(
+            "movement", "List tile sizes of a fusion, what they read, and the best ones."
         ),
-        "footprint": Entry("footprint", "Count the bytes that kernels must read and write."),
-        "tile": Entry("tile", "List tile sizes of a fusion, what they read, and the best ones."),
-        "cancel": Entry("cancel", "Find reshapes, transposes and copies that cancel or are free."),
-        "ptx": Entry("ptx", "Execute a kernel's PTX without a GPU and count its transfers."),
-        "banks": Entry("banks", "Find bank conflicts of accesses to shared memory."),
+        "cancel": Entry(
+            "movement", "Find reshapes, transposes and copies that cancel or are free."
+        ),
+        "ptx": Entry("kernels", "Execute a kernel's PTX without a GPU and count its transfers."),
+        "banks": Entry("kernels", "Find bank conflicts of accesses to shared memory."),
     },
     "Check a program": {
-        "verify": Entry("verify", "Check that programs are valid; print every violation."),
-        "infer": Entry("infer", "Print the result types of every op, inferred from its operands."),
+        "verify": Entry("check", "Check that programs are valid; print every violation."),
+        "infer": Entry("check", "Print the result types of every op, inferred from its operands."),
         "run": Entry("run", "Run a program and print, check or compare its results."),
         "check": Entry("check", "Check programs by rules, for CI."),
     },
     "Change a program": {
-        "opt": Entry("opt", "Run passes: StableHLO's by their names, or constant folding."),
-        "refine": Entry("refine", "Replace unknown sizes of a program by given ones."),
+        "opt": Entry("passes", "Run passes: StableHLO's by their names, or constant folding."),
+        "refine": Entry("passes", "Replace unknown sizes of a program by given ones."),
     },
     "Compare two programs": {
-        "diff": Entry("diff", "List what changed between two programs, by structure."),
-        "equal": Entry("equal", "Prove that two programs or maps read the same; compare values."),
+        "diff": Entry("compare", "List what changed between two programs, by structure."),
+        "equal": Entry("compare", "Prove that two programs or maps read the same; compare values."),
     },
     "Portable artifacts of StableHLO": {
         "serialize": Entry("serialize", "Write a program as an artifact of a StableHLO version."),
@@ -253,8 +257,8 @@ GROUPS: Final[dict[str, dict[str, Entry]]] = {
         "compose": Entry("maps", "Compose two indexing maps."),
     },
     "About hloscope": {
-        "ops": Entry("ops", "List the supported ops, and how exact their maps are."),
-        "schema": Entry("schema", "Print the JSON Schema of what --json prints."),
+        "ops": Entry("help", "List the supported ops, and how exact their maps are."),
+        "schema": Entry("help", "Print the JSON Schema of what --json prints."),
         "help": Entry("help", "Explain a command; or all commands, as JSON or a manual page."),
     },
 }

@@ -1,21 +1,44 @@
-"""`cost`: time bounds, bytes and flops of a program, in groups of kernels that add up."""
+"""The commands `cost`, `memory` and `footprint`: time, bytes and buffers of a program."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 import click
 
-from hloscope.api import COST_SORTS, MEASURED_SORTS, Cost, Measured, cost_on, find_all
+from hloscope.api import (
+    COST_SORTS,
+    MEASURED_SORTS,
+    Cost,
+    Measured,
+    MemoryAnswer,
+    MemoryDifferenceAnswer,
+    cost_on,
+    find_all,
+    footprint_of_program,
+    footprints_of,
+)
 from hloscope.cli.files import (
     complete_instructions,
     end_if_invalid,
+    read_program,
     read_verified_program,
     read_with_findings,
 )
-from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
+from hloscope.cli.options import (
+    any_device_option,
+    as_if_option,
+    by_buffers_option,
+    by_option,
+    device_option,
+    file_option,
+    format_option,
+    top_option,
+)
 from hloscope.cli.printing import (
     command,
+    complete_files,
     debug_option,
     file_argument,
     json_option,
@@ -23,8 +46,11 @@ from hloscope.cli.printing import (
     print_json,
     print_table,
 )
-from hloscope.cli.streams import with_progress
-from hloscope.display import advice_lines, triton_text
+from hloscope.cli.streams import print_long, with_progress
+from hloscope.display import advice_lines, page, triton_text
+
+# --------------------------------------------------------------------------------------------------
+# `cost`: time bounds, bytes and flops of a program, in groups of kernels that add up.
 
 
 @command()
@@ -144,3 +170,177 @@ def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_jso
     print_table(found.table(by, sort=sort, top=top))
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
+
+
+# --------------------------------------------------------------------------------------------------
+# `memory`: the buffers at the memory peak of a program, and what lowers the peak.
+
+
+MOST_DIGITS: Final = 18
+"""Digits of a moment; a longer number is a name, of which there is none."""
+
+
+@command()
+@file_argument
+@click.argument("after", metavar="[AFTER]", required=False, shell_complete=complete_files)
+@click.option(
+    "--at",
+    metavar="NAME",
+    shell_complete=complete_instructions,
+    help="Show this moment instead of the peak: the name of an instruction, or a number.",
+)
+@by_buffers_option
+@any_device_option("Device that holds the program (default for GPU programs: h100)")
+@top_option("Number of groups; the others share one row.")
+@format_option()
+@json_option
+@debug_option
+def memory(
+    file: str,
+    after: str | None,
+    at: str | None,
+    by: str,
+    device: str | None,
+    top: int,
+    form: str,
+    as_json: bool,
+) -> None:
+    """List the buffers that hold the memory of FILE at its peak, and what lowers the peak.
+
+    FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
+    memory that any assignment needs; the second estimates what XLA allocates.  A program without a
+    schedule has no peak, and the sums of its buffers are printed.
+
+    With AFTER, list the buffers that XLA allocates for only one of the two programs.  A picture
+    shows the live bytes over the schedule by kind and source line, of two programs on one scale.
+    """
+    if file == after == "-":
+        raise click.UsageError("only one of the two can be the standard input")
+    form = "json" if as_json else form
+    is_drawn = form in ("svg", "html")
+    if is_drawn and (at is not None or by != "group"):
+        raise click.UsageError("--at and --by are about text and JSON")
+    is_about_one = at is not None or by != "group" or (device is not None and not is_drawn)
+    if after is not None and is_about_one:
+        raise click.UsageError("--at, --by and --device are about one program")
+    found = read_verified_program(file).memory()
+    if after is not None:
+        compared = found.difference(read_verified_program(after).memory())
+        _print_difference(compared, form, device, top)
+        return
+    is_moment = at is not None and at.isascii() and at.isdecimal() and len(at) <= MOST_DIGITS
+    where = int(at) if at is not None and is_moment else at
+    if form == "json":
+        print_json(found.to_json(by, at=where))
+        return
+    if is_drawn:
+        _print_picture(found, form, found.device(device))
+        return
+    click.echo(found.about, err=True)
+    _print_text(found, where, by, device, top)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _print_difference(
+    compared: MemoryDifferenceAnswer, form: str, device: str | None, top: int
+) -> None:
+    """Print the difference of two programs as text, JSON or a picture."""
+    if form == "json":
+        print_json(compared.to_json())
+    elif form == "text":
+        print_long("\n".join(compared.lines(top)))
+    else:
+        _print_picture(compared, form, device)
+
+
+def _print_picture(
+    found: MemoryAnswer | MemoryDifferenceAnswer, form: str, device: str | None
+) -> None:
+    drawn = found.to_svg(device) if form == "svg" else found.to_html(device)
+    click.echo(drawn, nl=False)
+
+
+def _print_text(
+    found: MemoryAnswer, where: int | str | None, by: str, device: str | None, top: int
+) -> None:
+    """Print the first lines, the buffers at the moment, and the answers."""
+    for line in found.first_lines(device):
+        click.echo(line)
+    if not found.has_moments:
+        return
+    moment = found.peak if where is None else found.at(where)
+    click.echo()
+    if where is not None:
+        click.echo(str(moment).partition("\n")[0])
+    print_table(moment.table(by, top))
+    answers = [*found.answers()]
+    if answers:
+        click.echo()
+    for line in answers:
+        click.echo(line)
+
+
+# --------------------------------------------------------------------------------------------------
+# `footprint`: the bytes that kernels must read and write.
+
+
+SCHEMA = "hloscope.footprint/1"
+
+
+@command()
+@file_argument
+@click.argument("name", required=False, shell_complete=complete_instructions)
+@device_option("GPU, which decides what is updated in place")
+@by_option
+@top_option("Without NAME: number of groups; the others share one row.")
+@format_option()
+@json_option
+@debug_option
+def footprint(
+    file: str, name: str | None, device: str, by: str, top: int, form: str, as_json: bool
+) -> None:
+    """Count the bytes that a kernel must read and write, and the reuse of each element.
+
+    Without NAME, list groups of all kernels of FILE, most bytes first; loop bodies count in every
+    iteration.  In NAME, * matches any text and ? any character.
+    """
+    form = "json" if as_json else form
+    if name is not None:
+        program = read_program(file)
+        found = footprints_of(program, find_all(program.module, name), device)
+        if form == "json":
+            kernels = [one.to_json() for one in found]
+            print_json({"schema": SCHEMA, "file": file, "module": program.name, "kernels": kernels})
+        elif form == "text":
+            print_long("\n\n".join(map(str, found)))
+        else:
+            _draw([one.to_svg() for one in found], name, form)
+        return
+    program, invalid = read_with_findings(file)
+    shown = partial(with_progress, label="kernels", printed=False)
+    whole = footprint_of_program(program, device, invalid, shown)
+    if form == "json":
+        print_json(whole.to_json(by))
+    elif form == "text":
+        count = len(whole.kernels)
+        if count:
+            print_table(whole.table(top, by))
+        of = f"{count:,} kernel{'' if count == 1 else 's'}"
+        click.echo(f"{whole.total:,} bytes of {of}", err=True)
+        for note in whole.notes:
+            click.echo(f"note: {note}", err=True)
+    else:
+        _draw([whole.to_svg(top, by)], file, form)
+    end_if_invalid(invalid)
+
+
+def _draw(pictures: list[str], title: str, form: str) -> None:
+    if form == "html":
+        click.echo(page(title, "".join(pictures)), nl=False)
+    elif len(pictures) == 1:
+        click.echo(pictures[0], nl=False)
+    else:
+        raise click.UsageError(
+            f"`{title}` names {len(pictures)} kernels, an svg shows one: take --format html"
+        )

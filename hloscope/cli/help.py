@@ -1,4 +1,4 @@
-"""`help`: the arguments and options of the commands, as text, JSON, or a manual page."""
+"""The commands `help`, `ops` and `schema`: what hloscope itself can do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
-from hloscope.api import schema as schema_of, schema_names
-from hloscope.cli.printing import command, debug_option, json_option, print_json
+from hloscope.api import coverage, schema as schema_of, schema_names
+from hloscope.cli.printing import command, debug_option, json_option, print_json, print_table
 from hloscope.cli.streams import print_styled
+from hloscope.display import Table, coverage_json, coverage_summary, coverage_table
 from hloscope.errors import did_you_mean
+
+# --------------------------------------------------------------------------------------------------
+# `help`: the arguments and options of the commands, as text, JSON, or a manual page.
+
 
 # --------------------------------------------------------------------------------------------------
 # `help`: the arguments and options of the commands, as text, JSON, or a manual page.
@@ -199,3 +204,52 @@ EXIT_CODES: Final = {
     141: "the reader of the output went away",
 }
 """As help, the manual page and the documentation tell them."""
+
+
+# --------------------------------------------------------------------------------------------------
+# `ops`: coverage by the indexing rules, the tile rules and the interpreter.
+
+
+OPS_SCHEMA: Final = "hloscope.ops/1"
+
+
+@command()
+@json_option
+@debug_option
+def ops(as_json: bool) -> None:
+    """List every op, and whether its maps are exact, too large (over) or unknown, and why.
+
+    The table also says whether tiles are propagated through the op and whether `run` evaluates it.
+    """
+    rows = coverage()
+    if as_json:
+        print_json({"schema": OPS_SCHEMA, "ops": list(map(coverage_json, rows))})
+        return
+    print_table(coverage_table(rows))
+    click.echo()
+    for line in coverage_summary(rows):
+        click.echo(line)
+
+
+# --------------------------------------------------------------------------------------------------
+# `schema`: the JSON Schemas of the commands' output.
+
+
+def _complete_schema(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in schema_names() if name.startswith(incomplete)]
+
+
+@command()
+@click.argument("name", required=False, shell_complete=_complete_schema)
+@debug_option
+def schema(name: str | None) -> None:
+    """Print the JSON Schema (draft 2020-12) of the output of --json under NAME, or list all.
+
+    NAME is a command, such as `index`, or a schema of one version, such as `hloscope.index/3`.
+    """
+    if name is not None:
+        print_json(schema_of(name))
+        return
+    every = list(map(schema_of, schema_names()))
+    rows = [(one["title"], one["description"]) for one in every]
+    print_table(Table(("schema", "of"), rows))

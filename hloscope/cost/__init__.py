@@ -45,24 +45,22 @@ if TYPE_CHECKING:
         KernelBytes as KernelBytes,
         loop_runs as loop_runs,
     )
-    from hloscope.cost.groups import (
-        GROUPINGS as GROUPINGS,
-        CostRow as CostRow,
-        Group as Group,
-        grouped as grouped,
-        kernels_and_runs as kernels_and_runs,
-        shares as shares,
-    )
     from hloscope.cost.model import (
+        GROUPINGS as GROUPINGS,
         NOT_JUDGED as NOT_JUDGED,
         AccessCost as AccessCost,
+        CostRow as CostRow,
+        Group as Group,
         KernelCost as KernelCost,
         KernelCosts as KernelCosts,
         MeasuredCost as MeasuredCost,
         ProgramCost as ProgramCost,
         counted_runs as counted_runs,
+        grouped as grouped,
         is_judged_by_threads as is_judged_by_threads,
+        kernels_and_runs as kernels_and_runs,
         program_cost as program_cost,
+        shares as shares,
     )
     from hloscope.cost.runs import (
         Branch as Branch,

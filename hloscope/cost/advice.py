@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.cost.footprints import Footprints
-from hloscope.devices import DEFAULT, LIMITS, Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction
 from hloscope.memory import XlaKernels
+from hloscope.support.devices import DEFAULT, LIMITS, Device
 from hloscope.tiling import (
     MOST_CUT,
     Choice,

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from hloscope.devices import Device
 from hloscope.errors import HloscopeError
+from hloscope.support.devices import Device
 
 # --------------------------------------------------------------------------------------------------
 # Lower bounds of time: no kernel and no step can be faster on a device.
@@ -151,7 +151,7 @@ def bound_of(
     Raises:
         BoundError: An amount is negative or not a number, or a unit is unknown.
 
-    >>> from hloscope.devices import device_of
+    >>> from hloscope.support.devices import device_of
     >>> bound = bound_of(1e9, 0, {("matrix", "bf16"): 1e12}, device_of("h100"))
     >>> bound.limited_by, round(bound.seconds * 1e3, 2)
     ('matrix bf16', 1.01)
@@ -240,7 +240,7 @@ def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic
     Raises:
         BoundError: An amount is negative or not a number.
 
-    >>> from hloscope.devices import device_of
+    >>> from hloscope.support.devices import device_of
     >>> dram_bytes(512 << 10, 80, device_of("h100"))
     MemoryTraffic(least=524288, cold=41943040)
     """
@@ -256,7 +256,7 @@ def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic
 def peak_of(unit: str, element: str, device: Device, *, exact_f32: bool = False) -> float | None:
     """Return the peak operations per second of a unit for an HLO element type; `None` if unknown.
 
-    >>> from hloscope.devices import device_of
+    >>> from hloscope.support.devices import device_of
     >>> [peak_of("matrix", "f32", device_of("a100"), exact_f32=exact) for exact in (False, True)]
     [156000000000000.0, 19500000000000.0]
     """

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from hloscope.cost.bounds import Work, total
 from hloscope.cost.trip_counts import known_trip_count, trip_count
 from hloscope.cost.work_rules import LoopRuns, Runs, rule_of
-from hloscope.devices import Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import IndexingMap
@@ -57,6 +56,7 @@ from hloscope.ops import (
     Send,
     While,
 )
+from hloscope.support.devices import Device
 
 # --------------------------------------------------------------------------------------------------
 # Footprints: the fewest bytes that kernels must read and write.

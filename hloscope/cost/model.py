@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,12 +12,16 @@ from hloscope.cost.bounds import Bound, Work, bound_of, program_bound, total
 from hloscope.cost.footprints import Footprint, Footprints
 from hloscope.cost.runs import Place, running
 from hloscope.cost.target import Target, target_of
-from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
 from hloscope.ops import Bitcast, Fusion, GetTupleElement, Parameter, Return, Tuple
+from hloscope.support.devices import Device
+
+# --------------------------------------------------------------------------------------------------
+# Cost model of a program: every kernel with bytes, flops, unused bytes and runs.
+
 
 # --------------------------------------------------------------------------------------------------
 # Cost model of a program: every kernel with its bytes, flops, wasted bytes and runs.
@@ -433,3 +437,90 @@ class MeasuredCost(Struct, frozen=True):
     def flops(self) -> int:
         """Return the operations of all runs."""
         return 0 if self.kernel is None else self.kernel.footprint.flops * self.runs
+
+
+# --------------------------------------------------------------------------------------------------
+# Groups of rows: rows with equal keys, the group with the largest total first.
+
+
+GROUPINGS: Final[tuple[str, ...]] = ("group", "kernel", "source", "scope", "opcode", "computation")
+"""Names of the groupings; `group` joins equal kernels of one source line."""
+
+
+class CostRow(Protocol):
+    """A row about an instruction: a figure, and the number of its runs."""
+
+    @property
+    def instruction(self) -> Instruction: ...
+    @property
+    def computation(self) -> Computation: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+R = TypeVar("R", bound=CostRow)
+
+
+class Group(Struct, Generic[R], frozen=True):
+    """Rows with one key.
+
+    Attributes:
+        key: The key.
+        members: The rows, the one with the largest total first.
+        total: The sum over all members and all their runs.
+    """
+
+    key: Hashable
+    members: tuple[R, ...]
+    total: int
+
+    @property
+    def first(self) -> R:
+        """Return the member with the largest total, which represents the group."""
+        return self.members[0]
+
+
+def grouped(
+    rows: Iterable[R], key: Callable[[R], Hashable], total: Callable[[R], int]
+) -> list[Group[R]]:
+    """Return the rows in groups, the largest total first. Equal totals keep the order of the rows.
+
+    The totals of the groups add up to the sum over all rows, as each row is in one group.
+
+    Args:
+        rows: The rows.
+        key: Returns the key that the rows of a group share.
+        total: Returns the amount of a row, over all its runs.
+    """
+    members: dict[Hashable, list[tuple[int, R]]] = {}
+    for row in rows:
+        members.setdefault(key(row), []).append((total(row), row))
+    groups = [
+        Group(
+            name,
+            tuple([row for _, row in sorted(some, key=lambda one: -one[0])]),
+            sum([amount for amount, _ in some]),
+        )
+        for name, some in members.items()
+    ]
+    return sorted(groups, key=lambda group: -group.total)
+
+
+def kernels_and_runs(groups: Iterable[Group[R]]) -> tuple[int, int]:
+    """Return the number of distinct instructions in groups, and the sum of their runs."""
+    runs = {row.instruction: row.runs for group in groups for row in group.members}
+    return len(runs), sum(runs.values())
+
+
+def shares(totals: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """Yield, for each total, its share of the sum and the cumulative share so far.
+
+    >>> list(shares([3, 1]))
+    [(0.75, 0.75), (0.25, 1.0)]
+    """
+    whole, before = sum(totals), 0
+    for part in totals:
+        before += part
+        yield (part / whole, before / whole) if whole else (0.0, 0.0)

@@ -85,6 +85,10 @@ if TYPE_CHECKING:
         comparison_text as comparison_text,
         differences_json as differences_json,
         differences_text as differences_text,
+        finding_json as finding_json,
+        finding_text as finding_text,
+        result_json as result_json,
+        result_text as result_text,
         value_runs_json as value_runs_json,
         value_runs_text as value_runs_text,
     )
@@ -139,14 +143,6 @@ if TYPE_CHECKING:
     )
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.latex import to_latex as to_latex
-    from hloscope.display.layouts import (
-        GRID_COLOURS as GRID_COLOURS,
-        GridCell as GridCell,
-        LayoutGrid as LayoutGrid,
-        grouped_legend as grouped_legend,
-        layout_svg as layout_svg,
-        layout_text_of as layout_text_of,
-    )
     from hloscope.display.listing import (
         Key as Key,
         Listing as Listing,
@@ -180,6 +176,12 @@ if TYPE_CHECKING:
     )
     from hloscope.display.picture import Picture as Picture, sliders as sliders
     from hloscope.display.plots import (
+        GRID_COLOURS as GRID_COLOURS,
+        GridCell as GridCell,
+        LayoutGrid as LayoutGrid,
+        grouped_legend as grouped_legend,
+        layout_svg as layout_svg,
+        layout_text_of as layout_text_of,
         plot_allowed_sizes as plot_allowed_sizes,
         plot_layout as plot_layout,
         plot_memory as plot_memory,
@@ -200,12 +202,6 @@ if TYPE_CHECKING:
         to_elements as to_elements,
         to_html as to_html,
         to_svg as to_svg,
-    )
-    from hloscope.display.results import (
-        finding_json as finding_json,
-        finding_text as finding_text,
-        result_json as result_json,
-        result_text as result_text,
     )
     from hloscope.display.table import (
         Columns as Columns,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from hloscope.buffers import (
+from hloscope.cost.buffers import (
     Buffer,
     Donation,
     DonationOffer,
@@ -21,12 +21,12 @@ from hloscope.buffers import (
     padding_causes,
     second_highest,
 )
-from hloscope.devices import Device
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.grouped import place_text, share_text
 from hloscope.display.provenance import provenance_of, training_pass
 from hloscope.hlo_parser import index_text, print_type
 from hloscope.ir import Bytes, Module, TensorType, array_bytes, size_text
+from hloscope.support.devices import Device
 
 # --------------------------------------------------------------------------------------------------
 # Sentences about the buffers of a program: peak, fit, donation, padding, copies.

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.buffers import Buffer, LiveBuffer, ProgramMemory, Timeline, Value
 from hloscope.cost import CostRow, Group, grouped
+from hloscope.cost.buffers import Buffer, LiveBuffer, ProgramMemory, Timeline, Value
 from hloscope.display.cost import origin_columns
 from hloscope.display.grouped import Column, Grouping, grouped_table, place_text, scope_parts
 from hloscope.display.provenance import Provenance, provenance_of

@@ -12,8 +12,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Final
 
-from hloscope.buffers import ProgramMemory
-from hloscope.devices import Device
+from hloscope.cost.buffers import ProgramMemory
 from hloscope.display.buffer_answers import fit_text, moment_text, peak_lines
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.buffers_stack import (
@@ -29,6 +28,7 @@ from hloscope.display.grouped import place_text, share_text
 from hloscope.display.picture import COLOURS, Picture, Shape, box, label, line, svg_of
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
+from hloscope.support.devices import Device
 
 _KIND_COLOURS: Final = dict(
     zip(KIND_PARTS.values(), ("#5b6b7c", "#8696a7", "#39485a"), strict=True)

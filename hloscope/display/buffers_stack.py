@@ -14,7 +14,7 @@ from heapq import nlargest, nsmallest
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
-from hloscope.buffers import Buffer, ProgramMemory, Timeline, shared_bytes
+from hloscope.cost.buffers import Buffer, ProgramMemory, Timeline, shared_bytes
 from hloscope.display.buffer_answers import part_starts
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.grouped import place_text

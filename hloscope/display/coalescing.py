@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from hloscope.devices import SECTOR
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic
+from hloscope.support.devices import SECTOR
 from hloscope.support.source import in_page
 
 # --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from hloscope.display.table import columns
 from hloscope.ir import TensorType, size_text
 from hloscope.memory import ArrayUse, Coalescing
-from hloscope.ptx import ArrayAccess, Counts, InstructionAccess, PtxRun, SharedAccess
+from hloscope.memory.ptx import ArrayAccess, Counts, InstructionAccess, PtxRun, SharedAccess
 
 PTX_SCHEMA: Final = "hloscope.ptx/1"
 

@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.fusion.access_interner import AccessInterner as AccessInterner
-    from hloscope.fusion.analysis import CALLED_ONCE as CALLED_ONCE, Analysis as Analysis
+    from hloscope.fusion.analysis import (
+        CALLED_ONCE as CALLED_ONCE,
+        Analysis as Analysis,
+        linear as linear,
+        physical as physical,
+    )
     from hloscope.fusion.body_dependences import Source as Source, source_in as source_in
     from hloscope.fusion.costs import (
         ALIASES as ALIASES,
@@ -22,19 +26,23 @@ if TYPE_CHECKING:
         INSIDE as INSIDE,
         Convention as Convention,
     )
-    from hloscope.fusion.flat_tuples import Leaves as Leaves, Part as Part, leaf_types as leaf_types
-    from hloscope.fusion.memory_order import linear as linear, physical as physical
+    from hloscope.fusion.leaves import (
+        OUT_OF_STEP as OUT_OF_STEP,
+        Leaves as Leaves,
+        Part as Part,
+        Sizes as Sizes,
+        leaf_types as leaf_types,
+    )
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
     from hloscope.fusion.products import (
         multiplications as multiplications,
         valid_pairs as valid_pairs,
     )
     from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
-    from hloscope.fusion.results import Results as Results
-    from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structural_ids import (
         RECURSIVE as RECURSIVE,
         Numbering as Numbering,
+        Results as Results,
         StructureIds as StructureIds,
         counterparts as counterparts,
         has_runtime as has_runtime,
@@ -44,7 +52,12 @@ if TYPE_CHECKING:
         with_origins as with_origins,
     )
     from hloscope.fusion.structure import READS as READS
-    from hloscope.fusion.traversal import Flow as Flow, Walk as Walk, composed as composed
+    from hloscope.fusion.traversal import (
+        AccessInterner as AccessInterner,
+        Flow as Flow,
+        Walk as Walk,
+        composed as composed,
+    )
     from hloscope.fusion.values import MOVES as MOVES
 
 if not TYPE_CHECKING:

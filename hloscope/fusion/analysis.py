@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.fusion.access_interner import AccessSet
-from hloscope.fusion.dependences import INSIDE, Convention, Flows
-from hloscope.fusion.parameter_users import reached_outputs
+from msgspec.structs import replace
+
+from hloscope.affine import POS_INF, Dim, Interval, first_dims
+from hloscope.errors import UnsupportedError
+from hloscope.fusion.dependences import INSIDE, Convention, Flows, Refusal, anything_goes
 from hloscope.fusion.structural_ids import (
     RECURSIVE,
     Summary,
@@ -17,11 +20,27 @@ from hloscope.fusion.structural_ids import (
     with_origins,
 )
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.traversal import Flow, Walk
-from hloscope.fusion.type_check import Refusal, anything_goes
-from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
-from hloscope.ir import Computation, Instruction, called_value, captures
+from hloscope.fusion.traversal import AccessSet, Flow, Walk, compose
+from hloscope.indexing import (
+    UNKNOWN_COUNTS,
+    Access,
+    Accesses,
+    DeviceCounts,
+    IndexingMap,
+    Variable,
+    address_map,
+    below,
+    physical_access,
+    placed_sizes,
+    reshaped,
+    unplace,
+)
+from hloscope.ir import Computation, Instruction, TensorType, Type, called_value, captures
 from hloscope.ops import Fusion, Parameter
+
+# --------------------------------------------------------------------------------------------------
+# Indexing maps through whole computations; each result is computed once.
+
 
 Place: TypeAlias = tuple[int | Instruction, int]
 """A place: an operand number or a value captured by a region, and the number of a tensor in it."""
@@ -42,7 +61,7 @@ class Analysis(Flows):
     results belong to this object and are freed with it.
 
     The tensors of a tuple are numbered in order, from 0.  Internally a size known only at run time
-    is a leaf of its own (`hloscope.fusion.flat_tuples`).
+    is a leaf of its own (`hloscope.fusion.leaves`).
     """
 
     def __init__(
@@ -328,3 +347,160 @@ def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
     if handed >= taken:
         return ""
     return f"what is called takes {taken} parameters and is handed {handed} operands"
+
+
+# --------------------------------------------------------------------------------------------------
+# Accesses from the parameters of a computation to its outputs, for all parameters at once.
+
+
+MAX_ENDS: Final = 4
+"""Maximum number of outputs for which one traversal serves all parameters.
+
+With more, each queried parameter has its own traversal to the users.
+"""
+MANY_PARAMETERS: Final = 256
+"""Number of parameters above which the first query is computed for its parameter alone."""
+Reached: TypeAlias = dict[int, Accesses]
+"""The accesses to each output that is reached, by output number."""
+Table: TypeAlias = dict[tuple[int, int], Reached]
+"""The accesses to outputs, by parameter number and leaf."""
+
+
+def reached_outputs(
+    about: Analysis, callee: Computation, parameter: int, leaf: int
+) -> tuple[Computation, Reached]:
+    """Return a computation, and the accesses from one parameter leaf to its outputs.
+
+    The computation has the same structure as `callee`; runtime variables are read from its
+    instructions.
+
+    Args:
+        about: The analysis, which returns the dependences of single instructions.
+        callee: The computation.
+        parameter: Number of the parameter.
+        leaf: Number of the parameter's leaf.
+    """
+    if len(about.leaves(callee.root.type)) > MAX_ENDS:
+        return callee, _to_users(about, callee, callee.parameters[parameter], leaf)
+    number = about.structure_ids.number(callee)
+    first, key = ("first parameter", number), ("parameters", number)
+    # One traversal gives the results of all parameters. With very many parameters, it takes much
+    # longer than the one for a single parameter, which may be the only one.
+    if len(callee.parameters) > MANY_PARAMETERS and first not in about.results:
+        about.results[first] = parameter
+        found = _of_parameters(about, callee, _dependent(callee, parameter))
+        return callee, found.get((parameter, leaf), {})
+    owner, table = about.results.once(key, lambda: (callee, _of_parameters(about, callee)))
+    return owner, table.get((parameter, leaf), {})
+
+
+def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
+    """Return the accesses to each output, by one traversal from a parameter leaf to its users."""
+    walk = Walk(about.interner, about.leaves)
+    walk.begin(start, leaf)
+    users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
+    walk.to_users(users, about.writes)
+    found = walk.found.get(callee.root, {})
+    return {k: tuple(accesses) for k, accesses in sorted(found.items())}
+
+
+def _of_parameters(
+    about: Analysis, callee: Computation, through: Container[Instruction] | None = None
+) -> Table:
+    """Return the accesses from each parameter to each output, by one traversal per output.
+
+    Args:
+        about: The analysis, which returns the dependences of single instructions.
+        callee: The computation.
+        through: The values that the traversal may pass; all if `None`.
+    """
+    table: Table = {}
+    for output, type in enumerate(about.leaves(callee.root.type)):
+        walk = Walk(about.interner, about.leaves, type)
+        walk.begin(callee.root, output)
+        position = about.positions(callee).get
+        walk.from_producers(position, about.places, about.writes, through)
+        for number, parameter in enumerate(callee.parameters):
+            for leaf, accesses in walk.found.get(parameter, {}).items():
+                table.setdefault((number, leaf), {})[output] = tuple(accesses)
+    return table
+
+
+def _dependent(callee: Computation, parameter: int) -> set[Instruction]:
+    """Return a parameter and all values that may depend on it."""
+    found = {callee.parameters[parameter]}
+    for ins in callee.instructions:
+        if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values
+            found.add(ins)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Accesses between positions in memory, converted from logical indices.
+
+
+def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
+    """Return the accesses with physical instead of logical indices, slowest dimension first.
+
+    Args:
+        accesses: From logical indices of one tensor to logical indices of another.
+        here: Type of the tensor that the accesses start from.
+        there: Type of the tensor that they lead to.
+    """
+    return tuple([physical_access(access, here, there) for access in accesses])
+
+
+def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
+    """Return the accesses between linear positions in memory, counted in elements.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> column = parse_type("f32[4,8]{0,1}")
+    >>> same = (Access(IndexingMap.identity((4, 8))),)
+    >>> moved = linear(same, parse_type("f32[4,8]{1,0}"), column)[0].map
+    >>> [moved.evaluate((position,)) for position in (0, 1, 8, 9)]
+    [(0,), (4,), (1,), (5,)]
+    """
+    if not isinstance(here, TensorType) or not isinstance(there, TensorType):
+        return accesses
+    try:
+        start, end = _from_address(here), address_map(there)
+    except UnsupportedError as error:
+        return (Access.unknown(error.message),)
+    # The affine arithmetic bounds variables by 64-bit integers.
+    if max((*here.shape, *there.shape), default=0) > POS_INF:
+        return (Access.unknown("an index does not fit into 64 bits"),)
+    found = []
+    for access in accesses:
+        both = compose(Access(start), access)
+        both = compose(both, Access(end)) if both is not None else None
+        if both is not None:
+            found.append(_shortened(both, access, here, there))
+    return tuple(found)
+
+
+def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
+    """Return `both`, but with the result `d0` if `access` keeps every position in memory.
+
+    It does if it is an identity between arrays of equal layout. `both` is the composition of
+    `access` with the maps between positions and indices. It splits the position into digits and
+    recombines them; with padded tiles no rule of the simplifier finds that these are all digits of
+    the position.
+    """
+    same, m = access.map, both.map
+    if same is None or m is None or same.results != first_dims(here.rank):
+        return both
+    if same.ranges or same.runtime or same.constraints:
+        return both
+    if here.shape != there.shape or address_map(here) != address_map(there):
+        return both
+    return replace(both, map=m.with_(results=(Dim(0),)))
+
+
+def _from_address(type: TensorType) -> IndexingMap:
+    """Return the map from a linear position in memory, in elements, to the logical index."""
+    sizes = placed_sizes(type)
+    total = prod(sizes)
+    if total == 0:
+        return IndexingMap((below(0),), results=[0] * type.rank)
+    index, inside = unplace(reshaped([Dim(0)], (total,), sizes), type)
+    return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, inside)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hloscope import indexing
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.overapproximate import join_reasons
-from hloscope.fusion.results import Results
+from hloscope.fusion.structural_ids import Results
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,

@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.flat_tuples import leaf_types
+from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import output_to_input
 from hloscope.ir import Instruction, Op, TensorType, Type, array_bytes
 from hloscope.ops import (

@@ -19,11 +19,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from hloscope import indexing
-from hloscope.fusion.access_interner import AccessSet
 from hloscope.fusion.body_dependences import is_handed_on
 from hloscope.fusion.overapproximate import covers_everything, hull, join_reasons, relaxed
 from hloscope.fusion.structure import Context, reads, writes
-from hloscope.fusion.traversal import Flow, composed
+from hloscope.fusion.traversal import AccessSet, Flow, composed
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.ops import While

@@ -1,28 +1,32 @@
-"""Accesses of a computation's values to its parameters, each computed once and shared.
-
-A traversal from every instruction to the parameters would repeat the compositions along shared
-paths for each start.  Here the accesses of a value are those of its operands, composed with one
-instruction.  Queries about many values share all results below them, and the accesses to many
-parameters are stored in tables with shared subtrees.
-"""
+"""Accesses of a computation's values to its parameters, each computed once and shared."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import inf
 from time import process_time
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import divisions
 from hloscope.errors import OutOfTimeError
-from hloscope.fusion.access_interner import AccessSet
-from hloscope.fusion.access_tables import Node, Table, Tables
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.overapproximate import without_contained
-from hloscope.fusion.traversal import Flow, composed, with_accesses
+from hloscope.fusion.traversal import AccessSet, Flow, composed, with_accesses
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.ops import Parameter
+
+# --------------------------------------------------------------------------------------------------
+# Accesses of a computation's values to its parameters, each computed once and shared.
+#
+# A traversal from every instruction to the parameters would repeat the compositions along shared
+# paths for each start.  Here the accesses of a value are those of its operands, composed with one
+# instruction.  Queries about many values share all results below them, and the accesses to many
+# parameters are stored in tables with shared subtrees.
+
 
 Leaf: TypeAlias = tuple[Instruction, int]
 """A value and the number of one of its tensors; inside this module, of one of its leaves."""
@@ -173,3 +177,288 @@ def _target(ins: Instruction, flow: Flow) -> Leaf:
     """Return the value and leaf that a dependence of `ins` leads to."""
     operand = flow.operand
     return (ins.operands[operand] if isinstance(operand, int) else operand, flow.leaf)
+
+
+# --------------------------------------------------------------------------------------------------
+# Persistent tables of the accesses from one value to many parameters, with shared subtrees.
+#
+# A value reads mostly the same accesses of a thousand parameters as its operands do.  A table is a
+# tree with `WIDTH` children per node, indexed by the number of the value read.  Equal subtrees are
+# one object at every position, and each operation on a subtree is memoized.  So the tables of a sum
+# of n parameters take n log n steps instead of n * n.
+#
+# Plain accesses are exact, without divisions, so that they compose in any order.  If tables are
+# reached through plain accesses and their numbers are disjoint, consecutive ranges, they need not
+# be united at once: a `Deferred` table stores its inputs, and joins them when they are listed.  So
+# a chain of n slices, with a parameter added to each, takes n compositions.
+
+
+WIDTH: Final = 8
+"""Number of children of a node."""
+
+
+class Reading(Struct, frozen=True):
+    """The accesses to one value, and the type of the value."""
+
+    type: Type
+    accesses: Accesses
+
+
+class Node(Struct, frozen=True, eq=False):
+    """A subtree with entries for `WIDTH ** height` consecutive numbers; compared by identity."""
+
+    height: int
+    parts: tuple[Part, ...]
+
+
+class Deferred(Struct, frozen=True, eq=False):
+    """A table that stores its inputs unjoined; it is compared by identity.
+
+    Attributes:
+        flows: Tables of disjoint ranges of numbers, each with the accesses that lead to it.
+        first: The least number.
+        last: The greatest number.
+    """
+
+    flows: tuple[TableStep, ...]
+    first: int
+    last: int
+
+
+Table: TypeAlias = Node | Deferred
+TableStep: TypeAlias = tuple[Accesses | None, Table]
+"""Accesses, and the table that follows them; `None` as accesses is the identity."""
+Part: TypeAlias = Node | Reading | None
+Inflow: TypeAlias = tuple[Accesses | None, Part | Deferred]
+"""Accesses, and the part of a table that follows them; `None` as accesses is the identity."""
+Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
+"""Function of a type and pairs of accesses that lead to a value of this type in sequence.
+
+It returns the union of the compositions of all pairs; `None` is the identity.
+"""
+Through: TypeAlias = Callable[[Accesses, Accesses], Accesses]
+"""Function that returns the compositions of two sets of plain accesses."""
+
+
+class Tables:
+    """Creator of tables: equal subtrees are one object, and each join is computed once."""
+
+    def __init__(
+        self,
+        join: Join,
+        is_plain: Callable[[Accesses], bool] = lambda accesses: False,
+        through: Through = lambda first, then: first,
+    ) -> None:
+        """Start with no table.
+
+        Args:
+            join: Composes pairs of accesses to one value and unites them; a pure function.
+            is_plain: Returns whether accesses give the same result in any order of composition.
+            through: Composes plain accesses; the result is plain or empty.
+        """
+        self._join = join
+        self._is_plain = is_plain
+        self._through = through
+        # Without the two, the tables of n parameters take n * n entries (a test counts them).
+        self._tables: dict[tuple[Part, ...] | tuple[TableStep, ...], Table] = {}
+        """Tables by their contents; equal subtrees are one object."""
+        self._joined: dict[tuple[Inflow, ...], Part] = {}
+        """Memoized unions of tables, each table composed with accesses."""
+
+    @property
+    def size(self) -> int:
+        """Number of stored tables and unions, as a measure of memory."""
+        return len(self._tables) + len(self._joined)
+
+    def single(self, number: int, type: Type, accesses: Accesses) -> Node:
+        """Return a table with one entry, the accesses to a value of this type at `number`.
+
+        >>> tables = Tables(lambda type, parts: ())
+        >>> from hloscope.ir import TokenType
+        >>> [number for number, _ in tables.items(tables.single(77, TokenType(), ()))]
+        [77]
+        """
+        number, place = divmod(number, WIDTH)
+        node = self._node(1, _alone(Reading(type, accesses), place))
+        # The digits of `number` to the base `WIDTH` are the path to the value, from the leaf
+        # upwards.
+        while number:
+            number, place = divmod(number, WIDTH)
+            node = self._node(node.height + 1, _alone(node, place))
+        return node
+
+    def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
+        """Return the union of several tables, each composed with the accesses that lead to it.
+
+        The result is `None` if all tables are `None`.
+        """
+        present = [(accesses, table) for accesses, table in flows if table is not None]
+        seen = [accesses for accesses, _ in present if accesses is not None]
+        late = seen or any([isinstance(table, Deferred) for _, table in present])
+        # Disjoint ranges have no value in common, so nothing needs a union: the join waits until
+        # the table is listed. Plain accesses may be composed later, because their composition is
+        # associative in form.
+        if late and all(map(self._is_plain, seen)):
+            spans = sorted([_span(table) for _, table in present])
+            if all([last < first for (_, last), (first, _) in pairwise(spans)]):
+                key = tuple(present)
+                new = Deferred(key, spans[0][0], spans[-1][1])
+                return self._tables.setdefault(key, new)
+        return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
+
+    def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
+        """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+
+        An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+        """
+        for accesses, part in self._inflows(table):
+            yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
+
+    def _inflows(self, table: Table | None) -> list[tuple[Accesses | None, Node]]:
+        """Return the joined tables that make up a table, in order, each with its composed accesses.
+
+        The accesses are `None` for the identity.
+        """
+        found: list[tuple[Accesses | None, Node]] = []
+        stack: list[tuple[Accesses | None, Table]] = [] if table is None else [(None, table)]
+        while stack:
+            seen, top = stack.pop()
+            if isinstance(top, Node):
+                found.append((seen, top))
+                continue
+            # Descending ranges are pushed, so that the least numbers are popped first.
+            for accesses, part in sorted(top.flows, key=lambda flow: _span(flow[1]), reverse=True):
+                both = seen if accesses is None else accesses
+                if seen is not None and accesses is not None:
+                    both = self._through(seen, accesses)
+                # An empty tuple, unlike `None`, is an empty composition: nothing is read through
+                # it.
+                if both is None or both:
+                    stack.append((both, part))
+        return found
+
+    def _now(self, table: Table | None) -> Node | None:
+        """Return the table; if it is deferred, first compute the unions of all tables below it."""
+        stack = [table] if isinstance(table, Deferred) else []
+        while stack:
+            top = stack[-1]
+            if ((None, top),) in self._joined:
+                stack.pop()
+                continue
+            # Postorder with an explicit stack: nested deferred tables are as deep as the program's
+            # chains, which could exceed Python's recursion limit.
+            inner = [part for _, part in top.flows if isinstance(part, Deferred)]
+            missing = [part for part in inner if ((None, part),) not in self._joined]
+            if missing:
+                stack += missing
+                continue
+            flows = [(accesses, self._node_of(part)) for accesses, part in top.flows]
+            self._joined[((None, top),)] = self._joined_now(flows)
+        return None if table is None else self._node_of(table)
+
+    def _node_of(self, table: Table) -> Node | None:
+        """Return `table`, or the union that has already been computed if it is deferred."""
+        if isinstance(table, Node):
+            return table
+        found = self._joined[((None, table),)]
+        assert not isinstance(found, Reading)
+        return found
+
+    def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
+        """Return the union of tables, each composed with the accesses that lead to it."""
+        height = max([table.height for _, table in flows if table is not None], default=0)
+        found = self._all(
+            [(a, self._lifted(table, height)) for a, table in flows if table is not None]
+        )
+        assert not isinstance(found, Reading)  # what is joined has parts, and so has the result
+        return found
+
+    def _all(self, flows: list[tuple[Accesses | None, Part]]) -> Part:
+        """Return the union of several parts of equal height, each composed with its accesses.
+
+        Its recursion is at most as deep as the height.
+        """
+        flows = list(dict.fromkeys(flows))
+        if not flows:
+            return None
+        # A single part seen through the identity is shared unchanged: this is what keeps tables
+        # small.
+        if len(flows) == 1 and flows[0][0] is None:
+            return flows[0][1]
+        key = tuple(flows)
+        try:
+            return self._joined[key]
+        except KeyError:
+            pass
+        first = flows[0][1]
+        found: Part
+        if isinstance(first, Node):
+            parts = [
+                self._all([(a, p) for a, part in flows if (p := _part(part, k)) is not None])
+                for k in range(WIDTH)
+            ]
+            found = self._node(first.height, tuple(parts)) if any(parts) else None
+        else:
+            assert first is not None
+            readings = [(a, part.accesses) for a, part in flows if isinstance(part, Reading)]
+            accesses = self._join(first.type, readings)
+            found = Reading(first.type, accesses) if accesses else None
+        self._joined[key] = found
+        return found
+
+    def _lifted(self, table: Node, height: int) -> Node:
+        """Return the table with more levels, up to `height`; it has the same entries."""
+        while table.height < height:
+            table = self._node(table.height + 1, _alone(table, 0))
+        return table
+
+    def _node(self, height: int, parts: tuple[Part, ...]) -> Node:
+        """Return the node with these children; equal nodes are one object."""
+        known = self._tables.get(parts)
+        if known is None:
+            known = self._tables[parts] = Node(height, parts)
+        assert isinstance(known, Node)  # a node has parts, a deferred table pairs
+        return known
+
+
+def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
+    """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+
+    An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+    """
+    stack: list[tuple[int, Part]] = [(0, table)]
+    while stack:
+        number, part = stack.pop()
+        if isinstance(part, Node):
+            first = number * WIDTH
+            stack += [(first + k, part.parts[k]) for k in reversed(range(WIDTH))]
+        elif part is not None:
+            yield number, part
+
+
+def _span(table: Table) -> tuple[int, int]:
+    """Return the least and the greatest number of a table."""
+    if isinstance(table, Deferred):
+        return table.first, table.last
+    ends = []
+    for order in (range(WIDTH), range(WIDTH - 1, -1, -1)):
+        number = 0
+        part: Part = table
+        while isinstance(part, Node):
+            # A node has at least one child, so the outermost child in each order leads to an end.
+            place = next(k for k in order if part.parts[k] is not None)
+            number, part = number * WIDTH + place, part.parts[place]
+        ends.append(number)
+    return ends[0], ends[1]
+
+
+def _alone(part: Part, place: int) -> tuple[Part, ...]:
+    """Return the children of a node whose only child is `part`, as child number `place`."""
+    parts: list[Part] = [None] * WIDTH
+    parts[place] = part
+    return tuple(parts)
+
+
+def _part(part: Part, k: int) -> Part:
+    """Return child `k` of a node; `None` for a part that is not a node."""
+    return part.parts[k] if isinstance(part, Node) else None

@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import Final
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.flat_tuples import leaf_types
+from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import CUDNN_ROLES, forward_convolution
 from hloscope.ir import Dims, Instruction, TensorType, backend_config
 from hloscope.ops import (

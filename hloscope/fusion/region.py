@@ -8,9 +8,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from hloscope.errors import UnknownNameError
-from hloscope.fusion.access_interner import AccessSet
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.traversal import Found, Walk
+from hloscope.fusion.traversal import AccessSet, Found, Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter

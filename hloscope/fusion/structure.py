@@ -12,10 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from hloscope.fusion.access_interner import AccessInterner
-from hloscope.fusion.results import Results
-from hloscope.fusion.structural_ids import has_runtime, with_origins
-from hloscope.fusion.traversal import Flow
+from hloscope.fusion.structural_ids import Results, has_runtime, with_origins
+from hloscope.fusion.traversal import AccessInterner, Flow
 from hloscope.indexing import Access
 from hloscope.ir import Computation, Instruction, Op, TupleType, Type, compatible
 from hloscope.ops import (

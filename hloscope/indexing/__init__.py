@@ -47,7 +47,9 @@ if TYPE_CHECKING:
         row_keys as row_keys,
         unravel as unravel,
     )
-    from hloscope.indexing.layout import (
+    from hloscope.indexing.map import IndexingMap as IndexingMap
+    from hloscope.indexing.markup import conditions_latex as conditions_latex, to_latex as to_latex
+    from hloscope.indexing.physical import (
         address_map as address_map,
         bitcast_map as bitcast_map,
         delinearize as delinearize,
@@ -60,8 +62,6 @@ if TYPE_CHECKING:
         reshaped as reshaped,
         unplace as unplace,
     )
-    from hloscope.indexing.map import IndexingMap as IndexingMap
-    from hloscope.indexing.markup import conditions_latex as conditions_latex, to_latex as to_latex
     from hloscope.indexing.proofs import (
         prove_bijective as prove_bijective,
         prove_composed as prove_composed,

@@ -29,10 +29,10 @@ from hloscope.ops import OPS
 from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.indexing.layout as layout
+    import hloscope.indexing.physical as layout
     from hloscope.indexing.rules import convolution, dynamic
 else:
-    layout = lazy("hloscope.indexing.layout")
+    layout = lazy("hloscope.indexing.physical")
     dynamic = lazy("hloscope.indexing.rules.dynamic")
     convolution = lazy("hloscope.indexing.rules.convolution")
 

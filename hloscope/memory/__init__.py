@@ -1,6 +1,6 @@
 """Thread maps, coalescing, sectors, shared-memory banks and footprints of GPU kernels.
 
->>> from hloscope.devices import device_of
+>>> from hloscope.support.devices import device_of
 >>> device_of("h100").warp
 32
 """

@@ -21,7 +21,6 @@ from hloscope.affine import (
     linear,
     variables,
 )
-from hloscope.devices import AS_OF, Device
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, IndexingMap, major_to_minor
@@ -30,6 +29,7 @@ from hloscope.memory.kernel import Kernel, Launch, SharedAccess
 from hloscope.memory.requests import LANE, Requests, Spoiler, Traffic, requests_of, together
 from hloscope.memory.touched import Touched
 from hloscope.support.arrays import Bools, Ints, np, sorted_unique
+from hloscope.support.devices import AS_OF, Device
 from hloscope.tiling import (
     ChosenTiles,
     Fused as TiledFusion,
@@ -311,7 +311,7 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
         UnsupportedError: The kernel has no launch dimensions.
 
     >>> from hloscope.affine import Dim
-    >>> from hloscope.devices import device_of
+    >>> from hloscope.support.devices import device_of
     >>> launch = Launch.of(32, 1)
     >>> rows = launch.map((), [Dim(0), 0])
     >>> for width in (32, 33):

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
-from hloscope.devices import LINE, SECTOR
 from hloscope.indexing import Constraint, RuntimeVariable
 from hloscope.ir import TensorType
 from hloscope.memory.counting import BUDGET, NOWHERE, Counter, Figures, Lanes, counted
 from hloscope.memory.requests import BOUNDS, LANE, Requests, Traffic, runtime_terms
 from hloscope.support.arrays import Bools, Ints, np
+from hloscope.support.devices import LINE, SECTOR
 
 BLOCKS: Final = (SECTOR * 8, LINE * 8)
 """Bits of a sector and of a line."""

@@ -7,7 +7,6 @@ from functools import cached_property
 from math import gcd, prod
 from typing import Final
 
-from hloscope.devices import Device
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap, input_to_output, major_to_minor
 from hloscope.ir import Instruction, TensorType
@@ -36,6 +35,7 @@ from hloscope.ops import (
     Sort,
     Transpose,
 )
+from hloscope.support.devices import Device
 from hloscope.support.walks import reached
 
 # --------------------------------------------------------------------------------------------------

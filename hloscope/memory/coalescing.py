@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from hloscope.devices import Device
 from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap
@@ -37,10 +36,11 @@ from hloscope.memory.storage import element_count, is_array
 from hloscope.memory.thread_maps import ThreadLayout, kernel_by
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.memory.verdicts import by_heuristic, by_map
+from hloscope.support.devices import Device
 from hloscope.tiling import chosen_tiles
 
 if TYPE_CHECKING:
-    from hloscope.dumps import DumpedModule
+    from hloscope.memory.dumps import DumpedModule
 
 
 class Memory:

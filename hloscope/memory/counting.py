@@ -21,12 +21,12 @@ from hloscope.affine import (
     from_terms,
     variables,
 )
-from hloscope.devices import LINE, SECTOR
 from hloscope.errors import TooLargeError
 from hloscope.indexing import Constraint
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import EXACT, LANE, SAMPLED, Request, Requests, Traffic
 from hloscope.support.arrays import Bools, Ints, np
+from hloscope.support.devices import LINE, SECTOR
 
 BUDGET: Final = 1 << 20
 """Maximum number of lanes to evaluate; above it a sample of the requests is drawn."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, NamedTuple
 
-from hloscope.devices import Device
 from hloscope.errors import Label, UnsupportedError, said
 from hloscope.fusion import Analysis, StructureIds, leaf_types
 from hloscope.indexing import Direction, lookup
@@ -36,6 +35,7 @@ from hloscope.memory.kinds import (
 )
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import CustomCall, Fusion
+from hloscope.support.devices import Device
 from hloscope.tiling import chosen_tiles, fusion_config
 
 # --------------------------------------------------------------------------------------------------

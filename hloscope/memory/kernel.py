@@ -10,10 +10,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, as_sum, variables
-from hloscope.devices import LARGEST_GRID
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap, Variable, address_map, major_to_minor
 from hloscope.ir import Instruction, TensorType
+from hloscope.support.devices import LARGEST_GRID
 
 # --------------------------------------------------------------------------------------------------
 # Model of a kernel: launch dimensions and maps from threads to elements.

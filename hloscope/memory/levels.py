@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import to_text
-from hloscope.devices import Device
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import TensorType, size_text, storage_bits
 from hloscope.memory import requests as figures
@@ -28,6 +27,7 @@ from hloscope.memory.requests import (
     united,
 )
 from hloscope.simplifier import Verdict
+from hloscope.support.devices import Device
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
 """Reason for bounds: it is unknown which loads under different conditions are identical."""

@@ -28,7 +28,6 @@ from hloscope.affine import (
     to_text,
     variables,
 )
-from hloscope.devices import LINE, SECTOR, VECTORS
 from hloscope.indexing import (
     Constraint,
     IndexingMap,
@@ -40,6 +39,7 @@ from hloscope.indexing import (
 from hloscope.ir import size_text
 from hloscope.memory.kernel import Launch, Stores
 from hloscope.simplifier import Verdict
+from hloscope.support.devices import LINE, SECTOR, VECTORS
 
 # --------------------------------------------------------------------------------------------------
 # Requests of warps: an access map in lanes, warps, blocks and loops.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from hloscope.devices import Device
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import IndexingMap
@@ -17,9 +16,10 @@ from hloscope.memory.emitters.loop import NAME as IN_PLACE_EMITTER
 from hloscope.memory.kernel import Launch
 from hloscope.memory.requests import together
 from hloscope.memory.thread_maps import access_by_thread
+from hloscope.support.devices import Device
 
 if TYPE_CHECKING:
-    from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
+    from hloscope.memory.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
 
 COUNTED_BY_MODEL: Final = "counted for the model's launch, which is not XLA's"
 Count: TypeAlias = Callable[[IndexingMap, int, Launch, int], Touch]

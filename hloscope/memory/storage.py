@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Expr
-from hloscope.devices import Device
 from hloscope.indexing import major_to_minor, placed_sizes, reshaped, unplace
 from hloscope.ir import Instruction, TensorType, Type, array_bytes
 from hloscope.ops import Reduce, Transpose
+from hloscope.support.devices import Device
 
 # --------------------------------------------------------------------------------------------------
 # Arrays as they lie in memory: bits of an element, sizes in physical order.

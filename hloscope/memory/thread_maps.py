@@ -10,11 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, bounds, mod, substitute
-from hloscope.dumps import FIRST_INDEX, PROGRAM
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, substituted, substituted_constraints
-from hloscope.ir import Instruction, TensorType
-from hloscope.layouts import (
+from hloscope.indexing.layouts import (
     Blocked,
     CuteLayout,
     LinearLayout,
@@ -25,7 +23,9 @@ from hloscope.layouts import (
     parse_layout,
     thread_map,
 )
+from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
+from hloscope.memory.dumps import FIRST_INDEX, PROGRAM
 from hloscope.memory.kernel import BLOCK, BLOCK_Y, BLOCK_Z, GRID, THREAD, Kernel, Launch, Reading
 from hloscope.memory.kinds import TRITON, kind_of
 from hloscope.memory.storage import array_of, is_array
@@ -44,7 +44,7 @@ from hloscope.tiling import (
 )
 
 if TYPE_CHECKING:
-    from hloscope.dumps import TritonAccess
+    from hloscope.memory.dumps import TritonAccess
 
 
 # --------------------------------------------------------------------------------------------------

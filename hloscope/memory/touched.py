@@ -28,7 +28,6 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
     RuntimeVariable,
@@ -40,6 +39,7 @@ from hloscope.indexing import (
 from hloscope.ir import TensorType, storage_bits
 from hloscope.memory.storage import data_bytes, element_count, storage_bytes
 from hloscope.support.arrays import Ints, np, sorted_unique
+from hloscope.support.devices import SECTOR
 
 MOST_POINTS: Final = 1 << 20
 """Maximum number of points of a group, and of sums of groups, that are enumerated.

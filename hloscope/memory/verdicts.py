@@ -24,7 +24,6 @@ from hloscope.affine import (
     from_terms,
     variables,
 )
-from hloscope.devices import Device
 from hloscope.indexing import (
     IndexingMap,
     Variable,
@@ -36,6 +35,7 @@ from hloscope.ir import Instruction, TensorType
 from hloscope.memory.storage import ReductionShape, array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose
 from hloscope.support.arrays import np
+from hloscope.support.devices import Device
 
 LANES: Final = 32
 TRANSACTION: Final = 128

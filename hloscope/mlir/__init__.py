@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hloscope.mlir.constants import (
         MOST_SPLAT as MOST_SPLAT,
         MlirLiteral as MlirLiteral,
+        attribute_text as attribute_text,
         dense_sizes as dense_sizes,
         dense_values as dense_values,
         expanded as expanded,
@@ -81,8 +82,6 @@ if TYPE_CHECKING:
         UnfitError as UnfitError,
         Use as Use,
     )
-    from hloscope.mlir.text.attribute_text import attribute_text as attribute_text
-    from hloscope.mlir.text.escape import unquoted as unquoted
     from hloscope.mlir.text.form_language import (
         Context as Context,
         Directive as Directive,
@@ -92,7 +91,13 @@ if TYPE_CHECKING:
         compile_form as compile_form,
         lazy_form as lazy_form,
     )
-    from hloscope.mlir.text.numbering import Names as Names
+    from hloscope.mlir.text.lexer import (
+        MARKER as MARKER,
+        is_mlir as is_mlir,
+        split_input as split_input,
+        unquoted as unquoted,
+    )
+    from hloscope.mlir.text.numbering import Names as Names, location_text as location_text
     from hloscope.mlir.text.parser import (
         parse_attribute as parse_attribute,
         parse_mlir as parse_mlir,
@@ -110,10 +115,7 @@ if TYPE_CHECKING:
         print_mlir as print_mlir,
         source_printer as source_printer,
     )
-    from hloscope.mlir.text.printer_aliases import location_text as location_text
     from hloscope.mlir.text.quant import read_type as read_type
-    from hloscope.mlir.text.sniff import is_mlir as is_mlir
-    from hloscope.mlir.text.split import MARKER as MARKER, split_input as split_input
     from hloscope.mlir.types import (
         ELEMENTS as ELEMENTS,
         F64 as F64,

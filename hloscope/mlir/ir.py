@@ -11,7 +11,7 @@ from msgspec import Struct
 from hloscope.errors import UnsupportedError
 from hloscope.ir import FunctionType, Type
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.mlir.text.escape import unquoted
+from hloscope.mlir.text.lexer import unquoted
 from hloscope.support.lazy import pattern
 from hloscope.support.limits import Nested
 from hloscope.support.source import Source, Span

@@ -28,7 +28,7 @@ from hloscope.ir import (
     format_float,
 )
 from hloscope.mlir.ir import DenseAttr
-from hloscope.mlir.text.escape import quoted, unquoted
+from hloscope.mlir.text.lexer import quoted, unquoted
 from hloscope.mlir.types import type_text
 from hloscope.support.arrays import ml_dtypes, np
 from hloscope.support.lazy import pattern

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
+from hloscope.indexing.layouts import divisors, supposed
 from hloscope.ir import Computation, Dims, Instruction, TensorType
-from hloscope.layouts import divisors, supposed
 from hloscope.movement.flow import JOINS, Flow, computes, is_renaming, only_map
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import (

@@ -20,8 +20,8 @@ from hloscope.indexing import (
     prove_equal,
     reshape_map,
 )
+from hloscope.indexing.layouts import Strided, form_of
 from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
-from hloscope.layouts import Strided, form_of
 
 # --------------------------------------------------------------------------------------------------
 # Sequences of reshapes and transposes, and the shortest sequence that equals a map.
@@ -124,7 +124,7 @@ def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrang
         source: Sizes of the source.
         target: Sizes of the target.
 
-    >>> from hloscope.layouts import Mode
+    >>> from hloscope.indexing.layouts import Mode
     >>> form = Strided((Mode(4, 8), Mode(8, 1)))
     >>> print(*split_transposed(form, (4, 8), (2, 4, 4)), sep="; ")
     transpose by [1, 0] to [8, 4]; reshape to [2, 4, 4]

@@ -17,8 +17,8 @@ from hloscope.indexing import (
     major_to_minor,
     placed_sizes,
 )
+from hloscope.indexing.layouts import Mode, Strided, digits_of
 from hloscope.ir import Dims, TensorType
-from hloscope.layouts import Mode, Strided, digits_of
 
 
 class Strides(NamedTuple):

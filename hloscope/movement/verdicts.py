@@ -21,8 +21,8 @@ from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import linear
 from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
+from hloscope.indexing.layouts import Strided, form_of
 from hloscope.ir import Dims, Layout, TensorType
-from hloscope.layouts import Strided, form_of
 from hloscope.movement.rearranging import flat
 from hloscope.movement.strides import in_memory, inverse_by_digits, own_strides, strides_of
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict

@@ -1,4 +1,4 @@
-"""Made by `python -m hloscope.stablehlo.op_stub`; not edited by hand."""
+"""Made by `python -m hloscope.stablehlo.nodes`; not edited by hand."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal

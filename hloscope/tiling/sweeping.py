@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from hloscope.affine import POS_INF
-from hloscope.devices import DEFAULT, DEVICES, Limits, limits_of
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction, TensorType
 from hloscope.ops import Transpose
 from hloscope.support.arrays import Bools, Floats, Ints, np
+from hloscope.support.devices import DEFAULT, DEVICES, Limits, limits_of
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.concrete import Tiler, candidate_sizes, with_parameters
 from hloscope.tiling.tile import Refusal

@@ -12,7 +12,7 @@ import numpy as np
 import hloscope as hs
 from hloscope.api.program import InstructionView
 from hloscope.errors import HloscopeError
-from hloscope.fusion.flat_tuples import leaf_types
+from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Accesses, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import NotInferredError

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, corpora
-from hloscope.scan import Store, code_digest
-from hloscope.scan.store import _digest
+from hloscope.checks.scan import Store, code_digest
+from hloscope.checks.scan.store import _digest
 from tests.cli.conftest import ROOT, Run, start
 
 EXAMPLES = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "examples").glob("*.hlo"))]

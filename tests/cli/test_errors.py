@@ -95,7 +95,7 @@ def test_a_bug_of_ours_has_no_traceback_unless_asked_for(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("hloscope.cli.ls.read_program", broken)
+    monkeypatch.setattr("hloscope.cli.programs.read_program", broken)
     result = run("ls", SOFTMAX)
     assert result.exit_code == 5
     assert "internal error: RuntimeError: planted" in result.stderr
@@ -109,7 +109,7 @@ def test_an_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hloscope.cli.ls.read_program", interrupted)
+    monkeypatch.setattr("hloscope.cli.programs.read_program", interrupted)
     result = run("ls", SOFTMAX)
     assert result.exit_code == 130
     assert result.stderr.strip() == "interrupted"

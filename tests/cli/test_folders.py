@@ -8,7 +8,7 @@ from typing import Final
 
 import hloscope
 from tests.cli.conftest import Run
-from tests.dumps.folders import THUNKS, write_module
+from tests.memory.dumps.folders import THUNKS, write_module
 
 DUMP: Final = Path(__file__).parents[2] / "examples" / "dump"
 

@@ -11,7 +11,7 @@ import hloscope
 from hloscope.api import Invalid
 from hloscope.errors import VerifyError
 from tests.cli.conftest import Run
-from tests.explorer.pages import chunk, names_of
+from tests.display.explorer.pages import chunk, names_of
 
 HEAD = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }

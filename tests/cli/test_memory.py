@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hloscope.cli.app import app
-from tests.buffers.programs import GPU_MARK, scheduled
-from tests.buffers.test_answers import TRAIN
 from tests.conftest import SHARED, needs_shared
+from tests.cost.buffers.programs import GPU_MARK, scheduled
+from tests.cost.buffers.test_answers import TRAIN
 
 
 def run(*arguments: str) -> Result:

@@ -10,11 +10,11 @@ import pytest
 
 from hloscope.api import ptx_arguments
 from hloscope.errors import InputError
-from hloscope.ptx import KernelError
+from hloscope.memory.ptx import KernelError
 
 SAXPY = ("ptx", "examples/saxpy.ptx", "--grid", "2", "--block", "128")
 ARGUMENTS = ("--args", "n=200 a=2.0", "--args", "x=f32[200] y=f32[200]:1")
-DUMP = "tests/ptx/dumps#module_0023.jit_tr_021"
+DUMP = "tests/memory/ptx/dumps#module_0023.jit_tr_021"
 
 
 def test_a_kernel_is_executed_and_its_arrays_are_written(
@@ -111,7 +111,7 @@ def test_a_kernel_of_a_dump_folder_is_compared_with_model_and_hlo(ask: Any, run:
         ((DUMP, "--from-ptx"), 2, "--from-ptx needs NAME"),
         ((DUMP, "x", "--inputs", "x.npz"), 2, "--from-ptx needs NAME"),
         ((DUMP, "input_transpose_fusio", "--from-ptx"), 2, "did you mean"),
-        (("tests/ptx/dumps", "x", "--from-ptx"), 2, "compiled programs"),
+        (("tests/memory/ptx/dumps", "x", "--from-ptx"), 2, "compiled programs"),
         (("examples", "x", "--from-ptx"), 3, "without a compiled program"),
         ((DUMP, "input_transpose_fusion", "--from-ptx", "--inputs", "no.npz"), 3, "no.npz"),
     ],
@@ -125,7 +125,7 @@ def test_wrong_questions_about_folders_are_refused(
 
 
 def test_outputs_that_differ_are_a_failed_check(run: Any, tmp_path: Path) -> None:
-    for path in Path("tests/ptx/dumps").glob("module_0009.*"):
+    for path in Path("tests/memory/ptx/dumps").glob("module_0009.*"):
         (tmp_path / path.name).write_text(path.read_text())
     (ptx,) = tmp_path.glob("*.ptx")
     name = "loop_add_fusion"

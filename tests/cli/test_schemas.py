@@ -72,7 +72,8 @@ OTHERS: Final = (
     f"equal '{MAP}' '(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, 3]' --json",
     "banks '(th_x) -> (th_x / 32, th_x mod 32), domain: th_x in [0, 127]' --shape 4,32 --json",
     "ptx examples/saxpy.ptx --grid 2 --block 128 --args 'n=200 a=2.0 x=f32[200] y=f32[200]' --json",
-    "coalesce tests/ptx/dumps#module_0023.jit_tr_021 input_transpose_fusion --from-ptx --json",
+    "coalesce tests/memory/ptx/dumps#module_0023.jit_tr_021 input_transpose_fusion --from-ptx"
+    " --json",
     "ops --json",
     "help --json",
 )
@@ -155,7 +156,7 @@ def test_every_schema_that_the_code_names_is_there() -> None:
     for path in sorted((ROOT / "hloscope").rglob("*.py")):
         named |= set(re.findall(r'= "(hloscope\.\w+/\d+)"', path.read_text()))
     there = {schema(name)["title"] for name in schema_names()}
-    assert named == there, "`hloscope.NAME/1` in the code needs hloscope/schemas/NAME.json"
+    assert named == there, "`hloscope.NAME/1` in the code needs hloscope/api/schemas/NAME.json"
 
 
 @pytest.mark.slow(keep=6)

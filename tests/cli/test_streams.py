@@ -136,7 +136,7 @@ def test_an_interrupt_in_the_making_of_a_class_is_one(monkeypatch: pytest.Monkey
     def wrapped(*_: object, **__: object) -> None:
         raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
 
-    monkeypatch.setattr("hloscope.cli.ops.ops.callback", wrapped)
+    monkeypatch.setattr("hloscope.cli.help.ops.callback", wrapped)
     result = CliRunner().invoke(app, ["ops"])
     assert (result.exit_code, result.stderr.strip()) == (130, "interrupted")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hloscope.checks import RULES
-from hloscope.scan import QUESTIONS
+from hloscope.checks.scan import QUESTIONS
 
 STEP = "examples/training_step.hlo"
 WASTE = re.compile(r"\bwast\w*", re.IGNORECASE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hloscope.fusion import access_interner
+from hloscope.fusion import traversal
 from hloscope.indexing import IndexingMap
 
 Run = Callable[..., Result]
@@ -39,8 +39,8 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         found = real(first, second, bounds)
         return found.with_(results=[e + 1 for e in found.results])
 
-    real = access_interner._composed
-    monkeypatch.setattr(access_interner, "_composed", compose)
+    real = traversal._composed
+    monkeypatch.setattr(traversal, "_composed", compose)
 
 
 def test_each_operand_has_its_proof(run: Run) -> None:

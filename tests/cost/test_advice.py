@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hloscope
 from hloscope.cost import AdviceKind
-from hloscope.devices import device_of
 from hloscope.ir import size_text
+from hloscope.support.devices import device_of
 from hloscope.tiling import Fused, SymbolicTiles, symbolic_tiles, tile_traffics
 from tests.cost.test_triton import NAMED
 

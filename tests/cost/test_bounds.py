@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hloscope.cost import BoundError, bound_of, dram_bytes, kernel_bound, peak_of, program_bound
-from hloscope.devices import ALL_DEVICES, device_of
+from hloscope.support.devices import ALL_DEVICES, device_of
 
 H100: Final = device_of("h100")
 TYPES: Final = ("f64", "f32", "tf32", "f16", "bf16", "f8e4m3fn", "s8", "u8", "s4", "s32", "c64",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.devices import (
+from hloscope.errors import UnknownNameError
+from hloscope.support.devices import (
     ALL_DEVICES,
     DEVICES,
     KEYS,
@@ -19,7 +20,6 @@ from hloscope.devices import (
     gpu_of,
     limits_of,
 )
-from hloscope.errors import UnknownNameError
 from tests.conftest import SHARED, needs_shared
 
 PAGE = Path(__file__).parents[2] / "docs/devices.md"

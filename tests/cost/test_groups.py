@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import hloscope as hs
 from hloscope.cli.app import app
 from hloscope.cost import Footprints, grouped, kernels_and_runs, running, shares
-from hloscope.devices import device_of
+from hloscope.support.devices import device_of
 from tests.conftest import SHARED
 
 BIG: Final = [*SHARED.glob("real/big/*.gpu.opt.hlo.txt"), *SHARED.glob("real/corpus/*/*.hlo.txt")]

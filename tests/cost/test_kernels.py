@@ -10,7 +10,6 @@ import pytest
 import hloscope
 from hloscope.api import Model, coalescing_of_all, footprint_of_program, kernels_of
 from hloscope.cost import Footprints, KernelBytes, kernels_in, running
-from hloscope.devices import device_of
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
@@ -18,6 +17,7 @@ from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.ir import Instruction, Module
 from hloscope.memory import Memory, kind_of
 from hloscope.ops import Elementwise
+from hloscope.support.devices import device_of
 
 COMPUTATIONS = """
 add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }

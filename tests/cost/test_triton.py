@@ -8,7 +8,7 @@ import pytest
 
 import hloscope
 from hloscope.cost import TritonRatings, is_triton, triton_rating
-from hloscope.devices import device_of
+from hloscope.support.devices import device_of
 from hloscope.tiling import chosen_tiles
 from tests.conftest import SHARED, needs_shared
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import hloscope as hs
 from hloscope.display.picture import COLOURS
-from hloscope.layouts import Blocked, CuteLayout, LinearLayout, Side
+from hloscope.indexing.layouts import Blocked, CuteLayout, LinearLayout, Side
 
 BLOCKED = Blocked((1, 2), (4, 8), (2, 1), (1, 0))
 ACCUMULATOR = "((4,8),(2,2)):((32,1),(16,8))"

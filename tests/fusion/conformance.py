@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.memory_order import physical
+from hloscope.fusion.analysis import Analysis, physical
 from hloscope.fusion.region import Region, epilogue, grouped
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Accesses, IndexingMap

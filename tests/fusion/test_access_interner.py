@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from hloscope.fusion.access_interner import AccessInterner, compose, normal
+from hloscope.fusion.traversal import AccessInterner, compose, normal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap, Precision
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hloscope as hs
-from hloscope.fusion.access_tables import Tables
-from hloscope.fusion.parameter_reads import ParameterReads
+from hloscope.fusion.parameter_reads import ParameterReads, Tables
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import TokenType, Type
 from tests.large import many_parameters

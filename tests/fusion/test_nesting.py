@@ -10,9 +10,8 @@ import pytest
 import hloscope as hs
 from hloscope.api import InstructionView
 from hloscope.fusion import Analysis
-from hloscope.fusion.results import Results
-from hloscope.fusion.sizes import Sizes
-from hloscope.fusion.structural_ids import EVERY, RECURSIVE, computed_ahead, depth
+from hloscope.fusion.leaves import Sizes
+from hloscope.fusion.structural_ids import EVERY, RECURSIVE, Results, computed_ahead, depth
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range
 from hloscope.fusion import overapproximate
-from hloscope.fusion.access_interner import AccessInterner
 from hloscope.fusion.overapproximate import (
     contains_all,
     covers_everything,
@@ -17,7 +16,7 @@ from hloscope.fusion.overapproximate import (
     relaxed,
     simpler,
 )
-from hloscope.fusion.traversal import with_accesses
+from hloscope.fusion.traversal import AccessInterner, with_accesses
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap, Precision
 from tests.fusion.programs import indices

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hloscope.fusion import OUT_OF_STEP, Analysis, Region, grouped
-from hloscope.fusion.flat_tuples import Leaves
+from hloscope.fusion.leaves import Leaves
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, Precision

@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, evaluate
 from hloscope.fusion import Analysis, loops
-from hloscope.fusion.access_tables import Tables
-from hloscope.fusion.flat_tuples import Leaves
-from hloscope.fusion.parameter_users import MANY_PARAMETERS, MAX_ENDS
+from hloscope.fusion.analysis import MANY_PARAMETERS, MAX_ENDS
+from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.parameter_reads import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import reduction, shape
 from hloscope.indexing.rules.dependence import Dependence, Use, _fold, _uses, fold, used

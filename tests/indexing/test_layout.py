@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from hloscope.affine import Dim, evaluate_array, parse_expr
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
-from hloscope.indexing.layout import (
+from hloscope.indexing.physical import (
     address_map,
     bitcast_map,
     major_to_minor,

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range
 from hloscope.errors import ParseError
-from hloscope.fusion.memory_order import linear
+from hloscope.fusion.analysis import linear
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
 from hloscope.indexing.variables import replace_interval

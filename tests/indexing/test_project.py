@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range, evaluate
-from hloscope.fusion.access_interner import normal
+from hloscope.fusion.traversal import normal
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.indexing.transform import project_out
 

@@ -28,8 +28,8 @@ from hloscope.interpreter.values import EvaluationError, World
 from hloscope.ir.graph import Computation
 from hloscope.mlir.ir import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
+from hloscope.mlir.text.lexer import split_input
 from hloscope.mlir.text.parser import parse_attribute
-from hloscope.mlir.text.split import split_input
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.graph import Function
 from tests.conftest import SHARED

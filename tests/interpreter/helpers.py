@@ -10,7 +10,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import World
-from hloscope.mlir.text.sniff import is_mlir
+from hloscope.mlir.text.lexer import is_mlir
 from hloscope.stablehlo import parse_stablehlo
 
 

@@ -12,7 +12,6 @@ import pytest
 
 import hloscope
 from hloscope.api import Coalescing, Model, coalescing_of_all, kernels_of
-from hloscope.devices import device_of
 from hloscope.errors import HloscopeError, TooLargeError, UnknownNameError, UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
@@ -20,6 +19,7 @@ from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import TensorType
 from hloscope.memory import ArrayUse, Memory, by_heuristic
 from hloscope.memory.answers import operand_tile
+from hloscope.support.devices import device_of
 from tests.conftest import SHARED, needs_shared
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 
 from hloscope.affine import Dim, Interval
-from hloscope.devices import device_of
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
@@ -23,6 +22,7 @@ from hloscope.memory import Choice, Fused, Kernel, kernel_of
 from hloscope.memory.emitting import EMITTERS
 from hloscope.ops import Fusion
 from hloscope.simplifier import Verdict
+from hloscope.support.devices import device_of
 from tests.conftest import SHARED, needs_shared
 
 ADD = "add { a = {T}[] parameter(0) b = {T}[] parameter(1) ROOT c = {T}[] add(a, b) } "

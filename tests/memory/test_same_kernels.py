@@ -9,11 +9,11 @@ import pytest
 
 import hloscope
 from hloscope.cost import Footprints
-from hloscope.devices import device_of
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.errors import HloscopeError
 from hloscope.ir import Instruction, Module
 from hloscope.memory import Memory
+from hloscope.support.devices import device_of
 from tests.conftest import SHARED
 from tests.generator import generate, hlo_text, options_of, stablehlo_text
 

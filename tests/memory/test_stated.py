@@ -11,14 +11,14 @@ import pytest
 
 import hloscope
 from hloscope.affine import Dim, Range, Var, evaluate
-from hloscope.devices import device_of
-from hloscope.dumps import FIRST_INDEX, TritonAccess, parse_triton
 from hloscope.errors import ParseError
 from hloscope.memory import Launch
 from hloscope.memory.coalescing import Memory
+from hloscope.memory.dumps import FIRST_INDEX, TritonAccess, parse_triton
 from hloscope.memory.thread_maps import access_by_thread
+from hloscope.support.devices import device_of
 from hloscope.support.source import Source
-from tests.dumps.folders import HLO, THUNKS, write_module
+from tests.memory.dumps.folders import HLO, THUNKS, write_module
 
 DUMP: Final = Path(__file__).parents[2] / "examples" / "dump"
 GEMM: Final = Path(__file__).parents[1] / "dumps" / "data" / "gemm_fusion_dot_1.triton-to-llvm.txt"

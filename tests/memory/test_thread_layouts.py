@@ -12,7 +12,7 @@ import pytest
 import hloscope
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap
-from hloscope.layouts import Blocked, CuteLayout, layout_text
+from hloscope.indexing.layouts import Blocked, CuteLayout, layout_text
 from hloscope.memory import ThreadLayout, parse_thread_map
 
 Held = Counter[tuple[int, int, tuple[int, ...]]]

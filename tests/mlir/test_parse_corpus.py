@@ -13,8 +13,8 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.mlir.dialects.registry import DIALECTS
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.locations import resolve_location
+from hloscope.mlir.text.lexer import split_input
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import type_text
 from tests.mutations import KINDS
 

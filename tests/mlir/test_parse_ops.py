@@ -18,9 +18,8 @@ from hloscope.mlir.ir import (
     TypeAttr,
     UnitAttr,
 )
-from hloscope.mlir.text.lexer import MOST_ERRORS, TextError
+from hloscope.mlir.text.lexer import MOST_ERRORS, TextError, split_input
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import I32, I64, type_text
 
 F32_2 = TensorType(ELEMENT_TYPES["f32"], (2,))

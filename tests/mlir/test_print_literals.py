@@ -15,6 +15,7 @@ from hypothesis import example, given, strategies as st
 from hloscope.errors import VerifyError
 from hloscope.ir.floats import FORMATS, decode, encode, format_float
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
+from hloscope.mlir.constants import attribute_text
 from hloscope.mlir.ir import (
     ArrayAttr,
     BoolAttr,
@@ -31,8 +32,7 @@ from hloscope.mlir.ir import (
     UnitAttr,
 )
 from hloscope.mlir.literals import dense_text, elements, from_array, to_array
-from hloscope.mlir.text.attribute_text import attribute_text
-from hloscope.mlir.text.escape import bare_or_quoted, quoted, symbol, unquoted
+from hloscope.mlir.text.lexer import bare_or_quoted, quoted, symbol, unquoted
 from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.types import ELEMENTS, F64, I1, I32, I64
 

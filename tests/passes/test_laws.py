@@ -12,14 +12,7 @@ import pytest
 from hloscope.interpreter import evaluate
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import array_text, type_text
-from hloscope.passes.simplifying_laws import (
-    CONDITIONS,
-    ROWS,
-    Law,
-    Term,
-    parse_term,
-    patterns_of,
-)
+from hloscope.passes.simplifying_laws import CONDITIONS, ROWS, Law, Term, parse_term, patterns_of
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir
 from tests.passes.folded import applied

@@ -7,7 +7,7 @@ import pytest
 
 import hloscope
 from hloscope.hlo_parser.types import parse_type
-from hloscope.indexing.layout import address_map
+from hloscope.indexing.physical import address_map
 from hloscope.ir.types import TensorType
 
 BOUNDED = "tensor<?x3xf32, #stablehlo.bounds<4, ?>>"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import hloscope
 from hloscope.affine import Dim, Interval, Range
 from hloscope.api import Indexing
-from hloscope.fusion import access_interner
+from hloscope.fusion import traversal
 from hloscope.indexing import Access, IndexingMap, Precision, Variable
 from hloscope.proof import Outcome, Prover
 from hloscope.proof.reference import Question
@@ -230,13 +230,13 @@ def test_equal_maps_of_different_constants_are_different_questions() -> None:
 
 def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of maps whose every index is one too large."""
-    real = access_interner._composed
+    real = traversal._composed
 
     def compose(*given: Any) -> IndexingMap:
         found = real(*given)
         return found.with_(results=[e + 1 for e in found.results])
 
-    monkeypatch.setattr(access_interner, "_composed", compose)
+    monkeypatch.setattr(traversal, "_composed", compose)
     found = root(WINDOW).indexing()
     monkeypatch.undo()
     assert found.prove().checks[0].is_refuted

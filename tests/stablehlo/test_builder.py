@@ -18,7 +18,7 @@ from hloscope.mlir.dialects.registry import CLASSES
 from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.types import type_text
 from hloscope.stablehlo.builder import Builder, Chlo
-from hloscope.stablehlo.op_stub import stub
+from hloscope.stablehlo.nodes import stub
 
 
 def made(build: Callable[..., Any], **arguments: str) -> str:
@@ -183,7 +183,7 @@ def test_a_value_is_known_by_its_operation() -> None:
 def test_type_checkers_know_the_methods(request: pytest.FixtureRequest) -> None:
     path = request.config.rootpath / "hloscope/stablehlo/op_methods.pyi"
     assert path.read_text() == stub(), (
-        f"run: python -m hloscope.stablehlo.op_stub > {path.relative_to(request.config.rootpath)}"
+        f"run: python -m hloscope.stablehlo.nodes > {path.relative_to(request.config.rootpath)}"
     )
 
 

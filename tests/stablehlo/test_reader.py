@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hloscope.errors import HloscopeError, ParseError, VerifyError
-from hloscope.mlir.text.sniff import is_mlir
+from hloscope.mlir.text.lexer import is_mlir
 from hloscope.ops.control import Return, UnknownOp
 from hloscope.stablehlo import parse_stablehlo
 

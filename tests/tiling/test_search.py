@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from hloscope.devices import limits_of
 from hloscope.hlo_parser import parse_hlo
+from hloscope.support.devices import limits_of
 from hloscope.tiling import (
     Fused,
     Refusal,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, Range, Var, evaluate
-from hloscope.devices import limits_of
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import TensorType
+from hloscope.support.devices import limits_of
 from hloscope.tiling import (
     Fused,
     Refusal,

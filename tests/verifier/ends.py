@@ -18,8 +18,8 @@ from hloscope.interpreter.values import EvaluationError
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Type
 from hloscope.mlir.dialects.registry import DIALECTS
+from hloscope.mlir.text.lexer import is_mlir
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.sniff import is_mlir
 from hloscope.ops.control import While
 from hloscope.ops.inference import leaves
 from hloscope.proof import Prover

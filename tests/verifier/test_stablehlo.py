@@ -10,8 +10,8 @@ import hloscope
 from hloscope.api import check_expected
 from hloscope.mlir import ir
 from hloscope.mlir.dialects.registry import DIALECTS
+from hloscope.mlir.text.lexer import split_input
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.split import split_input
 from hloscope.verifier.stablehlo.traits import _place
 from hloscope.verifier.stablehlo.walk import verify_mlir
 from hloscope.verifier.text import first_errors, verify_text

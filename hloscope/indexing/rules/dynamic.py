@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
-from hloscope.indexing.layout import reshape_map
 from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.physical import reshape_map
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import (
     NEVER,

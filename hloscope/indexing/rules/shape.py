@@ -38,11 +38,11 @@ from hloscope.ops import (
 from hloscope.support.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.indexing.layout as layout
-    import hloscope.indexing.layout as reshape
+    import hloscope.indexing.physical as layout
+    import hloscope.indexing.physical as reshape
 else:
-    layout = lazy("hloscope.indexing.layout")
-    reshape = lazy("hloscope.indexing.layout")
+    layout = lazy("hloscope.indexing.physical")
+    reshape = lazy("hloscope.indexing.physical")
 
 # Sources of values: no operands, nothing to read.
 

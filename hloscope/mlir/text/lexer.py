@@ -1,7 +1,4 @@
-"""Lexer of MLIR text: one regular expression, applied on demand.
-
-The lexer also collects errors, and finds the token at which parsing continues after one.
-"""
+"""Detection of MLIR text by its beginning, without loading other modules of MLIR."""
 
 from __future__ import annotations
 
@@ -9,9 +6,35 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.mlir.text.sniff import BLANK
 from hloscope.support.lazy import pattern
 from hloscope.support.source import Source, Span
+
+# --------------------------------------------------------------------------------------------------
+# Detection of MLIR text by its beginning, without loading other modules of MLIR.
+
+
+BLANK: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+_MLIR: Final = pattern(
+    BLANK + r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|"?func\.func\b'
+    r'|"?(?:stablehlo|chlo|sdy)\.\w|%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+)*\s*=\s*"?[a-z_]+\.\w+"?'
+    r"(?:\s+[%@\[{d#]|\()|[#!][A-Za-z_][\w$.-]*\s*=)"
+)
+
+
+def is_mlir(text: str) -> bool:
+    """Does the text look like MLIR?
+
+    >>> is_mlir("module @jit_f {}"), is_mlir("HloModule f")
+    (True, False)
+    """
+    return _MLIR.match(text) is not None
+
+
+# --------------------------------------------------------------------------------------------------
+# Lexer of MLIR text: one regular expression, applied on demand.
+#
+# The lexer also collects errors, and finds the token at which parsing continues after one.
+
 
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
@@ -376,3 +399,88 @@ class Lexer:
         value = self.string_value()
         self.next()
         return value
+
+
+# --------------------------------------------------------------------------------------------------
+# Strings, names and symbols in MLIR's text.
+
+
+_PLAIN: Final = pattern(r"[ !#-\[\]-~]*")
+_BARE: Final = pattern(r"[A-Za-z_][A-Za-z0-9_$.]*")
+_ESCAPES: Final = {
+    byte: chr(byte) if 32 <= byte < 127 and byte != 34 else f"\\{byte:02X}" for byte in range(256)
+} | {92: "\\\\"}
+_TO_ESCAPE: Final = pattern(rb'\\([\\"nt]|[0-9A-Fa-f]{2})')
+_UNESCAPED: Final = {b"\\": b"\\", b'"': b'"', b"n": b"\n", b"t": b"\t"}
+
+
+def quoted(value: bytes | str) -> str:
+    r"""Return a string in quotes; characters that are not printable ASCII become `\XX`.
+
+    >>> print(quoted('say "é"'))
+    "say \22\C3\A9\22"
+    """
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    elif not value.isascii():
+        value = value.encode("utf-8", "surrogateescape").decode("latin-1")
+    if _PLAIN.fullmatch(value):
+        return f'"{value}"'
+    return f'"{value.translate(_ESCAPES)}"'
+
+
+def bare_or_quoted(name: str) -> str:
+    """Return a name unchanged if it is an identifier, else in quotes.
+
+    >>> bare_or_quoted("jax.result_info"), bare_or_quoted("a b")
+    ('jax.result_info', '"a b"')
+    """
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def symbol(name: str) -> str:
+    """Return `@name`, with quotes if the name needs them.
+
+    >>> print(symbol("main"), symbol("<lambda>"))
+    @main @"<lambda>"
+    """
+    return f"@{bare_or_quoted(name)}"
+
+
+def unquoted(text: str) -> bytes:
+    r"""Return the bytes of a quoted string of MLIR's text.
+
+    >>> unquoted(r'"a\22\C3\A9\n"').decode()
+    'a"é\n'
+    """
+    inner = text[1:-1].encode("utf-8", "surrogateescape")
+    if b"\\" not in inner:
+        return inner
+    return _TO_ESCAPE.sub(lambda found: _UNESCAPED.get(found[1]) or _byte(found[1]), inner)
+
+
+def _byte(digits: bytes) -> bytes:
+    return bytes.fromhex(digits.decode())
+
+
+# --------------------------------------------------------------------------------------------------
+# Splitting of a text at `// -----`, as MLIR's tools do on request.
+
+
+MARKER: Final = "// -----"
+
+
+def split_input(text: str) -> list[tuple[int, str]]:
+    r"""Return the pieces of a text between markers `// -----`, each with its first line's number.
+
+    Lines count from 1. A piece begins directly after the marker, so the rest of the marker's line
+    belongs to it.
+
+    >>> split_input("a\n// -----\nb\n")
+    [(1, 'a\n'), (2, '\nb\n')]
+    """
+    pieces, line = [], 1
+    for piece in text.split(MARKER):
+        pieces.append((line, piece))
+        line += piece.count("\n")
+    return pieces

@@ -1,17 +1,14 @@
-"""Parsing of operations line by line, with templates of lines that are equal but for names.
-
-Most lines of a dump repeat: op, attributes and types are equal, operands differ. A line is looked
-up by its text with placeholders for value names. It is read token by token only if that text is
-new, or if a part is invalid. Positions and regions of the ops of such lines are computed on demand.
-"""
+"""Parsing of operations line by line, with templates of lines that are equal but for names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple, cast
+from threading import Thread
+from typing import Final, NamedTuple, TypeVar, cast
 
 from hloscope.ir import Type
 from hloscope.mlir.ir import Attribute, Block, Operation, Region, Value
@@ -21,6 +18,15 @@ from hloscope.mlir.text.parser_attributes import KNOWN_TYPES, AttributeParser
 from hloscope.mlir.text.parser_scopes import Scope
 from hloscope.support.lazy import pattern
 from hloscope.support.system import shared_lock
+
+# --------------------------------------------------------------------------------------------------
+# Parsing of operations line by line, with templates of lines that are equal but for names.
+#
+# Most lines of a dump repeat: op, attributes and types are equal, operands differ. A line is looked
+# up by its text with placeholders for value names. It is read token by token only if that text is
+# new, or if a part is invalid. Positions and regions of the ops of such lines are computed on
+# demand.
+
 
 _NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"
@@ -531,3 +537,62 @@ def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
         return itemgetter(*places)
     first = places[0] if places else 0
     return itemgetter(slice(first, first + len(places)))
+
+
+# --------------------------------------------------------------------------------------------------
+# Call a function on a stack of its own, so that nested input does not exhaust the caller's.
+#
+# Python counts the depth of calls for each thread.  The limit of the depth belongs to the process
+# and is not changed.
+
+
+T = TypeVar("T")
+
+
+class StoppedError(BaseException):
+    """Raised in the other thread if the caller was interrupted while it waited."""
+
+
+class FreshStack:
+    """Runs calls in threads of their own, one at a time, while the caller waits.
+
+    An exception of the call is raised in the caller. If the caller is interrupted while it waits
+    (Ctrl-C), the other thread stops at the next `check`.
+    """
+
+    __slots__ = ("_is_stopped",)
+
+    def __init__(self) -> None:
+        self._is_stopped = False
+
+    def check(self) -> None:
+        """Raise a `StoppedError` if the caller was interrupted; called from the other thread."""
+        if self._is_stopped:
+            raise StoppedError
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return the result of `function`, called in a new thread with the caller's context."""
+        returned: list[T] = []
+        raised: list[BaseException] = []
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                returned.append(context.run(function))
+            except BaseException as error:
+                raised.append(error)
+
+        thread = Thread(target=run, name="hloscope-nested", daemon=True)
+        thread.start()
+        try:
+            thread.join()
+        except BaseException:
+            self._is_stopped = True
+            thread.join()
+            raise
+        if raised:
+            try:
+                raise raised[0]
+            finally:
+                raised.clear()  # the traceback's frames refer to this list
+        return returned[0]

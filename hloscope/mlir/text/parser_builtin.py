@@ -32,8 +32,7 @@ from hloscope.mlir.ir import (
     VerbatimAttr,
 )
 from hloscope.mlir.text.dense import LiteralError, check_brackets, check_dense, limits
-from hloscope.mlir.text.lexer import STRING, Lexer
-from hloscope.mlir.text.sniff import BLANK
+from hloscope.mlir.text.lexer import BLANK, STRING, Lexer
 from hloscope.mlir.types import ELEMENTS, F64, I1, I64, WIDEST, integer_type, type_text
 from hloscope.support.lazy import pattern
 

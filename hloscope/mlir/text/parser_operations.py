@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic, did_you_mean
 from hloscope.ir import FunctionType, Type
+from hloscope.mlir.constants import attribute_text
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import (
     KEPT_TEXT,
@@ -25,11 +26,9 @@ from hloscope.mlir.ir import (
 )
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.asm import Argument, State, Use
-from hloscope.mlir.text.attribute_text import attribute_text
-from hloscope.mlir.text.fresh_stack import FreshStack
 from hloscope.mlir.text.functions import CORE, CORE_OPS
 from hloscope.mlir.text.lexer import NAME, STRING, Lexer, NoMoreErrors, TextError
-from hloscope.mlir.text.lines import LineTemplates
+from hloscope.mlir.text.lines import FreshStack, LineTemplates
 from hloscope.mlir.text.parser_attributes import KNOWN_TYPES, PLAIN_TYPE, AttributeParser
 from hloscope.mlir.text.parser_scopes import Scope
 from hloscope.support.lazy import pattern

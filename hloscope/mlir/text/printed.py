@@ -11,10 +11,10 @@ from typing import Any, Final
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import Operation, SourceModule, likeness
 from hloscope.mlir.locations import UNKNOWN
+from hloscope.mlir.text.functions import REREAD, WRITERS
 from hloscope.mlir.text.numbering import mlir_names
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import Locations, print_mlir
-from hloscope.mlir.text.printer_functions import REREAD, WRITERS
 from hloscope.support.system import shared_lock
 
 _PLACING: Final = shared_lock()

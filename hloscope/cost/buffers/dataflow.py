@@ -1,0 +1,516 @@
+"""Dataflow through tuples, calls, loops and branches, and live ranges of values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.cost.buffers.schedule import Positions
+from hloscope.hlo_parser import INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
+from hloscope.ir import ByOp, Computation, Instruction, Module, Op, TupleType
+from hloscope.ops import (
+    ELEMENTWISE,
+    AddDependency,
+    AllGather,
+    AllReduce,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Bitcast,
+    Call,
+    Case,
+    CollectivePermute,
+    CopyDone,
+    CopyStart,
+    Domain,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    RecvDone,
+    Send,
+    Tuple,
+    While,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Dataflow through tuples, calls, loops and branches: the value that each position shows.
+#
+# A value is one array, or one tuple's table of pointers, that one instruction writes at one shape
+# index; it has the number of that position.  Most instructions write all parts of their result.
+# The rows of `SHOWN` are the others: they show values of their operands, of called computations, or
+# of callers.
+#
+# Where several values can arrive, at a loop's parameters and at the result of a `conditional`,
+# there is a new value, a phi.  A phi that only one other value can reach is replaced by that value:
+# a part that a loop carries unchanged is its initial value.
+#
+# Source: XLA `HloDataflowAnalysis` (`InitializeInstructionValueSets`, `Update…ValueSet`, in SSA
+# form), `PhiGraph::Optimize`.
+
+
+_WHOLE: Final[ShapeIndex] = ()
+
+
+class Shown(NamedTuple):
+    """A part of a result that is an alias of a part of another instruction's result.
+
+    Attributes:
+        output: Shape index of the part of the result.
+        source: The other instruction.
+        inside: Shape index of the part of the other result.
+        arrays_only: Does the instruction write new tuple tables, so that only arrays are aliases?
+    """
+
+    output: ShapeIndex
+    source: Instruction
+    inside: ShapeIndex = _WHOLE
+    arrays_only: bool = False
+
+
+Runs: TypeAlias = tuple[Computation, ...]
+ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
+
+
+class ShownRow(NamedTuple):
+    """A rule about ops whose results are partly aliases; the ops write the other parts.
+
+    Attributes:
+        ops: The classes of ops.
+        parts: Yields the aliases, for an instruction and the computations that it runs.
+        about: The rule as text.
+    """
+
+    ops: tuple[type[Op], ...]
+    parts: ShownRule
+    about: str
+
+
+def _operand(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield from (Shown(_WHOLE, operand) for operand in ins.operands[:1])
+
+
+def _element(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    assert isinstance(ins.op, GetTupleElement)
+    yield Shown(_WHOLE, ins.operands[0], (ins.op.index,))
+
+
+def _elements(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield from (Shown((k,), operand) for k, operand in enumerate(ins.operands))
+
+
+def _copied_table(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    if isinstance(ins.type, TupleType):
+        for k in range(len(ins.type.elements)):
+            yield Shown((k,), ins.operands[0], (k,))
+
+
+def _callee_root(_: Instruction, runs: Runs) -> Iterator[Shown]:
+    yield from (Shown(_WHOLE, callee.root) for callee in runs[:1])
+
+
+def _async_start(ins: Instruction, runs: Runs) -> Iterator[Shown]:
+    assert isinstance(ins.op, AsyncStart)
+    match ins.op.wrapped:
+        case AllReduce():
+            return
+        case AllGather() | CollectivePermute():
+            if len(ins.operands) == 1:
+                yield Shown((0,), ins.operands[0], arrays_only=True)
+                return
+            for k, operand in enumerate(ins.operands):
+                yield Shown((0, k), operand, arrays_only=True)
+        case _:
+            for k, operand in enumerate(ins.operands):
+                yield Shown((0, k), operand, arrays_only=True)
+            for callee in runs[:1]:
+                yield Shown((1,), callee.root, arrays_only=True)
+
+
+def _async_update(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown(_WHOLE, ins.operands[0], arrays_only=True)
+
+
+def _async_done(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    start = _start_of(ins)
+    wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
+    if isinstance(wrapped, AllReduce):
+        yield Shown(_WHOLE, ins.operands[0])
+    else:
+        yield Shown(_WHOLE, ins.operands[0], (1,), arrays_only=True)
+
+
+def _copy_start(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((1,), ins.operands[0])
+
+
+def _first_element(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown(_WHOLE, ins.operands[0], (0,))
+
+
+def _sent(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((0,), ins.operands[0], arrays_only=True)
+
+
+def _received(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((0,), ins.operands[0], (0,), arrays_only=True)
+
+
+SHOWN: Final = (
+    ShownRow(
+        (Bitcast, OptimizationBarrier, AddDependency, Domain),
+        _operand,
+        "every part shows the operand's",
+    ),
+    ShownRow((GetTupleElement,), _element, "shows element `index` of the operand"),
+    ShownRow((Tuple,), _elements, "writes its table; its elements show the operands"),
+    ShownRow(
+        (ELEMENTWISE["copy"],),
+        _copied_table,
+        "of a tuple copies the table only; of an array, the array",
+    ),
+    ShownRow((Call,), _callee_root, "shows the root of what it calls"),
+    ShownRow(
+        (AsyncStart,),
+        _async_start,
+        "{0} shows the operands and {1} the wrapped computation's root; tables and contexts are "
+        "written; all-gather-start and collective-permute-start write {1}, all-reduce-start all",
+    ),
+    ShownRow((AsyncUpdate,), _async_update, "arrays show the operand's; tables are written"),
+    ShownRow(
+        (AsyncDone,),
+        _async_done,
+        "arrays show those of {1} of the start, all-reduce-done the whole; tables are written",
+    ),
+    ShownRow((CopyStart,), _copy_start, "{1} shows the operand; the copy {0} is written"),
+    ShownRow((CopyDone,), _first_element, "shows {0} of the operand"),
+    ShownRow((Send,), _sent, "{0} shows the operand"),
+    ShownRow((RecvDone,), _received, "{0} shows {0} of the operand"),
+)
+"""Rules about ops whose results are aliases of other instructions' results.
+
+Source: XLA `HloDataflowAnalysis::InitializeInstructionValueSets`, `UpdateInstructionValueSet`.
+"""
+
+_RULES: Final = ByOp[ShownRule]()
+for _row in SHOWN:
+    _RULES.add(*_row.ops)(_row.parts)
+
+
+def _start_of(ins: Instruction) -> Instruction:
+    """Return the `async-start` of an asynchronous update or done."""
+    while isinstance(ins.op, AsyncDone | AsyncUpdate) and ins.operands:
+        ins = ins.operands[0]
+    return ins
+
+
+class Dataflow:
+    """The value at every position; see `Positions`.
+
+    Attributes:
+        positions: The numbered positions.
+        value: For each position, the position that writes the value there. That position is the
+            value's number.
+    """
+
+    def __init__(self, positions: Positions) -> None:
+        """Find the value at every position of a schedule."""
+        self.positions: Final = positions
+        self.value: Final = [*range(positions.count)]
+        self._phis: Final[dict[int, tuple[int, ...]]] = {}
+        runs = positions.schedule.runs
+        for ins in positions.schedule.instructions:
+            match ins.op:
+                case While():
+                    self._loop(ins)
+                case Case():
+                    self._branches(ins)
+                case _:
+                    rule = _RULES.find(ins.op)
+                    for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
+                        self._show(ins, part)
+        # All edges must exist before they are followed: a loop's body may show values written
+        # later.
+        self._hand_over()
+        self._resolve()
+
+    def _show(self, ins: Instruction, part: Shown) -> None:
+        positions = self.positions
+        for own, other in positions.pairs(ins, part.output, part.source, part.inside):
+            if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
+                self.value[own] = other
+
+    def _loop(self, ins: Instruction) -> None:
+        """Make a `while` and its callees' parameters phis of initial value and body root."""
+        for callee in self.positions.schedule.runs[ins]:
+            for parameter in callee.parameters[:1]:
+                self._join(parameter, _loop_inputs(ins, self.positions))
+        self._join(ins, _loop_inputs(ins, self.positions))
+
+    def _branches(self, ins: Instruction) -> None:
+        self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
+
+    def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
+        """Make each position of `ins` a phi of the corresponding positions of `sources`."""
+        ranges = [self.positions.within(source) for source in sources]
+        for k, own in enumerate(self.positions.within(ins)):
+            self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
+
+    def _hand_over(self) -> None:
+        """Make the parameters of callees aliases of operands.
+
+        Parameters of loops are phis already.
+        """
+        for callee, (caller, number) in self.positions.schedule.callers.items():
+            if isinstance(caller.op, While):
+                continue
+            operands = caller.operands
+            if isinstance(caller.op, Case):
+                operands = caller.operands[number + 1 : number + 2]
+            for parameter in callee.parameters:
+                assert isinstance(parameter.op, Parameter)
+                if parameter.op.number < len(operands):
+                    self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
+
+    def _resolve(self) -> None:
+        """Resolve aliases to the positions that write the values, then resolve phis."""
+        value = self.value
+        for position in range(len(value)):
+            self._root(position)
+        inputs = {phi: {self._root(p) for p in of} for phi, of in self._phis.items()}
+        # The first method handles cycles of phis, the second phis whose inputs became equal by
+        # that.
+        self._resolve_closed(inputs)
+        self._resolve_single(inputs)
+        for position in range(len(value)):
+            self._root(position)
+
+    def _root(self, position: int) -> int:
+        """Return the position that writes the value at a position.
+
+        The path to it is shortened (union-find).
+        """
+        value, root = self.value, position
+        seen = 0
+        while value[root] != root:
+            root = value[root]
+            seen += 1
+            if seen > len(value):  # a text in which a value shows itself; verification refuses it
+                value[root] = root
+        while value[position] != root:
+            value[position], position = root, value[position]
+        return root
+
+    def _users(self, inputs: dict[int, set[int]]) -> dict[int, list[int]]:
+        """Return, for each value, the phis that have it as an input.
+
+        Args:
+            inputs: Values that are inputs of each phi.
+        """
+        users: dict[int, list[int]] = defaultdict(list)
+        for phi, of in inputs.items():
+            for value in of:
+                users[value].append(phi)
+        return users
+
+    def _resolve_closed(self, inputs: dict[int, set[int]]) -> None:
+        """Replace phis that only one written value can reach, directly or through other phis.
+
+        Written values propagate along phis until nothing changes. A phi stores the first value that
+        arrives and is marked as ambiguous at the second, so that each phi propagates at most twice.
+        """
+        users = self._users(inputs)
+        reaching: dict[int, int] = {}
+        ambiguous: set[int] = set()
+        todo = [(phi, value) for phi, of in inputs.items() for value in of if value not in inputs]
+        while todo:
+            phi, value = todo.pop()
+            if phi in ambiguous or reaching.get(phi) == value:
+                continue
+            if phi in reaching:
+                ambiguous.add(phi)
+                # From two values on, the phi's users are ambiguous as well: two values suffice to
+                # show that.
+                sent = [reaching[phi], value]
+            else:
+                reaching[phi] = value
+                sent = [value]
+            todo += [(user, one) for user in users[phi] for one in sent]
+        for phi, value in reaching.items():
+            if phi not in ambiguous:
+                self.value[phi] = value
+
+    def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
+        """Replace each phi that has only one input apart from itself, until none is left."""
+        users = self._users(inputs)
+        todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
+        while todo:
+            phi = todo.pop()
+            if self.value[phi] != phi:
+                continue
+            arriving = {self._root(value) for value in inputs[phi]} - {phi}
+            if len(arriving) == 1:
+                (one,) = arriving
+                self.value[phi] = one
+                users[one] += users[phi]
+                todo += users[phi]
+
+
+def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
+    """Return the values that enter a loop's parameter: the operand, and the root of the body."""
+    runs = positions.schedule.runs[ins]
+    return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
+
+
+# --------------------------------------------------------------------------------------------------
+# Live ranges of values: from the moment they are written to the last moment they are needed.
+#
+# A moment is the position of an instruction in the schedule, counted from 0; the end of the program
+# is the moment after the last.  Ranges include both ends.
+#
+# Source: XLA `HloLiveRange` (`CalculateBufferStartEndMap`, `ComputeValueLiveRangeEnd`,
+# `GetLastUsageTime`, `NormalizeAliasedBuffers`), `HloValue::ComputeUses`.
+
+
+Range: TypeAlias = tuple[int, int]
+"""First and last moment of a live range, both included."""
+_READS_TABLE_ONLY: Final = (GetTupleElement, ELEMENTWISE["copy"], Domain)
+"""Ops that read the table of a tuple, but not its arrays."""
+
+
+def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
+    """Return the first and last moment of each value, by its number.
+
+    The ranges are not aligned yet; see `align`.
+    """
+    positions, schedule = flow.positions, flow.positions.schedule
+    last_table, last_parts = _last_uses(positions)
+    done = _async_ends(positions)
+    ranges: dict[int, list[int]] = {}
+    for position, value in enumerate(flow.value):
+        if position == value:
+            ranges[value] = [*_own_range(positions, position, done)]
+    for position, value in enumerate(flow.value):
+        # A value is live as long as an instruction that shows it runs, or is used: the last of
+        # these moments ends its range. A use of a whole tuple reads the table; its inner parts are
+        # read by other ops than tuple accesses.
+        ins = positions.instruction(position)
+        is_table = position == positions.first[ins]
+        used = (last_table if is_table else last_parts).get(ins, -1)
+        shown = positions.moment[position]
+        computation = positions.computation(position)
+        if ins is computation.root:
+            shown = schedule.spans[computation][1]
+        found = ranges[value]
+        found[1] = max(found[1], shown, used)
+    for position in _kept_parameters(module, positions):
+        ranges[position][1] = schedule.end
+    return ranges
+
+
+def _own_range(positions: Positions, position: int, done: dict[Computation, int]) -> Range:
+    """Return the first and last moment at which the writing instruction needs its value.
+
+    Args:
+        positions: The positions.
+        position: Number of the value.
+        done: Moment of the `done` of each asynchronous computation.
+    """
+    moment, ins = positions.moment[position], positions.instruction(position)
+    computation = positions.computation(position)
+    start, stop = positions.schedule.spans[computation]
+    first = start if isinstance(ins.op, Parameter) else moment
+    last = stop if ins is computation.root else moment
+    return first, max(last, done.get(computation, last))
+
+
+def _last_uses(positions: Positions) -> tuple[dict[Instruction, int], dict[Instruction, int]]:
+    """Return the last moments at which instructions' values are read.
+
+    The first result is for whole values, the second for their inner parts. A `call` reads nothing,
+    because its callee does. A `while` reads its operand when its body starts.
+    """
+    schedule = positions.schedule
+    table: dict[Instruction, int] = {}
+    parts: dict[Instruction, int] = {}
+    for moment, user in enumerate(schedule.instructions):
+        if isinstance(user.op, Call):
+            continue
+        at = moment
+        if isinstance(user.op, While):
+            body = schedule.runs[user][-1]
+            if body.parameters:
+                at = positions.moment[positions.first[body.parameters[0]]]
+        for operand in user.operands:
+            table[operand] = max(table.get(operand, -1), at)
+            if not isinstance(user.op, _READS_TABLE_ONLY):
+                parts[operand] = max(parts.get(operand, -1), at)
+    return table, parts
+
+
+def _async_ends(positions: Positions) -> dict[Computation, int]:
+    """Return the moment of the `done` of each asynchronous computation and of its callees."""
+    schedule = positions.schedule
+    ends: dict[Instruction, int] = {}
+    for moment, ins in enumerate(schedule.instructions):
+        if isinstance(ins.op, AsyncDone):
+            start = ins
+            while isinstance(start.op, AsyncDone | AsyncUpdate) and start.operands:
+                start = start.operands[0]
+            ends[start] = moment
+    found: dict[Computation, int] = {}
+    # `callers` lists callers before callees, so the outer computation is known by now.
+    for callee, (caller, _) in schedule.callers.items():
+        if isinstance(caller.op, AsyncStart) and caller in ends:
+            found[callee] = ends[caller]
+        else:
+            outer = schedule.computations[positions.moment[positions.first[caller]]]
+            if outer in found:
+                found[callee] = found[outer]
+    return found
+
+
+def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
+    """Yield the positions of entry parameters that no result replaces.
+
+    The caller of the program keeps their memory.
+    """
+    entry = module.entry
+    replaced = {(a.taken, a.inside) for a in aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)}
+    for parameter in entry.parameters:
+        assert isinstance(parameter.op, Parameter)
+        for position in positions.within(parameter):
+            if (parameter.op.number, positions.index(position)) not in replaced:
+                yield position
+
+
+def align(ranges: dict[int, list[int]], values: list[int]) -> None:
+    """Shorten the live ranges of one buffer's values so that they overlap only at their ends.
+
+    Args:
+        ranges: First and last moment of each value, by number; changed in place.
+        values: Numbers of the buffer's values.
+    """
+    ordered = sorted(values, key=lambda value: (*ranges[value], value))
+    for a, b in pairwise(ordered):
+        # A value that outlives the next one hands the rest of its range on; then it ends where the
+        # next one starts. The union of the ranges stays the same.
+        ranges[b][1] = max(ranges[a][1], ranges[b][1])
+        ranges[a][1] = min(ranges[a][1], ranges[b][0])
+
+
+def intervals(ranges: dict[int, list[int]], values: list[int]) -> tuple[Range, ...]:
+    """Return the moments at which any of the values is live, as disjoint ranges in order.
+
+    Args:
+        ranges: First and last moment of each value, by number.
+        values: Numbers of the values.
+    """
+    found: list[list[int]] = []
+    for start, end in sorted(ranges[value] for value in values):
+        if found and start <= found[-1][1]:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([start, end])
+    return tuple([(start, end) for start, end in found])

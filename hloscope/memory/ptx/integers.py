@@ -1,0 +1,495 @@
+"""Integer, bit and predicate instructions, and arithmetic of extended precision."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from hloscope.memory.ptx.machine import Batch, Lanes, Operands, fail
+from hloscope.memory.ptx.syntax import TYPES, Instruction, PtxType
+from hloscope.support.arrays import Array, Bools, np
+
+# --------------------------------------------------------------------------------------------------
+# Table of the instructions that compute a value from values, lane by lane.
+#
+# An entry is a function from the modifiers and the type of an instruction to the function of its
+# sources. An instruction without an entry is unknown, and `decoding` reports it.
+
+
+Compute: TypeAlias = Callable[..., Array]
+"""Function from one array of values per source, [lanes], to the values of the result."""
+Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
+"""Function from modifiers and type to the function of an instruction's sources."""
+
+
+class Row(Struct, frozen=True):
+    """Entry of the table: one opcode with some types.
+
+    Attributes:
+        opcode: Name of the opcode.
+        sources: Number of sources.
+        modifiers: Modifiers that the instruction may have, in addition to its type.
+        types: Types that the instruction may have.
+        make: Function from modifiers and type to the function of the sources.
+        source_types: Types of sources that differ from the instruction's type, by index of the
+            source.
+        result: Type of the result: a name, `same`, or `wide` (twice the bits, for `.wide`).
+    """
+
+    opcode: str
+    sources: int
+    modifiers: frozenset[str]
+    types: frozenset[str]
+    make: Maker
+    source_types: dict[int, str]
+    result: str
+
+
+INTEGERS: Final = "u16 u32 u64 s16 s32 s64"
+BITS: Final = "b16 b32 b64"
+FLOATS: Final = "f16 f16x2 bf16 bf16x2 f32 f64"
+ROUNDING: Final = frozenset({"rn", "rz", "rm", "rp"})
+
+TABLE: Final[dict[str, list[Row]]] = {}
+"""Entries by opcode; those of one opcode have different types."""
+
+
+def row(
+    opcode: str,
+    sources: int,
+    types: str,
+    modifiers: str = "",
+    *,
+    source_types: dict[int, str] | None = None,
+    result: str = "same",
+) -> Callable[[Maker], Maker]:
+    """Return a decorator that adds an entry with the decorated function to the table.
+
+    Words in `opcode` are several opcodes, words in `types` and `modifiers` those that are allowed.
+    """
+
+    def add(make: Maker) -> Maker:
+        given = frozenset(modifiers.split()), frozenset(types.split())
+        for name in opcode.split():
+            TABLE.setdefault(name, []).append(
+                Row(name, sources, *given, make, source_types or {}, result)
+            )
+        return make
+
+    return add
+
+
+def mode_of(modifiers: frozenset[str]) -> str:
+    """Return the rounding mode among the modifiers; `rn` (to nearest even) if there is none."""
+    return next(iter(modifiers & ROUNDING), "rn")
+
+
+# --------------------------------------------------------------------------------------------------
+# Integer, bit and predicate instructions.
+#
+# Source: PTX ISA 8.8, "Integer Arithmetic Instructions", "Logic and Shift Instructions".
+
+
+_Mods = frozenset[str]
+_WIDER: Final = {2: "4", 4: "8"}
+
+
+def _doubled(value: Array) -> Array:
+    """Return the values in the type with twice the bits and the same signedness."""
+    return value.astype(f"{value.dtype.kind}{_WIDER[value.dtype.itemsize]}")
+
+
+def high_product(a: Array, b: Array) -> Array:
+    """Return the upper halves of the products of two arrays of integers, elementwise."""
+    size = a.dtype.itemsize
+    if size < 8:
+        return (_doubled(a) * _doubled(b) >> 8 * size).astype(a.dtype)
+    # Four products of 32-bit halves; the signed result subtracts b where a < 0 and a where b < 0.
+    x, y = a.astype(np.uint64), b.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(0xFFFF_FFFF)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + (x0 * y0 >> half)
+    other = x0 * y1 + (middle & low)
+    high = x1 * y1 + (middle >> half) + (other >> half)
+    if a.dtype.kind == "i":
+        high = high - np.where(a < 0, y, 0).astype(np.uint64)
+        high = high - np.where(b < 0, x, 0).astype(np.uint64)
+    result: Array = high.astype(a.dtype)
+    return result
+
+
+@row("add", 2, INTEGERS, "sat")
+def _add(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.add, type_) if "sat" in modifiers else operator.add
+
+
+@row("sub", 2, INTEGERS, "sat")
+def _sub(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.sub, type_) if "sat" in modifiers else operator.sub
+
+
+def _saturating(op: Callable[[Array, Array], Array], type_: PtxType) -> Compute:
+    limits = np.iinfo(type_.dtype)
+
+    def compute(a: Array, b: Array) -> Array:
+        exact = op(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(exact, limits.min, limits.max).astype(type_.dtype)
+
+    return compute
+
+
+def _product(modifiers: _Mods) -> Compute:
+    if "hi" in modifiers:
+        return high_product
+    if "wide" in modifiers:
+        return lambda a, b: _doubled(a) * _doubled(b)
+    return operator.mul
+
+
+@row("mul", 2, INTEGERS, "lo hi wide", result="wide")
+def _mul(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _product(modifiers)
+
+
+@row("mad", 3, INTEGERS, "lo hi wide", source_types={2: "wide"}, result="wide")
+def _mad(modifiers: _Mods, type_: PtxType) -> Compute:
+    product = _product(modifiers)
+    return lambda a, b, c: product(a, b) + c
+
+
+@row("mul24", 2, "u32 s32", "lo")
+def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a, b: ((a << 8) >> 8) * ((b << 8) >> 8)
+
+
+@row("div", 2, INTEGERS)
+def _div(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `div`.
+
+    It rounds towards zero; a division by zero gives all ones.
+    """
+
+    def compute(a: Array, b: Array) -> Array:
+        safe = np.where(b == 0, 1, b).astype(b.dtype)
+        floor = a // safe
+        toward_zero = floor + ((a % safe != 0) & ((a < 0) != (safe < 0))).astype(a.dtype)
+        return np.where(b == 0, ~np.zeros_like(a), toward_zero)
+
+    return compute
+
+
+@row("rem", 2, INTEGERS)
+def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `rem`: the remainder has the sign of the dividend."""
+
+    def compute(a: Array, b: Array) -> Array:
+        return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
+
+    return compute
+
+
+@row("abs", 1, "s16 s32 s64")
+def _abs(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.abs
+
+
+@row("neg", 1, "s16 s32 s64")
+def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.negative
+
+
+@row("min", 2, INTEGERS)
+def _min(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.minimum
+
+
+@row("max", 2, INTEGERS)
+def _max(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.maximum
+
+
+@row("sad", 3, INTEGERS)
+def _sad(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a, b, c: c + np.where(a < b, b - a, a - b)
+
+
+@row("and", 2, f"pred {BITS}")
+def _and(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_and
+
+
+@row("or", 2, f"pred {BITS}")
+def _or(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_or
+
+
+@row("xor", 2, f"pred {BITS}")
+def _xor(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_xor
+
+
+@row("not", 1, f"pred {BITS}")
+def _not(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.invert
+
+
+@row("cnot", 1, BITS)
+def _cnot(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: (a == 0).astype(a.dtype)
+
+
+@row("shl", 2, BITS, source_types={1: "u32"})
+def _shl(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array, b: Array) -> Array:
+        shifted = a << np.minimum(b, type_.bits - 1).astype(a.dtype)
+        return np.where(b >= type_.bits, np.zeros_like(a), shifted)
+
+    return compute
+
+
+@row("shr", 2, f"{BITS} {INTEGERS}", source_types={1: "u32"})
+def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array, b: Array) -> Array:
+        shifted = a >> np.minimum(b, type_.bits - 1).astype(a.dtype)
+        beyond = np.zeros_like(a) if not type_.is_signed else a >> np.array(type_.bits - 1, a.dtype)
+        return np.where(b >= type_.bits, beyond, shifted)
+
+    return compute
+
+
+@row("shf", 3, "b32", "l r wrap clamp")
+def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `shf`, which shifts the 64 bits `b:a`.
+
+    The upper half of `b:a` is b. The result is the upper half of the shifted bits (left) or the
+    lower half (right).
+    """
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        both = b.astype(np.uint64) << np.uint64(32) | a
+        amount = (c & 31 if "wrap" in modifiers else np.minimum(c, 32)).astype(np.uint64)
+        if "l" in modifiers:
+            return (both << amount >> np.uint64(32)).astype(np.uint32)
+        return (both >> amount).astype(np.uint32)
+
+    return compute
+
+
+@row("bfe", 3, "u32 s32 u64 s64", source_types={1: "u32", 2: "u32"})
+def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `bfe`, which extracts `c` bits of `a` from bit `b` on.
+
+    If the type is signed, the field's highest bit is extended.
+    """
+    bits = type_.bits
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        start, length = (b & 0xFF).astype(np.int64), (c & 0xFF).astype(np.int64)
+        raw = a.astype(f"u{type_.bytes}")
+        moved = np.where(start >= bits, 0, raw >> np.minimum(start, bits - 1).astype(raw.dtype))
+        kept = np.clip(bits - start, 0, length)  # a field ends at the highest bit of `a`
+        low = np.where(kept >= bits, ~np.zeros_like(raw), _ones(kept, raw.dtype.itemsize))
+        field = moved.astype(raw.dtype) & low
+        if type_.is_signed:
+            at = np.clip(np.minimum(start + length - 1, bits - 1), 0, bits - 1).astype(raw.dtype)
+            sign = (raw >> at & 1).astype(bool) & (length > 0)
+            field = np.where(sign, field | ~low, field)
+        return field.astype(type_.dtype)
+
+    return compute
+
+
+def _ones(count: Array, size: int) -> Array:
+    """Return integers of `size` bytes with the `count` low bits set, but never all bits."""
+    kind = f"u{size}"
+    bits = np.minimum(count, 8 * size - 1).astype(kind)
+    one = np.ones_like(bits)
+    found: Array = (one << bits) - one
+    return found
+
+
+@row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
+def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `bfi`.
+
+    It inserts the `d` low bits of `a` into `b` from bit `c` on.
+    """
+    bits = type_.bits
+
+    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
+        start, length = (c & 0xFF).astype(np.int64), (d & 0xFF).astype(np.int64)
+        low = np.where(length >= bits, ~np.zeros_like(a), _ones(length, a.dtype.itemsize))
+        shift = np.minimum(start, bits - 1).astype(a.dtype)
+        mask = np.where(start >= bits, np.zeros_like(a), low << shift)
+        found: Array = (b & ~mask) | (a << shift & mask)
+        return found
+
+    return compute
+
+
+@row("bfind", 1, "u32 s32 u64 s64", "shiftamt", result="u32")
+def _bfind(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array) -> Array:
+        value = np.where(a < 0, ~a, a).astype(f"u{type_.bytes}")
+        highest = type_.bits - 1 - _leading_zeros(value).astype(np.int64)
+        found = type_.bits - 1 - highest if "shiftamt" in modifiers else highest
+        return np.where(value == 0, 0xFFFF_FFFF, found).astype(np.uint32)
+
+    return compute
+
+
+def _leading_zeros(value: Array) -> Array:
+    bits = 8 * value.dtype.itemsize
+    count, rest = np.zeros(value.shape, np.uint32), value
+    step = bits // 2
+    while step:
+        upper = rest >> np.array(step, value.dtype)
+        has_upper = upper != 0
+        count = count + np.where(has_upper, 0, step).astype(np.uint32)
+        rest = np.where(has_upper, upper, rest)
+        step //= 2
+    found: Array = count + (rest == 0).astype(np.uint32)
+    return found
+
+
+@row("clz", 1, "b32 b64", result="u32")
+def _clz(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _leading_zeros
+
+
+@row("popc", 1, "b32 b64", result="u32")
+def _popc(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: np.bitwise_count(a).astype(np.uint32)
+
+
+@row("brev", 1, "b32 b64")
+def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array) -> Array:
+        rows = np.ascontiguousarray(a).view(np.uint8).reshape(-1, type_.bytes)
+        bits = np.unpackbits(rows, axis=1, bitorder="little")[:, ::-1]
+        return np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(a.dtype)
+
+    return compute
+
+
+@row("prmt", 3, "b32")
+def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `prmt`, which selects four of the eight bytes of `b:a`.
+
+    Bit 3 of a selector replicates the byte's sign instead.
+    """
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        both = b.astype(np.uint64) << np.uint64(32) | a
+        result = np.zeros(both.shape, np.uint32)
+        for i in range(4):
+            choice = c >> np.uint32(4 * i)
+            byte = (both >> ((choice & 7) * 8).astype(np.uint64) & np.uint64(0xFF)).astype(
+                np.uint32
+            )
+            spread = np.where(byte & 0x80, np.uint32(0xFF), np.uint32(0))
+            byte = np.where(choice & 8, spread, byte)
+            result = result | byte << np.uint32(8 * i)
+        return result
+
+    return compute
+
+
+@row("lop3", 4, "b32")
+def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Return the function that computes `lop3`, a bitwise function of a, b and c by a table.
+
+    Bit 4a + 2b + c of `d` is the result for the bits a, b, c.
+    """
+
+    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
+        zero = a & b & c & np.uint32(0)
+        result = zero
+        for i in range(8):
+            chosen = (d >> np.uint32(i) & 1).astype(bool)
+            term = (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+            result = result | np.where(chosen, term, zero)
+        return result
+
+    return compute
+
+
+@row("mov", 1, f"pred b128 {BITS} {INTEGERS} f16 bf16 f32 f64")
+def _mov(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: a
+
+
+@row("selp", 3, f"{BITS} {INTEGERS} f16 bf16 f32 f64", source_types={2: "pred"})
+def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _chosen
+
+
+def _chosen(a: Array, b: Array, c: Array) -> Array:
+    return np.where(c, a, b)
+
+
+# --------------------------------------------------------------------------------------------------
+# Extended-precision arithmetic: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+#
+# The carry flag is one bit of each thread.
+#
+# Source: PTX ISA 8.8, "Extended-Precision Integer Arithmetic Instructions".
+
+
+def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes], None]:
+    """Return the function of an instruction that reads or writes the carry flag."""
+    *modifiers, name = ins.modifiers
+    type_ = TYPES.get(name)
+    base, takes = ins.opcode.removesuffix("c"), ins.opcode.endswith("c")
+    count = 4 if base == "mad" else 3
+    if type_ is None or type_.bits not in (32, 64) or type_.is_float or base not in _OPERATIONS:
+        fail(ins, "not an instruction with carry")
+    if set(modifiers) - {"cc", "lo", "hi"} or len(ins.operands) != count:
+        fail(ins, f"expected {count} operands and the modifiers .cc, .lo or .hi")
+    # Unsigned arithmetic wraps in numpy; there is a carry if the result is less than an operand.
+    unsigned = TYPES[f"u{type_.bits}"]
+    reads = [operands.reads(ins, operand, unsigned) for operand in ins.operands[1:]]
+    write = operands.writes(ins, ins.operands[0], unsigned)
+    gives, is_high = "cc" in modifiers, "hi" in modifiers
+
+    def run(batch: Batch, lanes: Lanes) -> None:
+        flag = batch.carry()
+        sources = [read(batch, lanes) for read in reads]
+        if base == "mad":
+            sources = [_half_of_product(sources[0], sources[1], type_, is_high=is_high), sources[2]]
+        carry = flag[lanes.at] if takes else np.zeros(1, bool)
+        value, out = _OPERATIONS[base](sources[0], sources[1], carry)
+        write(batch, lanes, value)
+        if gives:
+            flag[lanes.at] = out
+
+    return run
+
+
+def _half_of_product(a: Array, b: Array, type_: PtxType, *, is_high: bool) -> Array:
+    if not is_high:
+        return a * b
+    high = high_product(a.view(type_.dtype), b.view(type_.dtype))
+    return high.view(type_.raw)
+
+
+def _sum(a: Array, b: Array, carry: Bools) -> tuple[Array, Bools]:
+    partial = a + b
+    total = partial + carry.astype(a.dtype)
+    return total, (partial < a) | (total < partial)
+
+
+def _difference(a: Array, b: Array, borrow: Bools) -> tuple[Array, Bools]:
+    partial = a - b
+    total = partial - borrow.astype(a.dtype)
+    return total, (a < b) | (total > partial)
+
+
+_OPERATIONS: dict[str, Callable[[Array, Array, Bools], tuple[Array, Bools]]] = {
+    "add": _sum,
+    "mad": _sum,
+    "sub": _difference,
+}
