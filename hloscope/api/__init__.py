@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         doctor as doctor,
         is_artifact as is_artifact,
         refined as refined,
-        right_tree as right_tree,
         serialize as serialize,
         text_of_tree as text_of_tree,
+        verified_tree as verified_tree,
         vhlo_text as vhlo_text,
     )
     from hloscope.api.asking import (
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         FilePath as FilePath,
         bytes_of_file as bytes_of_file,
         dumps_in as dumps_in,
-        programs_meant as programs_meant,
+        programs_at as programs_at,
         read_stream as read_stream,
     )
     from hloscope.api.finding import (

@@ -320,7 +320,7 @@ class Refined(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
+def verified_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
     """Return the syntax tree of a program, after verification.
 
     Raises:

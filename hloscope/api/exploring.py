@@ -171,7 +171,7 @@ class _PageBuilder:
                 if told is None:  # no child process was started, or it was killed
                     self._compute_parts(group)
                 else:
-                    self.kernels.add_told(told)
+                    self.kernels.add_computed(told)
         chunks["kernels"] = self.kernels.to_json()
         if self.invalid is not None:
             chunks["invalid"] = self.invalid_instructions(self.invalid)

@@ -237,15 +237,15 @@ _CHAIN: Final = "::"
 def files_of(paths: Sequence[str]) -> list[str]:
     """Return the files of programs at the given paths, each once, sorted by name.
 
-    Paths may be directories, patterns or URLs; see `programs_meant`.
+    Paths may be directories, patterns or URLs; see `programs_at`.
 
     Raises:
         InputError: A path has no program.
     """
-    return sorted({file for path in paths for file in programs_meant(path)})
+    return sorted({file for path in paths for file in programs_at(path)})
 
 
-def programs_meant(path: str) -> Iterator[str]:
+def programs_at(path: str) -> Iterator[str]:
     """Yield the files of programs at a path, in a directory, or for a pattern or URL.
 
     Raises:

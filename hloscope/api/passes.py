@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hloscope import mlir, passes, stablehlo, verifier
-from hloscope.api.artifacts import ArgumentLike, Serializable, refined, right_tree, tree_of
+from hloscope.api.artifacts import ArgumentLike, Serializable, refined, tree_of, verified_tree
 from hloscope.api.finding import joined, language_of, pieces_of
 from hloscope.api.program import Program
 from hloscope.display import OpTypes, opcodes
@@ -58,7 +58,7 @@ def opt(
     """
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     steps = [step for text in texts for step in passes.parse_pipeline(text)]
-    tree = right_tree(program, allow_unregistered=allow_unregistered)
+    tree = verified_tree(program, allow_unregistered=allow_unregistered)
     outcome = passes.run_pipeline(
         tree, steps, allow_unregistered=allow_unregistered, verify_each=verify_each
     )
@@ -120,7 +120,7 @@ def refine(
     >>> [str(o.type) for o in hloscope.refine(text, "tensor<3x4xf32>").module.entry.root.operands]
     ['f32[3]']
     """
-    return program_of(refined(right_tree(program), args, dims=dims, assertions=assertions).tree)
+    return program_of(refined(verified_tree(program), args, dims=dims, assertions=assertions).tree)
 
 
 class Passed(NamedTuple):
@@ -167,7 +167,7 @@ def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
 def _passed(source: Source, line: passes.CommandLine) -> Passed:
     allow = line.allow_unregistered or not line.verify_diagnostics
     if language_of(source) == "hlo":
-        tree = right_tree(source)
+        tree = verified_tree(source)
     else:
         try:
             tree = mlir.parse_mlir(

@@ -18,7 +18,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope import passes
-from hloscope.api.artifacts import Serializable, refined, right_tree
+from hloscope.api.artifacts import Serializable, refined, verified_tree
 from hloscope.api.passes import program_of
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
 from hloscope.support.lazy import pattern
@@ -98,7 +98,7 @@ def parametric(
     >>> found.maps[0].text
     '(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, b - 1]'
     """
-    tree = right_tree(program)
+    tree = verified_tree(program)
     request = _Request(tree, args)
     if not 0 < len(request.names) <= _MOST_SIZES:
         count = len(request.names)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, programs_meant
+from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, programs_at
 from hloscope.cli.streams import STDIN, read_stdin, with_progress
 
 _BLOCK = 1 << 20
@@ -52,7 +52,7 @@ def _given(files: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         if file == "-":
             yield STDIN, read_stdin()
         else:
-            for one in programs_meant(file):
+            for one in programs_at(file):
                 yield one, None
 
 

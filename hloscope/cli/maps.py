@@ -13,7 +13,7 @@ from hloscope.cli.streams import read_map, stdin_lines
 from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
-MOST_TOLD: Final = 200_000
+MAX_ELEMENTS_PRINTED: Final = 200_000
 """Characters of a trace."""
 
 
@@ -58,10 +58,10 @@ def simplify(
 
 
 def _print_steps(steps: Sequence[Any]) -> None:
-    """Print the steps of a simplification, up to `MOST_TOLD` characters."""
+    """Print the steps of a simplification, up to `MAX_ELEMENTS_PRINTED` characters."""
     told = 0
     for number, step in enumerate(steps):
-        if told > MOST_TOLD:
+        if told > MAX_ELEMENTS_PRINTED:
             click.echo(f"… and {len(steps) - number:,} more steps", err=True)
             return
         text = str(step)

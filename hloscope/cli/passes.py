@@ -21,11 +21,11 @@ from hloscope.api import (
     parametric,
     parse_command_line,
     refined,
-    right_tree,
     run_passes,
     split_types,
     text_of,
     text_of_tree,
+    verified_tree,
 )
 from hloscope.cli.files import read_text, right_modules_of
 from hloscope.cli.options import limit_option
@@ -265,7 +265,7 @@ def refine(
         print_maps(source, arguments, maps, as_json=as_json)
         return
     found = refined(
-        right_tree(source),
+        verified_tree(source),
         arguments,
         dims=None if dims is None else dims_of(dims),
         assertions=not no_assertions,

@@ -167,7 +167,7 @@ def run(
 
 
 @contextmanager
-def _limits_told() -> Iterator[None]:
+def _naming_the_limit() -> Iterator[None]:
     """Add the option that raises a limit to the error about that limit."""
     try:
         yield
@@ -203,7 +203,7 @@ class _Asked(NamedTuple):
             )
         except EvaluationError as error:
             raise click.UsageError(error.message) from None
-        with steps_shown(options.max_steps) as on_step, _limits_told():
+        with steps_shown(options.max_steps) as on_step, _naming_the_limit():
             return run_program(
                 module,
                 entry,

@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from hloscope.api import is_artifact, read_source, right_tree, serialize as to_artifact, vhlo_text
+from hloscope.api import (
+    is_artifact,
+    read_source,
+    serialize as to_artifact,
+    verified_tree,
+    vhlo_text,
+)
 from hloscope.cli.artifacts import bytes_of, name_of
 from hloscope.cli.printing import command, debug_option, file_argument
 from hloscope.cli.streams import output_option, print_long, write
@@ -61,7 +67,7 @@ def serialize(
     found = bytes_of(file)
     program: Any = found
     if not is_artifact(found):
-        program = right_tree(read_source(found, name=name_of(file)), allow_unregistered=True)
+        program = verified_tree(read_source(found, name=name_of(file)), allow_unregistered=True)
     options: Any = {
         "library": library,
         "allow_other_dialects": allow_other_dialects,

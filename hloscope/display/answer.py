@@ -29,16 +29,16 @@ else:
     json = lazy("json")
 
 INDEX_SCHEMA: Final = "hloscope.index/3"
-MOST_TOLD: Final = 1024
+MAX_ELEMENTS_PRINTED: Final = 1024
 """Maximum number of elements of a tuple type that are printed; of more, only the number is."""
 _NAMED: Final = 6
 """Maximum number of operands that the `repr` of an output names."""
-MOST_TOLD_IN_ALL: Final = 1 << 16
+MAX_ELEMENTS_PRINTED_IN_ALL: Final = 1 << 16
 """Maximum number of tuple elements that are printed for all outputs together.
 
-Each output prints at least `FEW_TOLD`.
+Each output prints at least `MIN_ELEMENTS_PRINTED`.
 """
-FEW_TOLD: Final = 8
+MIN_ELEMENTS_PRINTED: Final = 8
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -334,7 +334,10 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
     if answer.direction == "input_to_output":
         outputs = [o for o in outputs if o.touched or o.checked_untouched]
         found["unreached"] = sum(not output.touched for output in answer.outputs)
-    most = max(FEW_TOLD, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, len(outputs))))
+    most = max(
+        MIN_ELEMENTS_PRINTED,
+        min(MAX_ELEMENTS_PRINTED, MAX_ELEMENTS_PRINTED_IN_ALL // max(1, len(outputs))),
+    )
     found["outputs"] = [_output_json(answer, output, shared, most) for output in outputs]
     found["operands"] = shared.operands
     found["maps"] = shared.maps

@@ -254,7 +254,7 @@ def moves_of(m: MapBase) -> Moves | None:
     return tuple(found)
 
 
-def move_alike(maps: Sequence[MapBase]) -> bool:
+def have_equal_offsets(maps: Sequence[MapBase]) -> bool:
     """Do values read at run time shift the images of all maps by the same amounts?"""
     every = [moves_of(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]

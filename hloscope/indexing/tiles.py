@@ -26,7 +26,7 @@ from hloscope.indexing.tile_images import (
     Shape,
     Shared,
     Tile,
-    move_alike,
+    have_equal_offsets,
     of_progression,
     parts_of,
 )
@@ -171,7 +171,7 @@ def exact_tiles(
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
     # Examples and counts hold for one shift of all images; different shifts would need values.
-    if len(maps) > 1 and not move_alike(maps):
+    if len(maps) > 1 and not have_equal_offsets(maps):
         return ExactTiles(sizes, TileVerdict.UNDECIDED, NEEDS_VALUES)
     apart = [parts for parts in taken if not isinstance(parts, str)]
     found = _of_parts(apart[0], budget) if len(apart) == 1 else _of_union(apart, budget)

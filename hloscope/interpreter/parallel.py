@@ -139,7 +139,7 @@ class Process:
             # loop reaches the same collective many times.
             del meetings[key]
             brought = [meeting.values[member] for member in group]
-            _check_alike(brought)
+            _check_equal_shapes(brought)
             meeting.result, meeting.is_over = combine(brought), True
         else:
             self._pause(Wait(ins, group, lambda: meeting.is_over))
@@ -342,7 +342,7 @@ def _names(what: str | Group, me: Id) -> str:
     return ", ".join(others[:_MOST_NAMED]) + more
 
 
-def _check_alike(brought: list[tuple[Value, ...]]) -> None:
+def _check_equal_shapes(brought: list[tuple[Value, ...]]) -> None:
     """Check that all members contribute equally many values, of equal shapes."""
     shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
     if any(other != shapes[0] for other in shapes):

@@ -51,7 +51,11 @@ if TYPE_CHECKING:
         synchronous as synchronous,
     )
     from hloscope.memory.reads import Reads as Reads
-    from hloscope.memory.requests import Request as Request, Spoiler as Spoiler, Traffic as Traffic
+    from hloscope.memory.requests import (
+        Request as Request,
+        Traffic as Traffic,
+        WasteCause as WasteCause,
+    )
     from hloscope.memory.storage import (
         data_bytes as data_bytes,
         element_count as element_count,

@@ -26,7 +26,7 @@ from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, IndexingMap, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.kernel import Kernel, Launch, SharedAccess
-from hloscope.memory.requests import LANE, Requests, Spoiler, Traffic, requests_of, together
+from hloscope.memory.requests import LANE, Requests, Traffic, WasteCause, requests_of, together
 from hloscope.memory.touched import Touched
 from hloscope.support.arrays import Bools, Ints, np, sorted_unique
 from hloscope.support.devices import AS_OF, Device
@@ -453,7 +453,7 @@ class Touch(Struct, frozen=True):
 
     maps: tuple[IndexingMap, ...]
     traffic: Traffic | None
-    spoiler: Spoiler | None
+    spoiler: WasteCause | None
 
 
 class ArrayUse(Struct, frozen=True):
@@ -505,7 +505,7 @@ class ArrayUse(Struct, frozen=True):
         return together([t.traffic for t in self.emitted if t.traffic is not None])
 
     @property
-    def spoiler(self) -> Spoiler | None:
+    def spoiler(self) -> WasteCause | None:
         """Return the cause of unused sectors in the access that wastes the most bytes.
 
         `None` if no access has such a cause.

@@ -19,12 +19,12 @@ from hloscope.memory.kernel import PLAIN, Address, Kernel, Launch, Stores
 from hloscope.memory.requests import (
     BOUNDS,
     Requests,
-    Spoiler,
     Traffic,
+    WasteCause,
     requests_of,
-    spoiler_of,
     stored,
     united,
+    waste_cause_of,
 )
 from hloscope.simplifier import Verdict
 from hloscope.support.devices import Device
@@ -83,7 +83,7 @@ class Levels:
         self._budget: Final = budget
         self._widest: Final = device.vector_bits // 8
         self._requests: dict[tuple[object, ...], Requests] = {}
-        self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
+        self._traffic: dict[Requests, tuple[Traffic, WasteCause | None]] = {}
 
     def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
         """Return one access by threads to elements of `bits` bits, with its traffic.
@@ -362,6 +362,6 @@ class Levels:
         known = self._traffic.get(requests)
         if known is None:
             traffic = traffic_of(requests, self._budget)
-            spoiler = None if traffic.worst is None else spoiler_of(requests, traffic.worst)
+            spoiler = None if traffic.worst is None else waste_cause_of(requests, traffic.worst)
             known = self._traffic[requests] = traffic, spoiler
         return Touch(requests.originals, *known)

@@ -519,7 +519,7 @@ def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
 # the largest steps between neighbouring lanes, among those whose steps exceed the bytes of a lane.
 
 
-class Spoiler(Struct, frozen=True):
+class WasteCause(Struct, frozen=True):
     """The address term that causes unused sectors in a request.
 
     Attributes:
@@ -539,7 +539,7 @@ class Spoiler(Struct, frozen=True):
         return f"`{self.term}`: every {self.every} lanes the address jumps {size_text(self.step)}"
 
 
-def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
+def waste_cause_of(requests: Requests, request: Request) -> WasteCause | None:
     """Return the address term that makes a request touch too many sectors.
 
     `None` if the request needs at most one sector more than contiguous bytes, or no term is found.
@@ -551,7 +551,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
     >>> launch = Launch.of(128, 32)
     >>> map = launch.map((), [Dim(0) * 4096 + Dim(3)])
     >>> requests = requests_of(map, 32, launch, 32)
-    >>> print(spoiler_of(requests, traffic_of(requests).worst))
+    >>> print(waste_cause_of(requests, traffic_of(requests).worst))
     `th_x * 4096`: neighbouring lanes are 16 KiB apart
     """
     needed = -(-len({a for a in request.addresses if a is not None}) * request.unit // SECTOR)
@@ -563,7 +563,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
     if thread is None:
         return None
     names = original.names
-    best: tuple[int, Spoiler] | None = None
+    best: tuple[int, WasteCause] | None = None
     for term, factor in as_sum(original.results[0])[0]:
         if not {Dim(0), Dim(1), Dim(2)} & variables(term):
             continue
@@ -578,7 +578,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
         weight = sum(min(abs(step), 1 << 20) for _, step in far)
         text = to_text(term * factor, names)
         every = (len(values) // (len(far) + 1)) if len(far) < len(steps) else 1
-        found = Spoiler(text, max(every, 1), far[0][1])
+        found = WasteCause(text, max(every, 1), far[0][1])
         if best is None or weight > best[0]:
             best = weight, found
     return best[1] if best else None

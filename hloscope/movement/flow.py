@@ -291,14 +291,14 @@ class Flow:
             return known
         at = value
         for _ in range(_MOST_HOPS):
-            following = self._seen_through(at)
+            following = self._alias_of(at)
             if following is None:
                 break
             at = following
         self._sources[value] = at
         return at
 
-    def _seen_through(self, at: Instruction) -> Instruction | None:
+    def _alias_of(self, at: Instruction) -> Instruction | None:
         """Return the value that this one is the same as, by one step; `None` without one."""
         match at.op:
             case Parameter(number=number):
@@ -484,7 +484,7 @@ class Flow:
             caller = self.caller(home)
             yield (None,) if caller is None and here else (), () if caller is None else (caller,)
         for reader in self._direct.get(name, ()):
-            is_read = here and not self._is_seen_through(reader)
+            is_read = here and not self._is_alias(reader)
             yield (reader,) if is_read else (), self._names_inside(reader, name)
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
@@ -499,7 +499,7 @@ class Flow:
             return [parameter for operand, parameter in pairs if operand is name]
         return [reader] if isinstance(reader.op, (GetTupleElement, *TUPLES)) else []
 
-    def _is_seen_through(self, reader: Instruction) -> bool:
+    def _is_alias(self, reader: Instruction) -> bool:
         """Is the user's value only another name of the value that it reads?"""
         if isinstance(reader.op, TUPLES):
             home = self.home(reader)

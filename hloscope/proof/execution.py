@@ -168,7 +168,7 @@ class Execution:
         places |= {place for place in leaves if evidence.is_suspect(place)}
         return frozenset([place[1:] for place in places if place[0] == output])
 
-    def nothing_seen(self) -> Executed:
+    def without_suspects(self) -> Executed:
         """Return the result for the tensors that are not `suspects`: no dependence was observed."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:

@@ -382,7 +382,9 @@ class _Pairing:
         """
         if len(x.operands) != len(y.operands):
             return 0
-        same = x.op.name == y.op.name and essence(x.op) == essence(y.op) and _calls_alike(x, y)
+        same = (
+            x.op.name == y.op.name and essence(x.op) == essence(y.op) and _are_similar_calls(x, y)
+        )
         named = x.name == y.name
         operands = list(zip(x.operands, y.operands, strict=True))
         exact = [self.pairs.get(p) is q for p, q in operands]
@@ -410,7 +412,7 @@ def _is_constant(ins: Instruction) -> bool:
     return isinstance(ins.op, Constant)
 
 
-def _calls_alike(x: Instruction, y: Instruction) -> bool:
+def _are_similar_calls(x: Instruction, y: Instruction) -> bool:
     """Do two instructions call equally many computations with almost the same ops?
 
     The computations are compared in order. At most `_MOST_UNLIKE` ops of two computations may occur

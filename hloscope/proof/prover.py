@@ -223,7 +223,7 @@ class Prover:
         # Execution may show a dependence on a tensor that no map reaches: then it must be checked
         # too.
         found |= execution.suspects(output)
-        return found, replace(rest, executed=execution.nothing_seen())
+        return found, replace(rest, executed=execution.without_suspects())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
         """Return a check with the result of execution added."""

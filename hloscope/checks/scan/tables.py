@@ -95,12 +95,12 @@ class _Table:
         self._columns: Final = columns
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._forget_drafts()
+            self._delete_temporary_files()
             self._writer: Final = parquet.ParquetWriter(self._draft, self._schema)
         except OSError as error:
             raise _unwritten(path, error) from None
 
-    def _forget_drafts(self) -> None:
+    def _delete_temporary_files(self) -> None:
         """Delete old temporary files of scans that were killed."""
         for draft in self._path.parent.glob(f"{self._path.stem}.*.tmp"):
             with suppress(OSError):

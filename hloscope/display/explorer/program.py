@@ -402,10 +402,10 @@ class Kernels:
             self._from[instruction] = start - instruction
 
     def told(self) -> list[Any]:
-        """All facts in a form that JSON can encode, for `add_told`."""
+        """All facts in a form that JSON can encode, for `add_computed`."""
         return [self._facts.values, self._of, self._from]
 
-    def add_told(self, told: Sequence[Any]) -> None:
+    def add_computed(self, told: Sequence[Any]) -> None:
         """Add facts that another process computed, about subjects that this table lacks."""
         texts, columns, froms = told
         number_of = [self.number(Written(text)) for text in texts]

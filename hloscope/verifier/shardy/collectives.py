@@ -13,8 +13,8 @@ from hloscope.ops import AxisRef
 from hloscope.verifier.shardy.shardings import (
     Axes,
     Axis,
+    AxisCollector,
     Grid,
-    SeenAxes,
     Sharding,
     cut,
     struct_of,
@@ -116,7 +116,7 @@ def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
     They are checked for duplicates over all dimensions. `made` is the sharding of the result.
     """
     lists = _parts(axes, "lists")
-    seen = SeenAxes(grid)
+    seen = AxisCollector(grid)
     found = [seen.add(axes_of(part)) for part in lists]
     if len(made.dimensions) != len(found):
         raise VerifyError(
@@ -168,7 +168,7 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
         raise VerifyError("r2u axes must not be empty")
     if not grid.is_sorted(given):
         raise VerifyError("r2u axes are not ordered w.r.t. mesh")
-    SeenAxes(grid).add(given)
+    AxisCollector(grid).add(given)
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("input and output must share the same dimension shardings")
     _check_unreduced(given, taken, made, grid, "r2u_axes")
@@ -181,7 +181,7 @@ def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid)
     given = axes_of(axes)
     if not grid.is_sorted(given):
         raise VerifyError("reduction axes are not ordered w.r.t. mesh")
-    reduced = SeenAxes(grid).add(given)
+    reduced = AxisCollector(grid).add(given)
     held = [*[axis for axes in cut(taken, grid) for axis in axes]]
     held += map(grid.axis, taken.replicated)
     open_ = [*map(grid.axis, made.unreduced)]
@@ -199,7 +199,7 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
     params = _parts(axes, "params")
     if not params:
         raise VerifyError("parameter list is empty")
-    rank, seen, last = len(made.dimensions), SeenAxes(grid), -1
+    rank, seen, last = len(made.dimensions), AxisCollector(grid), -1
     touched: set[int] = set()
     moves: list[tuple[Axes, int, int]] = []
     for param in params:

@@ -213,7 +213,7 @@ def check_sharding(sharding: Sharding, type_: Type | None, grid: Grid) -> None:
 
 
 def _check_axes(sharding: Sharding, grid: Grid) -> None:
-    seen = SeenAxes(grid)
+    seen = AxisCollector(grid)
     each = zip(sharding.dimensions, sharding.closed, sharding.priorities, strict=True)
     for d, (axes, closed, priority) in enumerate(each):
         if priority is not None and closed and not axes:
@@ -442,7 +442,7 @@ def ways(axes: Iterable[Axis]) -> int:
     return prod([axis.after // axis.before for axis in axes])
 
 
-class SeenAxes:
+class AxisCollector:
     """The axis references of one sharding or collective, which may not have duplicates.
 
     The lists of axes are added one by one.

@@ -215,7 +215,7 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     printer.region(op.regions[0], arguments=False)
 
 
-def reread_reduce(op: Operation) -> None:
+def reduce_from_text(op: Operation) -> None:
     """Change a `reduce` op to the op that a parser reads from its printed form.
 
     The form `applies op` shows no names, locations and attributes in the region, so these are
@@ -294,7 +294,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
     printer.region(op.regions[1], arguments=False)
 
 
-def reread_while(op: Operation) -> None:
+def while_from_text(op: Operation) -> None:
     """Change a `while` op to the op that a parser reads from its printed form.
 
     The form has no locations of block arguments, so these become unknown. It has one list of names,
@@ -517,8 +517,8 @@ DIRECTIVES: Final[dict[str, Directive]] = {"regions": inner_regions}
 """Directives for regions, by name."""
 
 FORMS: Final = {
-    "reduce": Form(read_reduce, write_reduce, reread=reread_reduce),
-    "while": Form(read_while, write_while, reread=reread_while),
+    "reduce": Form(read_reduce, write_reduce, reread=reduce_from_text),
+    "while": Form(read_while, write_while, reread=while_from_text),
     "scan": Form(read_scan, write_scan),
     "assuming": Form(read_assuming, write_assuming),
     "manual_computation": Form(read_manual_computation, write_manual_computation),
