@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hloscope
-from hloscope.api.maps import Polynomial, text_of_polynomial, value_of
+from hloscope.api.symbolic_maps import Polynomial, text_of_polynomial, value_of
 from hloscope.errors import HloscopeError, UnknownNameError
 from tests.cli.test_refine import EXPORTED, FLAT
 from tests.conftest import needs_shared
