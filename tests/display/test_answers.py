@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
+from hloscope.display.latex import escaped
 from hloscope.display.parts import access_parts
 from hloscope.display.reads import element, touched
-from hloscope.display.text import escaped
 from hloscope.indexing import Access, IndexingMap, prove_equal
 
 
