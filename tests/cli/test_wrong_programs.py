@@ -262,7 +262,7 @@ def test_a_command_that_cannot_go_on_tells_what_is_wrong(
     def fails(*_: object, **__: object) -> None:
         raise IndexError("tuple index out of range")
 
-    monkeypatch.setattr("hloscope.cli.programs.canonical", fails)
+    monkeypatch.setattr("hloscope.cli.print.canonical", fails)
     wrong = run("print", "-", stdin=FAMILIES["slice"])
     assert wrong.exit_code == VerifyError.exit_code
     assert f"error: {hloscope.verify(FAMILIES['slice'])[0].message}" in wrong.stderr
