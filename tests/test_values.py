@@ -20,7 +20,7 @@ from hloscope.ir import ELEMENT_TYPES, Layout, TensorType, TokenType, TupleType
 from hloscope.ir.types import DialectType, FunctionType, FutureType, KnownTensor, OpaqueType
 from hloscope.mlir.ir import ArrayAttr, DictAttr, ResourceTable, StructAttr, VerbatimAttr
 from hloscope.mlir.locations import UNKNOWN, CallSiteLoc, FusedLoc, LazyLoc, LocationTable, NameLoc
-from hloscope.simplifier.isl import Proof, Verdict
+from hloscope.simplifier.verdicts import Proof, Verdict
 from hloscope.support.source import Source
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"

@@ -1,4 +1,4 @@
-"""Proofs about maps with runtime variables: proved for every table, or refuted by one."""
+"""Proofs about maps by isl: proved for all values of runtime variables, or refuted by some."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from hloscope.simplifier import (
     Body,
     CounterExample,
     Proof,
+    Question,
     Read,
     Refutation,
     Table,
@@ -46,15 +47,16 @@ from hloscope.simplifier import (
     budgeted,
     clamped,
     extent,
-    included,
     refutations,
     some_point,
 )
 
 # --------------------------------------------------------------------------------------------------
-# Proofs about maps with runtime variables: proved for every table, or refuted by one.
+# Proofs about maps by isl, for every value that runtime variables may have.
 #
-# This module serves `exact` and `proofs`. Maps without runtime variables are given to isl directly.
+# The tensor that a runtime variable is read from is a table with arbitrary elements. A statement is
+# proved for every table, or refuted by one. Without runtime variables it is decided as it is. Every
+# statement becomes one of two: a set of points is empty, or it is included in another.
 
 
 SECONDS: Final = 1.0
@@ -62,15 +64,10 @@ SECONDS: Final = 1.0
 OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
-def any_reads(*groups: Iterable[MapBase]) -> bool:
-    """Does one of the maps have a runtime variable?"""
-    return any(m.runtime for maps in groups for m in maps)
-
-
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
     """Prove that every pair of the first union of maps is in the second, for all runtime values."""
     a, b, n = _bodies_of_both(first, second)
-    return _timed(lambda: _included(a, b, n, budget))
+    return _timed(lambda: _included(Question([*a, *b]), a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
@@ -216,8 +213,8 @@ def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
     """
     body = Tables(([m], by_name)).body(m, [expr], by_name)
     try:
-        with budgeted(budget) as isl:
-            return extent(isl, body)
+        with budgeted(budget):
+            return extent(body)
     except UndecidedError:
         return None
 
@@ -270,12 +267,13 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
         side = m.results if number else [Dim(i) for i in range(len(m.dims))]
         mine = [tables.body(m, side, by_name)]
         whole = [_box_body(box)]
+        question = Question([*whole, *mine])
         # Equal sets include each other, and each inclusion has its own message.
         for first, second, text in (
             (whole, mine, ("index {} has no result", "nothing leads to {}")),
             (mine, whole, ("index {} is outside", "result {} is outside")),
         ):
-            proof = _included(first, second, len(box), budget)
+            proof = _included(question, first, second, len(box), budget)
             if proof.is_refuted:
                 assert proof.counter_example is not None
                 at, tables_ = proof.counter_example.dims, proof.counter_example.tables
@@ -343,10 +341,11 @@ def _origin(of_table: Hashable) -> Instruction | None:
 
 
 def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int) -> Proof:
-    there = _included(first, second, num_dims, budget)
+    question = Question([*first, *second])
+    there = _included(question, first, second, num_dims, budget)
     if there.is_refuted:
         return there
-    back = _included(second, first, num_dims, budget)
+    back = _included(question, second, first, num_dims, budget)
     if back.is_refuted:
         assert back.counter_example is not None
         return replace(back, counter_example=replace(back.counter_example, only_in=1))
@@ -355,19 +354,21 @@ def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: 
 
 def _no_point(bodies: Sequence[Body], num_dims: int, budget: int) -> Proof:
     try:
-        with budgeted(budget) as isl:
-            found = some_point(isl, bodies)
+        with budgeted(budget):
+            found = some_point(bodies)
     except UndecidedError as error:
         return Proof(Verdict.UNDECIDED, reason=str(error))
     return PROVED if found is None else Proof(Verdict.REFUTED, _example(found, num_dims))
 
 
-def _included(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int) -> Proof:
+def _included(
+    question: Question, first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int
+) -> Proof:
     start = perf_counter()
     reason, found = OPEN, None
     try:
-        with budgeted(budget) as isl:
-            found, is_exact = included(isl, first, second)
+        with budgeted(budget):
+            found, is_exact = question.included(first, second)
         if found is None:
             return PROVED
         if is_exact:
@@ -376,8 +377,8 @@ def _included(first: Sequence[Body], second: Sequence[Body], num_dims: int, budg
     except UndecidedError as error:
         reason = str(error)
     try:
-        with budgeted(budget) as isl:
-            for refutation in refutations(isl, first, second, found):
+        with budgeted(budget):
+            for refutation in refutations(first, second, found):
                 if refutation is not None:
                     return Proof(Verdict.REFUTED, _by_formulas(refutation, num_dims))
                 if perf_counter() - start > SECONDS:

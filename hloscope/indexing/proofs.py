@@ -1,4 +1,8 @@
-"""Exact proofs about maps: implication, injectivity, equality, emptiness, inverses."""
+"""Exact proofs about maps: implication, injectivity, equality, emptiness, inverses.
+
+Each statement has one function here. It asks the deciders in the order of their cost: enumeration
+of all points, linear pieces of long arrays, and isl (`claims`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.claims import by_name
 from hloscope.indexing.evaluate import are_many_divisions, evaluate
-from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, System, Verdict, isl
+from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, System, Verdict
 
 # --------------------------------------------------------------------------------------------------
 # Proofs about one map or two: implication, injectivity, bijectivity.
@@ -51,11 +55,7 @@ def prove_implies(
         return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
     a, b = ([m for m in side if not m.is_known_empty] for side in (a, b))
     try:
-        if claims.any_reads(a, b):
-            return claims.subset(a, b, budget)
-        if (known := enumerated.subset(a, b)) is not None:
-            return known
-        return isl.prove_subset([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+        return enumerated.subset(a, b) or claims.subset(a, b, budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
 
@@ -80,12 +80,8 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
     if undecided := _undecided(maps):
         return undecided
     maps = [m for m in maps if not m.is_known_empty]
-    if claims.any_reads(maps):
-        return claims.one_to_one(maps, budget, reverse=reverse)
-    if (known := enumerated.one_to_one(maps, reverse=reverse)) is not None:
-        return known
-    ask = isl.prove_single_valued if reverse else isl.prove_injective
-    return ask([*map(system_of, maps)], budget=budget)
+    known = enumerated.one_to_one(maps, reverse=reverse)
+    return known or claims.one_to_one(maps, budget, reverse=reverse)
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
@@ -109,11 +105,7 @@ def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -
         nothing = CounterExample((), (0,) * len(shape))
         return Proof(Verdict.REFUTED, nothing, "the map is empty, the shape is not")
     boxes = domain, [Interval(0, size - 1) for size in shape]
-    if m.runtime:
-        whole = claims.onto(m, boxes, budget)
-    else:
-        known = enumerated.onto(m, boxes)
-        whole = known or isl.prove_onto([system_of(m)], boxes, budget=budget)
+    whole = enumerated.onto(m, boxes) or claims.onto(m, boxes, budget)
     # The weakest of the three verdicts counts: refuted before undecided before proved.
     proofs = [prove_injective([m], budget=budget), prove_single_valued([m], budget=budget), whole]
     order = Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PROVED
@@ -197,8 +189,6 @@ def prove_equal(
     if set(a) == set(b):
         return PROVED
     try:
-        if claims.any_reads(a, b):
-            return claims.equal(a, b, budget)
         # Cheap methods come first: constraints alone, straight lines, enumeration, and isl last.
         if len(a) == len(b) == 1:
             if _differ_in_implied_constraints(a[0], b[0], budget):
@@ -207,7 +197,7 @@ def prove_equal(
                 return known
         if a and b and (known := enumerated.subset(a, b, both=True)) is not None:
             return known
-        return isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+        return claims.equal(a, b, budget)
     # Different numbers of dimensions or results: the relations differ.
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
@@ -227,22 +217,13 @@ def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Prove that the union of the maps is empty; the counter-example is one of its pairs."""
     kept = _not_empty(maps)
-    if claims.any_reads(kept):
-        return claims.empty(kept, budget)
-    if (known := enumerated.empty(kept)) is not None:
-        return known
-    return isl.prove_empty([*map(system_of, kept)], budget=budget)
+    return enumerated.empty(kept) or claims.empty(kept, budget)
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
     """Prove that the values of `expr` lie in the interval on the whole domain."""
-    if m.runtime and not m.is_known_empty:
-        return claims.within(m, expr, interval, budget)
-    if (known := within(m, expr, interval)) is not None:
-        return known
-    if (known := enumerated.within(m, expr, interval)) is not None:
-        return known
-    return isl.prove_within(system_of(m), expr, interval, budget=budget)
+    known = within(m, expr, interval) or enumerated.within(m, expr, interval)
+    return known or claims.within(m, expr, interval, budget)
 
 
 def prove_inverse(
@@ -250,11 +231,7 @@ def prove_inverse(
 ) -> Proof:
     """Prove that the second union of maps is the inverse of the first."""
     a, b = _not_empty(first), _not_empty(second)
-    if claims.any_reads(a, b):
-        return claims.inverse(a, b, budget)
-    if (known := enumerated.inverse(a, b)) is not None:
-        return known
-    return isl.prove_inverse([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+    return enumerated.inverse(a, b) or claims.inverse(a, b, budget)
 
 
 def prove_composed(
@@ -270,10 +247,7 @@ def prove_composed(
     are in the order of `compose`.
     """
     a, b, whole = _not_empty(first), _not_empty(second), _not_empty(composed)
-    if claims.any_reads(a, b, whole):
-        return claims.composed(a, b, whole, budget)
-    systems = [[*map(system_of, maps)] for maps in (a, b, whole)]
-    return isl.prove_composed(*systems, budget=budget)
+    return claims.composed(a, b, whole, budget)
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
@@ -283,11 +257,8 @@ def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | 
     """
     if m.is_known_empty:
         return Interval.EMPTY
-    if m.runtime:
-        return claims.tight_bounds(m, expr, budget)
-    if (known := enumerated.extent(m, expr)) is not None:
-        return known
-    return isl.tight_bounds(system_of(m), expr, budget=budget)
+    known = enumerated.extent(m, expr)
+    return claims.tight_bounds(m, expr, budget) if known is None else known
 
 
 def equals(first: MapBase, second: MapBase) -> bool:

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
         simplify as simplify,
     )
     from hloscope.simplifier.exact import simplify_exact as simplify_exact
-    from hloscope.simplifier.isl import (
-        PROVED as PROVED,
-        CounterExample as CounterExample,
-        Proof as Proof,
-        Table as Table,
-        Verdict as Verdict,
-        as_tuple as as_tuple,
-    )
     from hloscope.simplifier.isl_relations import (
         BUDGET as BUDGET,
         Builder as Builder,
@@ -49,16 +41,24 @@ if TYPE_CHECKING:
     )
     from hloscope.simplifier.isl_tables import (
         Body as Body,
+        Question as Question,
         Read as Read,
         Refutation as Refutation,
         Witness as Witness,
         clamped as clamped,
         extent as extent,
-        included as included,
         refutations as refutations,
         some_point as some_point,
     )
     from hloscope.simplifier.rule import Rule as Rule, Step as Step, Trace as Trace
+    from hloscope.simplifier.verdicts import (
+        PROVED as PROVED,
+        CounterExample as CounterExample,
+        Proof as Proof,
+        Table as Table,
+        Verdict as Verdict,
+        as_tuple as as_tuple,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

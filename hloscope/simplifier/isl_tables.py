@@ -1,4 +1,4 @@
-"""Statements about sets that depend on values read from tables, proved by isl for every table."""
+"""Statements about sets of points, proved by isl; sets may depend on values read from tables."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from hloscope.simplifier.isl_relations import (
     System,
     UndecidedError,
     isl_context,
+    islpy,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -43,10 +44,13 @@ from hloscope.simplifier.isl_relations import (
 # Equal indices of one table give equal values; otherwise a value is free within its interval.
 #
 # Nothing else is known about a table. So a question about one point (emptiness, two points with
-# something in common) is answered exactly. For `included`, the values that the point determines
-# become further unknowns, which is exact as well. If the second set reads at indices that the point
-# leaves open, its reads are matched with those of the first. A proof then holds for every table;
-# without a proof, `isl_families` may refute the statement, or it is undecided.
+# something in common) is answered exactly. For `Question.included`, the values that the point
+# determines become further unknowns, which is exact as well. If the second set reads at indices
+# that the point leaves open, its reads are matched with those of the first. A proof then holds for
+# every table; without a proof, one of `FAMILIES` may refute the statement, or it is undecided.
+#
+# A set without reads is a plain isl set, so these are the proofs about maps without runtime
+# variables as well.
 
 
 MAX_PAIRS: Final = 24
@@ -185,8 +189,8 @@ class Question:
     reads.
     """
 
-    def __init__(self, isl: Any, bodies: Sequence[Body]) -> None:
-        self._isl = isl
+    def __init__(self, bodies: Sequence[Body]) -> None:
+        self._points: dict[int, Any] = {}
         self.givens: dict[Given, int] = {}
         self._boxes: list[Interval] = []
         self._given: dict[int, dict[int, int]] = {}
@@ -230,6 +234,13 @@ class Question:
 
         Reads of one element of a table have equal values.
         """
+        # Both directions of an equality need the set: without this its proof takes 1.5 times as
+        # long.
+        if id(body) not in self._points:
+            self._points[id(body)] = self._converted(body)
+        return self._points[id(body)]
+
+    def _converted(self, body: Body) -> Any:
         read = self.own_reads(body)
         columns = [e for r in read for e in (*r.index, r.value)]
         builder, elements = self._builder(body, 0)
@@ -245,6 +256,9 @@ class Question:
         A matching identifies each open read of `body` with an element that `like` reads, or with a
         given. The coordinates are those of `points(like)`.
         """
+        if not self.own_reads(body) and not self.own_reads(like):
+            yield self.points(body)
+            return
         goal = [(r.table, len(r.index)) for r in self.own_reads(like)]
         starts = [sum(rank + 1 for _, rank in goal[:i]) for i in range(len(goal))]
         width = sum(rank + 1 for _, rank in goal)
@@ -295,7 +309,7 @@ class Question:
         mine = self._given[id(body)]
         same = [(body.reads[k].value - Range(n + t), Interval.point(0)) for k, t in mine.items()]
         system = System(0, n + g + width, box, (*body.constraints, *same), ())
-        return Builder(self._isl, isl_context(), system, Parameters({}, {})), elements
+        return Builder(islpy, isl_context(), system, Parameters({}, {})), elements
 
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]
@@ -323,8 +337,8 @@ class Question:
 
     def _outputs(self, builder: Builder, points: Any, body: Body, columns: Sequence[Expr]) -> Any:
         n = len(body.box)
-        relation = self._isl.Map.from_domain(points)
         givens = [Range(n + t) for t in range(len(self.givens))]
+        relation = islpy.Map.from_domain(points)
         for e in (*body.point, *givens, *columns):
             relation = relation.flat_range_product(builder.expr(e).as_map())
         return relation.range()
@@ -332,7 +346,7 @@ class Question:
     def witness(self, points: Any, body: Body) -> Witness:
         """Return a point of a nonempty set of the body, with the table entries that it needs."""
         point = points.sample_point()
-        kind = self._isl.dim_type.set
+        kind = islpy.dim_type.set
         count = point.get_space().dim(kind)
         values = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
         # The coordinates are in the order that `_outputs` writes: point, givens, then each open
@@ -351,46 +365,44 @@ class Question:
             start = stop + 1
         return Witness(tuple(values[:rank]), tuple(dict.fromkeys(entries)))
 
+    def included(
+        self, first: Sequence[Body], second: Sequence[Body]
+    ) -> tuple[Witness | None, bool]:
+        """Find a point of the first union of bodies that is not proved to be in the second.
 
-def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
+        Returns:
+            The point, or `None` if inclusion is proved; and whether the point is certainly not in
+            the second union.
+        """
+        is_exact = not any(self.own_reads(b) for b in second)
+        for a in first:
+            left = self.points(a)
+            for b in second:
+                if left.is_empty():
+                    break
+                for sure in self.matched(b, a):
+                    left = left.subtract(sure)
+            if not left.is_empty():
+                return self.witness(left, a), is_exact
+        return None, True
+
+
+def some_point(bodies: Sequence[Body]) -> Witness | None:
     """Return a point that one of the bodies has for some tables, or `None`.
 
     The result is `None` if the bodies are empty for all tables.
     """
     for body in bodies:
-        question = Question(isl, [body])
+        question = Question([body])
         points = question.points(body)
         if not points.is_empty():
             return question.witness(points, body)
     return None
 
 
-def included(
-    isl: Any, first: Sequence[Body], second: Sequence[Body]
-) -> tuple[Witness | None, bool]:
-    """Find a point of the first union of bodies that is not proved to be in the second.
-
-    Returns:
-        The point, or `None` if inclusion is proved; and whether the point is certainly not in the
-        second union.
-    """
-    question = Question(isl, [*first, *second])
-    is_exact = not any(question.own_reads(b) for b in second)
-    for a in first:
-        left = question.points(a)
-        for b in second:
-            if left.is_empty():
-                break
-            for sure in question.matched(b, a):
-                left = left.subtract(sure)
-        if not left.is_empty():
-            return question.witness(left, a), is_exact
-    return None, True
-
-
-def extent(isl: Any, body: Body) -> Interval:
+def extent(body: Body) -> Interval:
     """Return the smallest interval that contains the body's first coordinate, over all tables."""
-    points = Question(isl, [body]).points(body)
+    points = Question([body]).points(body)
     if points.is_empty():
         return Interval.EMPTY
     low, high = points.dim_min_val(0), points.dim_max_val(0)
@@ -515,12 +527,11 @@ class Refutation(Struct, frozen=True):
 
 
 def refutations(
-    isl: Any, first: Sequence[Body], second: Sequence[Body], hint: Witness | None
+    first: Sequence[Body], second: Sequence[Body], hint: Witness | None
 ) -> Iterator[Refutation | None]:
     """Yield, for each family of tables, a point that is only in the first union, or `None`.
 
     Args:
-        isl: The module `islpy`, inside `budgeted`.
         first: The union that may have more points.
         second: The other union.
         hint: A point that was not proved to be in the second union; its table entries are tried
@@ -532,14 +543,13 @@ def refutations(
         for table, at, value in hint.entries:
             listed.setdefault(table, []).append((at, value))
         chosen = {key: as_listed(key[1], listed.get(key[0], ())) for key in tables}
-        yield _refutation(isl, first, second, tables, chosen, listed)
+        yield _refutation(first, second, tables, chosen, listed)
     for family in FAMILIES:
         chosen = {key: family(*known) for key, known in tables.items()}
-        yield _refutation(isl, first, second, tables, chosen, {})
+        yield _refutation(first, second, tables, chosen, {})
 
 
 def _refutation(
-    isl: Any,
     first: Sequence[Body],
     second: Sequence[Body],
     tables: _Tables,
@@ -555,7 +565,7 @@ def _refutation(
         boxes += parameters
     known = [[_with_formulas(b, formulas, boxes) for b in side] for side in (first, second)]
     # With formulas in place of reads, nothing is read any more, and inclusion is decided exactly.
-    found, is_exact = included(isl, *known)
+    found, is_exact = Question([*known[0], *known[1]]).included(*known)
     if found is None or not is_exact:
         return None
     rank = len(found.point) - len(boxes)

@@ -13,7 +13,7 @@ import pytest
 import hloscope
 from hloscope.errors import OutOfTimeError
 from hloscope.proof.equality import compare
-from hloscope.simplifier.isl import Verdict
+from hloscope.simplifier.verdicts import Verdict
 
 SAME = "same elements read; values not compared"
 MAP = "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]"

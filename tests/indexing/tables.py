@@ -14,7 +14,7 @@ from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
 from hloscope.indexing.variables import replace_interval
 from hloscope.ir.graph import Instruction
 from hloscope.ops.control import Parameter
-from hloscope.simplifier.isl import CounterExample
+from hloscope.simplifier.verdicts import CounterExample
 
 Tables: TypeAlias = Callable[[Hashable, tuple[int, ...]], int]
 """What is read of a tensor at an index, before it is clamped."""

@@ -8,11 +8,12 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import hloscope.indexing.claims as claims
 import hloscope.indexing.evaluate as enumerated
 import hloscope.indexing.evaluate as evaluate
 from hloscope.affine import Interval
-from hloscope.indexing import IndexingMap, system_of
-from hloscope.simplifier import Proof, isl
+from hloscope.indexing import IndexingMap
+from hloscope.simplifier import BUDGET, Proof
 from tests.indexing.maps import maps
 
 
@@ -39,14 +40,13 @@ some = maps(num_dims=2, num_results=2, runtime=0)
 def test_relations_are_compared_as_by_isl(a: IndexingMap, b: IndexingMap) -> None:
     if a.is_known_empty or b.is_known_empty:
         return
-    one, two = [system_of(a)], [system_of(b)]
-    agree(enumerated.subset([a], [b]), lambda: isl.prove_subset(one, two))
-    agree(enumerated.subset([a], [b, a]), lambda: isl.prove_subset(one, two + one))
-    agree(enumerated.subset([a], [b], both=True), lambda: isl.prove_equal(one, two))
-    agree(enumerated.inverse([a], [b]), lambda: isl.prove_inverse(one, two))
+    agree(enumerated.subset([a], [b]), lambda: claims.subset([a], [b], BUDGET))
+    agree(enumerated.subset([a], [b, a]), lambda: claims.subset([a], [b, a], BUDGET))
+    agree(enumerated.subset([a], [b], both=True), lambda: claims.equal([a], [b], BUDGET))
+    agree(enumerated.inverse([a], [b]), lambda: claims.inverse([a], [b], BUDGET))
     back = a.inverse()
     if not back.is_known_empty:
-        agree(enumerated.inverse([a], [back]), lambda: isl.prove_inverse(one, [system_of(back)]))
+        agree(enumerated.inverse([a], [back]), lambda: claims.inverse([a], [back], BUDGET))
 
 
 def test_small_maps_are_looked_at() -> None:
@@ -66,19 +66,19 @@ def test_small_maps_are_looked_at() -> None:
 def test_one_map_is_judged_as_by_isl(m: IndexingMap, low: int, size: int) -> None:
     if m.is_known_empty:
         return
-    system = system_of(m)
-    agree(enumerated.empty([m]), lambda: isl.prove_empty([system]))
-    for reverse, ask in ((False, isl.prove_injective), (True, isl.prove_single_valued)):
-        agree(enumerated.one_to_one([m], reverse=reverse), partial(ask, [system]))
+    agree(enumerated.empty([m]), lambda: claims.empty([m], BUDGET))
+    for reverse in (False, True):
+        by_isl = partial(claims.one_to_one, [m], BUDGET, reverse=reverse)
+        agree(enumerated.one_to_one([m], reverse=reverse), by_isl)
     boxes = [v.interval for v in m.dims], [Interval(low, low + size)] * 2
-    agree(enumerated.onto(m, boxes), lambda: isl.prove_onto([system], boxes))
+    agree(enumerated.onto(m, boxes), lambda: claims.onto(m, boxes, BUDGET))
     side = Interval(low, low + size)
     agree(
         enumerated.within(m, m.results[0], side),
-        lambda: isl.prove_within(system, m.results[0], side),
+        lambda: claims.within(m, m.results[0], side, BUDGET),
     )
     if (found := enumerated.extent(m, m.results[0])) is not None:
-        assert found == isl.tight_bounds(system, m.results[0])
+        assert found == claims.tight_bounds(m, m.results[0], BUDGET)
 
 
 @pytest.mark.slow

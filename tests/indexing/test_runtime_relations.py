@@ -32,8 +32,8 @@ from hloscope.indexing import (
     prove_within,
 )
 from hloscope.indexing.variables import below
-from hloscope.simplifier.isl import CounterExample, Proof
 from hloscope.simplifier.isl_tables import refutations
+from hloscope.simplifier.verdicts import CounterExample, Proof
 from tests.indexing.tables import (
     Pairs,
     Tables,
