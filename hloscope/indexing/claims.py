@@ -1,4 +1,7 @@
-"""Proofs about maps with runtime variables: proved for every table, or refuted by one."""
+"""Proofs about maps with runtime variables, for all values of the tensors that they read.
+
+A statement is proved for every table of values, or refuted by one table.
+"""
 
 from __future__ import annotations
 
@@ -63,12 +66,12 @@ OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
 def any_reads(*groups: Iterable[MapBase]) -> bool:
-    """Does one of the maps have a runtime variable?"""
+    """Return whether one of the maps has a runtime variable."""
     return any(m.runtime for maps in groups for m in maps)
 
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that every pair of the first union of maps is in the second, for all runtime values."""
+    """Prove that every (index, result) pair of `first` is in `second`, for all runtime values."""
     a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _included(a, b, n, budget))
 
@@ -115,6 +118,9 @@ def composed(
     Runtime variables without origin of `first` differ from those of `second`. In `whole` they are
     identified by their position, as `compose` numbers them. If that is not possible, a refutation
     is reported as undecided.
+
+    Raises:
+        ValueError: The numbers of dimensions and results do not allow it.
     """
     known = _positions(first, second, whole)
 
@@ -156,9 +162,10 @@ def composed(
 def _positions(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase]
 ) -> list[Hashable] | None:
-    """Return, for each runtime variable of `whole`, the variable of `second` or `first` that it is.
+    """Return the identity of each runtime variable of `whole`, by its position in the composition.
 
-    The result is `None` if that is unknown: there are several maps, or variables were merged.
+    `compose` puts the variables of `second` before those of `first`. The result is `None` if the
+    numbers of variables do not agree, as some were merged, or if there are several maps.
     """
     if not (len(first) == len(second) == len(whole) == 1):
         return None
@@ -239,7 +246,7 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
-    """Yield the sets of two pairs that have equal right sides and different left sides.
+    """Yield the sets of two pairs (left, right) with equal right and different left sides.
 
     `num_left` is the number of coordinates of the left side.
     """
@@ -305,7 +312,7 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
 
 
 def _timed(ask: Callable[[], Proof]) -> Proof:
-    """Return the proof that `ask` makes, with the elapsed time.
+    """Return the proof that `prove` makes, with the elapsed time.
 
     A refutation by tables that are computed from each other becomes undecided.
     """
@@ -317,9 +324,10 @@ def _timed(ask: Callable[[], Proof]) -> Proof:
 
 
 def _why_not_independent(proof: Proof) -> str | None:
-    """Return why a refutation proves nothing, or `None` if it is valid.
+    """Return why a refutation is not valid; `None` if it is valid or there is no refutation.
 
-    It proves nothing if two of its tables are computed from each other.
+    It is not valid if two of its tables are computed from common values, as they may never have the
+    refuting values together.
     """
     example = proof.counter_example
     if not proof.is_refuted or example is None or len(example.tables) < 2:
@@ -372,7 +380,7 @@ def _included(first: Sequence[Body], second: Sequence[Body], num_dims: int, budg
             return PROVED
         if is_exact:
             return Proof(Verdict.REFUTED, _example(found, num_dims))
-    # Without a proof, inclusion may still be refuted by one table of a known family.
+    # If there is no proof of inclusion, a table of a known family may still refute it.
     except UndecidedError as error:
         reason = str(error)
     try:
@@ -431,7 +439,10 @@ def _name(origin: Hashable) -> str:
 
 
 Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
-"""Function that identifies a runtime variable without origin, by its position and the variable."""
+"""Function of the number of a runtime variable without origin and the variable; it returns a key.
+
+Variables with equal keys read the same table.
+"""
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
@@ -442,8 +453,8 @@ def by_name(i: int, v: RuntimeVariable) -> Hashable:
 def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
     """Return the names of the runtime variables whose index depends on range variables.
 
-    Names are separated by commas. With `also_dims`, an index that depends on dimension variables
-    counts too.
+    The names are separated by commas. With `also_dims`, an index that depends on dimension
+    variables counts too.
     """
     return ", ".join(
         m.names[Runtime(i)]
@@ -482,7 +493,7 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """Return the key of the table that variable `i` reads: its origin or identity, its rank."""
+        """Return the key of the table that variable `i` reads: origin or identity, and rank."""
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
@@ -525,10 +536,11 @@ class Tables:
     def _read(
         self, i: int, v: RuntimeVariable, identity: Identity, what: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """Return what runtime variable `i` reads; `what` is the variable of the body for it.
+        """Return the value of runtime variable `i`; `read_variable` is its variable in the body.
 
         Returns:
-            The interval of the table's value, the clamped value, and the interval of that.
+            The interval of the table's value, the clamped value, and the interval of the clamped
+                value.
         """
         found = self._values[self.key(i, v, identity)]
         # Variables that clamp one table differently share a table with the union of their
@@ -547,7 +559,7 @@ class Tables:
 
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:
-    """Return the interval of values of an element of the origin's type, clamped to `values`."""
+    """Return the possible values of an element of the origin's type, clamped to `values`."""
     if not isinstance(origin.type, TensorType):
         return values
     kind, bits = origin.type.element.kind, origin.type.element.bits

@@ -38,8 +38,8 @@ from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
 def major_to_minor(type: Type) -> Dims:
     """Return the logical dimensions from the slowest to the fastest varying.
 
-    Without a layout they are in row-major order. A buffer has those of its array; types that are
-    not arrays have none.
+    Without a layout they are in row-major order. A buffer has the dimensions of its array; types
+    that are not arrays have none.
     """
     if isinstance(type, BufferType):
         type = type.element
@@ -87,7 +87,7 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
 def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
     """Return the logical index of a physical index, and constraints that exclude padding.
 
-    It is the inverse of `place`.
+    The inverse of `place`.
     """
     order = major_to_minor(type)
     rest = list(placed)
@@ -108,14 +108,15 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
             if size % t
         ]
         rest = [*rest[: -2 * count], *joined]
-        rest = rest[len(rest) - len(before) :]  # without the 1s in front of a longer tile
+        # Drop the dimensions of size 1 that were added in front for a tile of higher rank.
+        rest = rest[len(rest) - len(before) :]
     return [rest[order.index(k)] for k in range(len(order))], padded
 
 
 def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
     """Return the bits per element in memory of each array, chosen so that both have equal size.
 
-    The result is `None` if that is not possible.
+    The result is `None` if no choice gives equal sizes.
     """
     # Elements narrower than a byte may be stored unpacked or packed; the layouts decide, else the
     # sizes.
@@ -194,12 +195,12 @@ def address_map(type: TensorType) -> IndexingMap:
 
 
 def physical_map(found: IndexingMap, here: Type, there: Type) -> IndexingMap:
-    """Convert a map to the physical (major-to-minor) indices of both arrays.
+    """Return a map with logical indices converted to physical (major-to-minor) ones.
 
     Args:
-        found: A map between their logical indices.
+        found: A map between the logical indices of two arrays.
         here: Type of the array that the map's dimensions index.
-        there: Type of the array that its results index.
+        there: Type of the array that the map's results index.
     """
     found = _with_dims_in_order(found, major_to_minor(here))
     return found.with_(results=[found.results[k] for k in major_to_minor(there)])
@@ -219,7 +220,7 @@ def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
 
 
 def physical_access(access: Access, here: Type, there: Type) -> Access:
-    """Convert an access to the physical indices of both arrays; see `physical_map`."""
+    """Return the access with its map converted to physical indices; see `physical_map`."""
     if access.map is None:
         return access
     replica = access.replica
@@ -322,7 +323,7 @@ d2 in [0, 3]
         return IndexingMap(variables, results=[Const(0)] * len(there))
     left = [k for k, size in enumerate(here) if size != 1]
     if [here[k] for k in left] == [size for size in there if size != 1]:
-        rest = iter(left)  # most are like that: what differs is where dimensions of size 1 stand
+        rest = iter(left)  # Most reshapes only insert or remove dimensions of size 1.
         found = IndexingMap(
             variables, results=[0 if size == 1 else Dim(next(rest)) for size in there]
         )

@@ -36,7 +36,7 @@ from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, System, V
 def prove_implies(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the second union of maps has every pair of the first.
+    """Prove that every (index, result) pair of the first union of maps is in the second.
 
     >>> from hloscope.indexing import IndexingMap
     >>> row = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]")
@@ -89,7 +89,7 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
-    """Prove that every index in bounds has one result, and every index of `shape` one origin.
+    """Prove that the map is a bijection from its indices in bounds to the indices of `shape`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
@@ -214,7 +214,7 @@ def prove_equal(
 
 
 def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
-    """Do two maps differ only in constraints that follow from those of the other map?
+    """Return whether two maps differ only in constraints that each other's domain implies.
 
     This is decided on the domain alone, which is much smaller than the relation with results.
     """
@@ -235,7 +235,7 @@ def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Prove that the values of `expr` lie in the interval on the whole domain."""
+    """Prove that the values of `expr` lie in the interval for all points of the domain of `m`."""
     if m.runtime and not m.is_known_empty:
         return claims.within(m, expr, interval, budget)
     if (known := within(m, expr, interval)) is not None:
@@ -277,7 +277,7 @@ def prove_composed(
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """Return the smallest interval that contains all values of `expr` over the domain.
+    """Return the smallest interval that contains all values of `expr` over the domain of `m`.
 
     The result is `None` if isl does not decide within the budget.
     """
@@ -339,7 +339,9 @@ class _TooManyError(Exception):
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that the values of `expr` lie in the interval; `None` if isl should be used.
+    """Prove by linear pieces that the values of `expr` lie in the interval.
+
+    The result is `None` if isl should be used.
 
     >>> from hloscope.indexing import IndexingMap
     >>> cut = "d0"
@@ -355,7 +357,7 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def equal(a: MapBase, b: MapBase) -> Proof | None:
-    """Prove that two maps are the same relation; `None` if isl should be used.
+    """Prove that two maps are the same relation, by linear pieces; `None` if isl should be used.
 
     Both must have the same variables with the same bounds, and no range or runtime variables or
     constraints.
@@ -446,7 +448,7 @@ def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Computes the linear pieces of expressions over an interval of one variable."""
+    """Evaluator of expressions as linear pieces over an interval of one variable."""
 
     def __init__(self, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int]) -> None:
         self._v, self._interval, self._left = v, interval, left
@@ -503,9 +505,9 @@ class _Reader:
         found: list[Line] = []
         for k, (start, value, slope) in enumerate(lines):
             end = lines[k + 1].start if k + 1 < len(lines) else self._interval.hi + 1
-            # `(value + slope * x) // by` is `whole * x + (value + rest * x) // by`, so the pieces
-            # change only where the second quotient does. The rest nearest to zero changes it least
-            # often.
+            # `(value + slope * x) // divisor` is `whole * x + (value + rest * x) // divisor`, so
+            # the pieces change only where the second quotient does. The rest nearest to zero
+            # changes it least often.
             whole, rest = divmod(slope, by)
             if 2 * rest > by:
                 whole, rest = whole + 1, rest - by

@@ -52,7 +52,7 @@ from hloscope.ops import ELEMENTWISE, Parameter, control
 
 
 MOST_WAYS: Final = 32
-"""Maximum number of accesses of a value; with more, only their number is reported."""
+"""Maximum number of accesses of a value; with more, one unknown access replaces them."""
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
 """Maximum number of compared maps over all sizes; at least one size is compared completely."""
@@ -60,17 +60,20 @@ PASSING: Final = (
     control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
     control.Tuple,
 )  # fmt: skip
-"""Ops whose value consists of unchanged operands or parts of one."""
+"""Ops whose value consists of arrays of their operands, unchanged."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
 """`(frame, ins, number)`: array `number` of the value of `ins`, as computed in `frame`."""
 
 
 class SizeComparison(NamedTuple):
-    """Result of comparing maps at several sizes, with the first difference if there is one.
+    """Result of comparing symbolic maps with reference maps at several sizes.
 
-    `sizes` are the sizes by name. `given` are operands that were not compared: integers with which
-    the called function was refined.
+    Attributes:
+        sizes: The sizes of each comparison, by name.
+        difference: The first difference; `None` if there is none.
+        given: Numbers of the operands that were not compared, as the called function was refined
+            with their integer values.
     """
 
     sizes: Sequence[Mapping[str, int]]
@@ -79,7 +82,7 @@ class SizeComparison(NamedTuple):
 
 
 class SymbolicAnalysis:
-    """Maps of a program with unknown sizes, in which named sizes are runtime variables."""
+    """Maps of a program with unknown sizes. Named sizes are runtime variables of the maps."""
 
     def __init__(self, module: Module, bodies: Callable[[Instruction], Bodies]) -> None:
         self._walk: Final = SizeWalk(module)
@@ -99,7 +102,7 @@ class SymbolicAnalysis:
         if any(isinstance(operand.type, TupleType) for operand in ins.operands):
             if isinstance(ins.op, ELEMENTWISE["copy"]):
                 return _passed_through(frame, ins, output)
-            return unknown_reads(len(ins.operands))  # rules are about arrays
+            return unknown_reads(len(ins.operands))  # the rules return accesses of arrays only
         known = frame.of(ins)
         shape = known[output].shape if output < len(known) else None
         if shape is None:
@@ -121,18 +124,18 @@ class SymbolicAnalysis:
     ) -> SizeComparison:
         """Compare the symbolic accesses of an output, or their inverse, at random sizes.
 
-        The op at these sizes gives the reference.
+        The reference are the rules for known sizes, applied to the op at these sizes.
 
         Args:
             computation: The computation.
             ins: An instruction of it.
             output: Number of the output.
-            asked_from: An operand and the number of one of its arrays, to compare the inverse;
+            operand_leaf: An operand and the number of one of its arrays, to compare the inverse;
                 `None` to compare what the output reads.
             count: Number of sizes.
             seed: Seed of the random sizes.
-            called: Function of an instance and an output, for calls: it refines the called function
-                to the sizes and returns the accesses of each operand.
+            called: For calls, a function of an instance and an output: it refines the called
+                function to the sizes and returns the accesses of each operand.
 
         Raises:
             LookupError: The accesses depend on values even at known sizes.
@@ -183,13 +186,14 @@ class SymbolicAnalysis:
         Keys are a parameter and the number of one of its arrays.
 
         Raises:
-            UnsupportedError: There are too many values between, or values from outside.
+            UnsupportedError: More than the maximum number of values are visited, or a value is
+                defined outside the computation.
         """
         return _BackwardTraversal(self._walk.frame_of(computation), self._reads).run(ins, output)
 
 
 def _by_refining(called: Called) -> Told:
-    """Return reference accesses of calls: those of the called function at known sizes."""
+    """Return reference accesses of calls: those of the called function, refined to known sizes."""
 
     def reads(instance: Instance, output: int) -> list[Accesses | None]:
         found = zip(called(instance, output), instance.values, strict=True)
@@ -256,6 +260,10 @@ class _BackwardTraversal:
         """Return the accesses from array `output` of `ins` to parameters.
 
         Keys are pairs (parameter, number of its array).
+
+        Raises:
+            UnsupportedError: A value is defined outside the computation, or too many values are
+                visited.
         """
         answer: dict[tuple[Instruction, int], Accesses] = {}
         self._add((self._start, ins, output), None)
@@ -276,7 +284,12 @@ class _BackwardTraversal:
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
 
     def _visit(self, place: Place, accesses: list[Access | None]) -> None:
-        """Pass the accesses of a value on to its operands, or to the value that it equals."""
+        """Compose the accesses of a value with what its instruction reads of the operands.
+
+        The results are added to the accesses of the operands.
+
+        If the value equals another one unchanged, its accesses are added to that one.
+        """
         frame, ins, leaf = place
         same = self._same(frame, ins, leaf)
         if same is not None:
@@ -293,7 +306,7 @@ class _BackwardTraversal:
                         self._add((frame, operand, each.leaf), both)
 
     def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
-        """Return the place of the value that this one equals, or `None` if it equals none."""
+        """Return the value, and its array, that array `leaf` of `ins` equals, or `None`."""
         match ins.op:
             case Parameter(number) if frame.caller is not None:
                 outer, call = frame.caller
@@ -363,9 +376,9 @@ def composed(first: Access | None, second: Access) -> Access:
 MOST_STEPS: Final = 1 << 18
 """Maximum number of visited instructions; those of a function count once per call."""
 _ROUNDS: Final = 3
-"""Maximum number of rounds over the program.
+"""Maximum number of traversals of the program.
 
-Assertions at its end help at its beginning in the next round.
+An assertion at the end of the program gives sizes at its beginning in the next traversal.
 """
 _ASSERTION: Final = "shape_assertion"
 _NAMED: Final = "jax.global_constant"
@@ -373,7 +386,7 @@ _NAMED: Final = "jax.global_constant"
 
 
 class _Call(Frame):
-    """A function called from one place, and how far the traversal has come in it."""
+    """The frame of one call of a function, with the number of instructions processed so far."""
 
     def __init__(self, symbols: Symbols, path: int, callee: Computation) -> None:
         super().__init__(symbols, path, callee, certain=True)
@@ -435,9 +448,10 @@ class SizeWalk:
                     stack[-1].waits_for = None
 
     def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
-        """Process instructions up to the next call of a function that is not open; return it.
+        """Process instructions of a frame up to the next call of a function, and return it.
 
-        The result is `None` at the end of the frame's function.
+        A function that is being traversed is not called again. The result is `None` at the end of
+        the frame's function.
         """
         for ins in frame.rest:
             self._steps += 1
@@ -521,7 +535,7 @@ def _with_declared_sizes(
 
 
 def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
-    """Return the value of an op whose arrays are arrays of its operands; `None` for other ops."""
+    """Return the arrays of an op whose arrays are arrays of its operands; `None` for other ops."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
             whole = ins.operands[0]
@@ -536,7 +550,7 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
 
 
 def _by_rule(frame: Frame, ins: Instruction) -> Known:
-    """Return the arrays of a value by the rules of its op; declared sizes come first."""
+    """Return the arrays of a value by the rules of its op; static sizes come from its type."""
     types = leaves(ins.type)
     rule, first = SIZES.find(ins.op), types[0] if types else None
     if not isinstance(first, TensorType):

@@ -54,12 +54,12 @@ NO_RULE: Final = "no rule tells it for sizes that are not known; refine the prog
 
 
 class Asked(NamedTuple):
-    """An instruction with its symbolic values, and the shape of one of its outputs.
+    """An instruction whose sizes may be symbols: the argument of the rules for such instructions.
 
     Attributes:
-        frame: The values of its computation.
+        frame: The symbolic values of its computation.
         ins: The instruction.
-        result: The sizes of the output.
+        result: The sizes of the output, one expression per dimension.
         operands: The first array of each operand.
         bodies: Dependences of the called computations.
     """
@@ -75,10 +75,10 @@ class Asked(NamedTuple):
         return SizedBuilder(self.frame.symbols, self.result)
 
     def shape(self, operand: int) -> Shape:
-        """Return the sizes of operand number `operand`.
+        """Return the sizes of operand number `operand`, one expression per dimension.
 
         Raises:
-            UnsupportedError: It is not an array.
+            UnsupportedError: The operand is not an array.
         """
         found = self.operands[operand].shape
         if found is None:
@@ -106,7 +106,7 @@ def dims(shape: Sequence[Expr]) -> list[Expr]:
 
 
 def known(leaf: Leaf, k: int) -> Expr:
-    """Return element `k` of an integer operand, in terms of sizes.
+    """Return element `k` of an integer operand, as an expression in the symbols for sizes.
 
     Raises:
         UnsupportedError: The element is not known.
@@ -118,10 +118,10 @@ def known(leaf: Leaf, k: int) -> Expr:
 
 
 def in_place(asked: Asked) -> Answer:
-    """Return the identity access of an op with one operand of the result's rank.
+    """Return the identity access of operand 0, for an op with one operand of the result's rank.
 
     Raises:
-        UnsupportedError: The op has other operands.
+        UnsupportedError: The op has several operands, or the operand has another rank.
     """
     if len(asked.operands) != 1 or len(asked.shape(0)) != len(asked.result):
         raise UnsupportedError(NO_RULE)
@@ -162,15 +162,16 @@ def _(asked: Asked, op: BroadcastInDim) -> Answer:
 def broadcast(
     asked: Asked, places: Sequence[int], stretched: Sequence[int], kept: Sequence[int]
 ) -> Accesses:
-    """Return the access of a broadcast: a dimension of size 1 is read at 0, others at their index.
+    """Return the access from the result of a broadcast to its operand.
 
-    If it is unknown whether a size is 1, both cases have a map with the condition on the size.
+    A dimension that expands, of size 1, is read at 0; others are read at the result's index. If it
+    is unknown whether a size is 1, each case has its own map, with a condition on the size.
 
     Args:
-        asked: The instruction.
-        places: For each dimension of the operand, the dimension of the result.
-        stretched: Dimensions of the operand that are known to expand.
-        kept: Dimensions of the operand that are known not to expand.
+        context: The instruction.
+        result_dims: For each dimension of the operand, the dimension of the result.
+        expanding: Dimensions of the operand that are known to expand.
+        nonexpanding: Dimensions of the operand that are known not to expand.
 
     Raises:
         UnsupportedError: Too many dimensions are undecided.
@@ -251,14 +252,14 @@ def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Acce
 
 
 def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
-    """Return the coordinate of the array element at a distance from the first one.
+    """Return the coordinate `distance / step` of the array element at a distance from element 0.
 
-    It is required to exist.
+    The builder gets the constraint that this element exists.
 
     Args:
-        at: The map under construction.
-        place: Distance from the first element.
-        step: Distance between elements.
+        at: Builder of the map.
+        distance: Distance of an index from the index of element 0.
+        step: Distance between the indices of consecutive elements.
         size: Number of elements.
     """
     at.require(place, 0, POS_INF)
@@ -270,10 +271,10 @@ def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
 
 
 def misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
-    """Yield disjoint conditions under which there is no array element at a distance.
+    """Yield disjoint conditions under which no array element is at `distance` from element 0.
 
-    Each is a function that adds the condition to a builder. The other arguments are those of
-    `element`.
+    Each condition is a function that adds constraints to a builder. `step` is the distance between
+    consecutive elements, and `size` is their number.
     """
     yield lambda at: at.require(place, NEG_INF, -1)
 
@@ -306,10 +307,11 @@ _APART = "the sizes of the reshape are not known to fall into groups"
 
 
 def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> list[Expr]:
-    """Return the index in `there` of the element at `index` in `here`.
+    """Return the index, in an array of shape `there`, of the element at `index` in shape `here`.
 
-    Dimensions are grouped so that both sides of a group have the same number of elements. Inside a
-    group, all strides are products of sizes; the size of the slowest dimension does not matter.
+    Both arrays are row-major and have the same elements. Dimensions are grouped so that both sides
+    of a group have the same number of elements. Inside a group, all strides are products of sizes;
+    the size of the slowest dimension does not matter.
 
     Raises:
         UnsupportedError: The groups cannot be determined.
@@ -337,9 +339,10 @@ def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> lis
 
 
 def _group(symbols: Symbols, here: list[Expr], there: list[Expr]) -> tuple[int, int] | None:
-    """Return how many dimensions of each side form the first group; `None` if undetermined.
+    """Return how many leading dimensions of `here` and of `there` form the first group.
 
-    A group has equal numbers of elements on both sides.
+    The sizes of a group have the same product on both sides. The result is `None` if no group is
+    determined.
     """
     for total in range(2, len(here) + len(there) + 1):
         for i in range(1, total):
@@ -412,12 +415,12 @@ def _(asked: Asked, op: DynamicSlice) -> Answer:
 
 
 def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
-    """Return the accesses of the start operands; a start clamped to [0, 0] is not read.
+    """Return the accesses of the start operands; a start that is always 0 is not read.
 
     Args:
-        asked: The instruction.
+        context: The instruction.
         first: Number of the first start operand.
-        rooms: For each dimension, the largest start for which the slice fits.
+        largest: For each dimension, the largest start for which the slice fits.
     """
     found: list[Accesses] = []
     for k, room in enumerate(rooms):
@@ -441,7 +444,8 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
     at, outside = asked.builder(), []
     for place, length in zip(places, part, strict=True):
         at.below(place, length)
-    # A piece is outside of the window first in dimension `k`, so the pieces are disjoint.
+    # Each piece is the set of elements that are outside of the window in dimension `k` and inside
+    # in all dimensions before it, so the pieces are disjoint.
     for k, length in enumerate(part):
         for missed in misses(places[k], 1, length):
             piece = asked.builder()
@@ -454,10 +458,12 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
 
 
 def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
-    """Return the start of a slice, if it is known to be in bounds.
+    """Return `begin`, the start of a slice in one dimension; it must be known to be in bounds.
+
+    The bounds are 0 and `largest`.
 
     Raises:
-        UnsupportedError: It may be clamped.
+        UnsupportedError: The start may be out of bounds, so that the op may clamp it.
     """
     symbols = asked.frame.symbols
     if begin is None or symbols.bounds(begin).lo < 0 or symbols.bounds(room - begin).lo < 0:
@@ -512,14 +518,18 @@ _OVERWRITTEN: Final = "an element that an update overwrites is not read"
 
 
 def _position(at: SizedBuilder, indices: Shape, vector_dim: int, row: Sequence[Expr]) -> list[Expr]:
-    """Return the index, in the array of indices, of all coordinates of a row's vector."""
+    """Return the indices, in the array of indices, of all coordinates of one index vector.
+
+    `row` has the coordinates of the vector in the other dimensions. If dimension `vector_dim`
+    exists, it gets a range variable.
+    """
     if vector_dim == len(indices):
         return [*row]
     return [*row[:vector_dim], at.range(indices[vector_dim]), *row[vector_dim:]]
 
 
 def _row_of(dimension: int, vector_dim: int) -> int:
-    """Return the number of the row coordinate that dimension `dimension` of the indices is."""
+    """Return the position, in an index without dimension `vector_dim`, of dimension `dimension`."""
     return dimension - (dimension > vector_dim)
 
 
@@ -576,9 +586,12 @@ def _(asked: Asked, op: Scatter) -> Answer:
 
 
 def _rows(asked: Asked, op: Scatter, at: SizedBuilder, shape: Sequence[Expr]) -> list[Expr]:
-    """Return the coordinates of the rows that may update an element.
+    """Return the index vectors that may update an element.
 
-    Batching dimensions have the element's index, others are range variables. `shape` has the sizes.
+    A vector is given by its coordinates in the array of indices, without `index_vector_dim`.
+
+    Batching dimensions have the element's index. Every other coordinate is a range variable.
+    `shape` has the number of values of each coordinate.
     """
     fixed = {
         _row_of(place, op.index_vector_dim): Dim(k)

@@ -97,7 +97,7 @@ class Symbols:
             path: Number of the sequence of calls that leads to the value.
             value: An array of rank 0 or 1.
             index: Index of the element; `None` for a scalar.
-            holds: The possible values.
+            holds: Interval of the possible values.
         """
         key = path, value, -1, -1 if index is None else index
         if key in self._known:
@@ -108,14 +108,14 @@ class Symbols:
         return found
 
     def tick(self) -> int:
-        """Return the next number of a counter, from 1 on."""
+        """Return the next number of a counter, which starts at 1; it orders the entered values."""
         self._ticks += 1
         return self._ticks
 
     def path(self, caller: int, call: Instruction | None) -> int:
-        """Return a number for the sequence of calls that ends with `call`.
+        """Return the number of a sequence of calls: sequence number `caller`, then `call`.
 
-        `caller` is the number of the sequence before it.
+        Equal sequences have equal numbers.
         """
         return self._paths.setdefault((caller, call), len(self._paths))
 
@@ -128,7 +128,7 @@ class Symbols:
         return Runtime(len(self.variables) - 1)
 
     def _free(self, name: str) -> str:
-        """Return a name derived from `name` that no other symbol and no variable by default has."""
+        """Return an unused name for a symbol: `name`, made valid and unique."""
         stem = _stem(name)
         free, k = stem, 1
         while free in self._taken:
@@ -137,10 +137,10 @@ class Symbols:
         return free
 
     def call(self, e: Expr, name: str) -> None:
-        """Give a size a name, if it is a symbol.
+        """Give the symbol for the size `e` the name `name`.
 
-        If it is a symbol divided by a constant that divides it, a new symbol gets the name. Other
-        sizes are left unnamed.
+        If `e` is a symbol divided by a constant that divides it, a new symbol gets the name. Other
+        expressions are left unnamed, and so are symbols that have been given a name.
         """
         e = self.settled(e)
         match e:
@@ -176,7 +176,7 @@ class Symbols:
         return self._domain
 
     def settled(self, e: Expr) -> Expr:
-        """Return the simplified expression, with each symbol replaced by what it equals."""
+        """Return the simplified expression, with symbols replaced by what they equal."""
         if not variables(e):
             return e
         while new := {v: self._equal[v] for v in variables(e) if v in self._equal}:
@@ -206,11 +206,11 @@ class Symbols:
 
     @property
     def learnt(self) -> int:
-        """Number of recorded facts; it only grows."""
+        """Number of facts recorded so far."""
         return self._learnt
 
     def _note(self, e: Expr, interval: Interval) -> None:
-        """Record that `e` lies in an interval; a contradiction of earlier facts is ignored."""
+        """Record that `e` lies in an interval; a contradiction to earlier facts is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
             # `step * e in [lo, hi]` bounds `e`, rounded inwards; infinite ends stay infinite.
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
@@ -219,8 +219,8 @@ class Symbols:
         if isinstance(e, Runtime):
             old = self.variables[e.index]
             both = old.interval & interval
-            # A contradiction can only come from code that the program never reaches, and no news
-            # need no recording.
+            # A contradiction can only come from code that the program never reaches. A fact that is
+            # known already is not recorded.
             if both.is_empty or both == old.interval:
                 return
             self.variables[e.index] = replace(old, interval=both)
@@ -268,12 +268,15 @@ class Symbols:
         return {self.variables[v.index].name for v in found if isinstance(v, Runtime)}
 
     def known(self, used: set[Runtime]) -> list[Constraint]:
-        """Return the recorded constraints that have only symbols in `used`, other than bounds."""
+        """Return the recorded constraints whose symbols are all in `used`.
+
+        Bounds of single symbols are left out.
+        """
         return [(e, i) for e, i in self.facts.items() if set(variables(e)) <= used]
 
 
 def _stem(name: str) -> str:
-    """Return the text changed into a valid variable name of maps."""
+    """Return the text as a valid variable name of maps that is no default name such as `d0`."""
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
     is_name = re.match(r"[A-Za-z_]", stem) and stem not in RESERVED
     return stem if is_name and not re.fullmatch(r"(d|s|rt)\d+", stem) else f"size_{stem}"
@@ -320,11 +323,11 @@ SIZE_BITS: Final = 32
 MOST_ELEMENTS: Final = 64
 """Maximum number of elements of an integer array whose elements are followed."""
 Contents: TypeAlias = tuple[Expr | None, ...]
-"""Elements of an integer array in row-major order; `None` for unknown ones."""
+"""Elements of an integer array in row-major order; `None` for an element that is not known."""
 
 
 class Leaf(Struct, frozen=True):
-    """One array of a value, in terms of symbols.
+    """One array of a value, with its sizes and elements as expressions in symbols.
 
     Attributes:
         shape: Its sizes; `None` if it is not an array.
@@ -342,13 +345,13 @@ Known: TypeAlias = tuple[Leaf, ...]
 
 
 class Frame:
-    """Symbolic values of a computation, as called from one place.
+    """Symbolic values of a computation, for one sequence of calls that leads to it.
 
     Attributes:
-        path: Number of the sequence of calls that leads to it.
+        path: Number of that sequence of calls.
         values: The arrays of each value that was entered.
-        order: Number of each value in the order of entering, over all computations.
-        inner: The frames of the functions that it calls.
+        order: Number of each value in the order of entering, counted over all computations.
+        inner: The frames of the functions that it calls, by call.
         caller: The calling frame, and the call.
         certain: Whether its instructions run whenever the program runs to its end.
     """
@@ -366,7 +369,7 @@ class Frame:
         self.caller: tuple[Frame, Instruction] | None = None
 
     def of(self, value: Instruction) -> Known:
-        """Return the arrays of a value; one that was not entered has what its type declares."""
+        """Return the arrays of a value; those of its declared type if it was not entered."""
         found = self.values.get(value)
         if found is None:
             found = self.values[value] = declared(self, value)
@@ -378,7 +381,7 @@ class Frame:
         return [known[0] if known else Leaf(None) for known in found]
 
     def enter(self, value: Instruction, known: Known) -> None:
-        """Store the arrays of a value, and its place in the order of entering."""
+        """Store the arrays of a value, and number it in the order of entering."""
         self.values[value] = known
         self.order[value] = self.symbols.tick()
 
@@ -435,7 +438,7 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
 
 
 def values_of(element: ElementType) -> Interval:
-    """Return the interval of the values of an integer type, cut to the range of 64 bits.
+    """Return the interval of the values of an integer type, intersected with that of int64.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
@@ -469,11 +472,11 @@ It returns the sizes or the elements of the result's first array, as far as they
 
 
 UNBOUNDED = below(POS_INF)
-"""A variable `[0, infinity)`, for variables whose upper bound is a constraint."""
+"""A variable with the interval `[0, infinity)`; its upper bound is a constraint."""
 
 
 class SizedBuilder:
-    """Builder of one map with variables and constraints, where sizes may be symbols."""
+    """Builder of one map, with variables whose sizes may be symbols and with constraints."""
 
     def __init__(self, symbols: Symbols, shape: Shape) -> None:
         self.symbols = symbols
@@ -507,7 +510,7 @@ class SizedBuilder:
         self.require(expr - size, NEG_INF, -1)
 
     def map(self, results: Iterable[Expr]) -> IndexingMap:
-        """Return the map with these results; symbols in it become runtime variables."""
+        """Return the map with these results; symbols become runtime variables of the map."""
         settled = [self.symbols.settled(e) for e in results]
         conditions = [(self.symbols.settled(e), i) for e, i in self.conditions]
         used = variables(*settled, *[e for e, _ in conditions])

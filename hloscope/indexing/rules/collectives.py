@@ -55,7 +55,7 @@ from hloscope.ops import (
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
     """Return one entry per operand: `found` for operand `number`, no access for the others.
 
-    Each operand has its own output.
+    For collectives whose output number `number` depends on operand number `number` only.
     """
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
@@ -73,7 +73,7 @@ def _access_on_member(
 
 
 def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
-    """Return the number of the part of the given size that has the index, and the index inside it.
+    """Return the number of the part, of `size` indices, that has the index, and the index in it.
 
     Both are 0 for parts of size 0.
     """
@@ -95,7 +95,7 @@ def _(
 
 
 def _combined(ins: Instruction, bodies: Bodies) -> Use:
-    """Return whether a result uses the members' elements always, sometimes or never.
+    """Return whether an output uses each member's element always, sometimes or never.
 
     The body combines two elements at a time, in any order.
     """
@@ -164,7 +164,7 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
     return _pairwise(ins, operand, claimed(_combined(ins, bodies), (found,)))
 
 
-# All-to-all: member `q` gets part `q` of everybody, in the order of the members.
+# All-to-all: member `q` gets part `q` of every member, in the order of the members.
 
 
 def _group_size(
@@ -192,7 +192,8 @@ def _written_size(
         return source[split] // target[split]
     groups = groups_of(ins)
     size = groups.size
-    if size is None and not groups.rows and not groups.mesh:  # one group of all
+    # No groups are written: one group of all devices.
+    if size is None and not groups.rows and not groups.mesh:
         size = counts.along(groups.axis)
     if size is None:
         raise UnsupportedError("an all-to-all in a group whose size is not written")
@@ -342,7 +343,7 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
 
 
 def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
-    """Return the position of the root in its group, for operand and output `number`."""
+    """Return the position in its group of the root of operand and output number `number`."""
     if not op.has_dynamic_root:
         return Const(0)
     size = groups_of(ins).size
@@ -350,7 +351,7 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """Return the accesses between operand and output `number`.
+    """Return the accesses between operand and output number `number`.
 
     They are the same in both directions.
     """
@@ -359,7 +360,7 @@ def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses
     if isinstance(op, CollectiveBroadcast):
         return (_access_on_member(ins, at, results, _root(ins, op, at, number)),)
     size = groups_of(ins).size
-    if not op.has_dynamic_root:  # a dynamic one is as the predicate of a select
+    if not op.has_dynamic_root:  # a dynamic root may be any member
         at.position(ins, 0, 0, size)
     return claimed(
         _combined(ins, bodies), (_access_on_member(ins, at, results, at.member(ins, size)),)
@@ -385,9 +386,9 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """Return the access from the operand of roots to output `number`.
+    """Return the access from the operand that holds the roots to output `number`.
 
-    Element `number` influences all elements of that output.
+    Its element `number` influences all elements of that output.
     """
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
@@ -398,7 +399,12 @@ _RAGGED = "which rows are exchanged depends on sizes and offsets known at run ti
 
 
 def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return an access of any row of any member, at the same index within the row."""
+    """Return the access to the same index within any row, of any member.
+
+    Rows are numbered by dimension 0.
+    `here` and `there` are the sizes of the array that the access starts from and of the accessed
+    one.
+    """
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
@@ -407,7 +413,7 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return an access of any element of any member."""
+    """Return the access to any element of an array of sizes `there`, of any member."""
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
     return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)

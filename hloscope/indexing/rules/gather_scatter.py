@@ -65,7 +65,7 @@ class Combined(Struct, frozen=True):
         hit: For each output, its use of each input's old element, if there is an update.
         updates: For each output, its use of each operand of updates.
         bodies: For each output, its use of the results of the body.
-        unchanged: The outputs that equal their inputs for all updates.
+        unchanged: Numbers of the outputs that equal their inputs whatever the updates are.
     """
 
     old: tuple[Uses, ...]
@@ -79,7 +79,7 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     """Return which old elements, updates and results of the body each output of a scatter uses."""
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
-    # An element gets at most one update from each row of each batch.
+    # An element gets at most one update from each index vector of each batch.
     most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
     if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
@@ -89,14 +89,14 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
 
 
 MOST_ROWS: Final = 256
-"""Maximum number of rows of constant indices that are compared with each other."""
+"""Maximum number of constant index vectors that are compared with each other."""
 
 
 def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
-    """Are the indices constant, and do no two rows update the same element?
+    """Return whether the indices are constant and no two index vectors update the same element.
 
-    Windows of two rows are disjoint if their starts differ by at least the window's size along a
-    dimension, or if the rows belong to different batches.
+    Windows of two vectors are disjoint if their starts differ by at least the window's size along a
+    dimension, or if they belong to different batches.
     """
     origin = ins.operands[indices_at(ins, op)]
     if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
@@ -108,7 +108,7 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
         return False
     slices = slices_of(ins, op)
     numbers = list(found)
-    if len(numbers) == 1:  # of a splat
+    if len(numbers) == 1:  # the literal is a splat: one number for all elements
         numbers *= prod(slices.indices)
     at, extents = slices.index_vector_dim, slices.slice_sizes
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
@@ -137,15 +137,16 @@ def _window(op: Scatter) -> frozenset[int]:
 def old_elements(
     ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
-    """Return, for each input of a scatter, the accesses from an element of the output.
+    """Return, for each input of a scatter, the accesses from an output element to old elements.
 
-    It reads the old element of its own input, and those of others that an update combines with it.
+    An output element reads the old element of its own input, and those of other inputs that an
+    update combines with it.
 
     Args:
         ins: The scatter.
         op: Its op.
         uses: How the body combines old elements and updates.
-        by: Uses of each input's old element, if there is an update.
+        by: The output's use of each input's old element, if there is an update.
         output: Number of the output.
         hit: Access from each element with an update to itself.
     """
@@ -170,10 +171,10 @@ With more, elements without an update are not expressed exactly.
 def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
     """Return the access from each element without an update to itself, in disjoint pieces.
 
-    The result is `None` unless there is at most one row and few partial dimensions. Each piece is
-    determined by the first dimension in which its elements are outside the window. A window that
-    begins at a valid `start` leaves the elements before `start` and those from `start + extent` on.
-    A window that begins elsewhere has no effect and leaves all.
+    The result is `None` unless there is at most one index vector and few partial dimensions. Each
+    piece is determined by the first dimension in which its elements are outside the window. A
+    window that begins at a valid `start` leaves the elements before `start` and those from `start +
+    extent` on. A window that begins elsewhere has no effect and leaves all.
     """
     slices = slices_of(ins, op)
     batches = {slices.batch_row(k) for k in slices.batching_dims}
@@ -233,7 +234,7 @@ def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
 
 
 def placing(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the access from an element to the index vectors whose updates may reach it."""
+    """Return the access from an element to all index vectors whose updates may change it."""
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.whole)
     for k, size in enumerate(slices.whole):
@@ -254,7 +255,7 @@ def placing(ins: Instruction, op: Scatter) -> Accesses:
 
 
 def placed(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the access from an index vector to the elements that its update may reach.
+    """Return the access from a number of an index vector to the elements its update may change.
 
     It is the inverse of `placing`.
     """
@@ -416,11 +417,24 @@ class Fit(Enum):
 
 
 class Slices(Struct, frozen=True):
-    """The slices of an array that a gather reads or a scatter writes, one per row of the indices.
+    """The slices of an array that a gather reads or a scatter writes.
 
-    `whole`, `sliced` and `indices` are sizes. The *sliced* array (the result of gather, the updates
-    of scatter) has the dimensions of the rows and, at `window_dims`, the dimensions of a slice that
-    are not dropped. The other names are those of the gather's attributes.
+    A *row* is an index of the array of indices without `index_vector_dim`: it selects one index
+    vector, which is the start of one slice.
+
+    Attributes:
+        whole: Sizes of the array.
+        sliced: Sizes of the result of gather or the updates of scatter. Its dimensions are those of
+            the rows and, at `window_dims`, those of a slice that are not dropped.
+        indices: Sizes of the array of indices.
+        window_dims: `offset_dims` of gather, `update_window_dims` of scatter.
+        dropped_dims: `collapsed_slice_dims`, `inserted_window_dims`.
+        batching_dims: `operand_batching_dims`, `input_batching_dims`.
+        indices_batching_dims: `start_indices_batching_dims`, `scatter_indices_batching_dims`.
+        start_index_map: The dimension of the array for each coordinate of an index vector.
+        index_vector_dim: The dimension of `indices` along which an index vector lies.
+        slice_sizes: Sizes of a slice.
+        fit: Treatment of slices that exceed the array.
     """
 
     whole: Dims
@@ -437,25 +451,25 @@ class Slices(Struct, frozen=True):
 
     @property
     def row_dims(self) -> Dims:
-        """Dimensions of the sliced array that number the rows."""
+        """Dimensions of the sliced array that number the rows (see the class)."""
         return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
 
     @property
     def kept_dims(self) -> Dims:
-        """Dimensions of the whole array that are dimensions of a slice, in order."""
+        """Dimensions of the whole array that are window dimensions of the sliced one."""
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
     @property
     def are_empty(self) -> bool:
-        """Are slices empty, because a dropped or batching dimension has no element?"""
+        """Whether slices are empty, because a dropped or batching dimension has no element."""
         gone = (*self.dropped_dims, *self.batching_dims)
         return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
 
     def batch_row(self, k: int) -> int | None:
-        """Return the number of the row coordinate that equals the index in dimension `k`.
+        """Return the coordinate of a row that equals the index in dimension `k` of the whole array.
 
-        `k` is a dimension of the whole array. The result is `None` if it is no batching dimension.
+        The result is its number in the row, or `None` if `k` is not a batching dimension.
         """
         if k not in self.batching_dims:
             return None
@@ -473,8 +487,8 @@ class Slices(Struct, frozen=True):
         """Return the index, in the whole array, at which the slice of one row starts.
 
         It has one coordinate for each dimension of the whole array. A coordinate that is read from
-        the array of indices becomes a runtime variable of the builder, constrained to the
-        interval `first_coordinates`.
+        the array of indices becomes a runtime variable of the builder, constrained to the interval
+        `first_coordinates`.
 
         Args:
             at: The builder of the map.
@@ -501,7 +515,7 @@ class Slices(Struct, frozen=True):
         return found
 
     def first_coordinates(self, k: int) -> tuple[int, int]:
-        """Return the smallest and largest start, in dimension `k`, of a slice with elements.
+        """Return the least and the greatest start, in dimension `k`, of a slice with elements.
 
         Only elements in bounds count.
         """
@@ -511,9 +525,10 @@ class Slices(Struct, frozen=True):
         return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
 
     def reach(self, k: int, type: Type) -> tuple[int, int]:
-        """Return the smallest and largest coordinate in dimension `k` that slices may cover.
+        """Return the smallest and the largest coordinate in dimension `k` that slices may cover.
 
-        `type` is the type of the indices. The result is `(0, -1)` if there is none.
+        `type` is the type of the indices, which limits the starts. The result is `(0, -1)` if
+        slices cover none.
         """
         size, extent = self.whole[k], self.slice_sizes[k]
         if k in self.batching_dims:
@@ -569,7 +584,8 @@ def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
     for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
         index[k] = Dim(window_dim) + index[k]
         by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
-        if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
+        # The slice of a scatter may be out of bounds, which is known only at run time.
+        if by_element or slices.slice_sizes[k] > slices.whole[k]:
             at.require(index[k], 0, slices.whole[k] - 1)
     if slices.are_empty:
         at.require(Const(0), 1, 1)
@@ -579,11 +595,12 @@ def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
 def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an element of the whole array to its elements in the sliced array.
 
-    Every row may have the element.
+    The slice of every row may contain the element.
     """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
-    # Batching dimensions tie the row to the index; the other rows may all touch the element.
+    # Batching dimensions determine coordinates of the row from the index. The slices of all other
+    # rows may contain the element.
     fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
     row = [
         fixed[j] if j in fixed else at.range(slices.sliced[k])
@@ -610,8 +627,8 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
 def moving(ins: Instruction, slices: Slices) -> list[int]:
     """Return the numbers of the coordinates of an index vector that can move a slice.
 
-    The coordinate of a dimension that slices cover completely is clamped to [0, 0]. Slices without
-    elements read nothing.
+    A coordinate for a dimension that slices cover completely is always clamped to 0. It moves
+    nothing.
     """
     if has_dynamic_sizes(ins):
         return [*range(len(slices.start_index_map))]

@@ -72,7 +72,8 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     source = sizes(ins.operands[0].type)
     index = [at.range(size) if k in op.dimensions else next(kept) for k, size in enumerate(source)]
     elements = exact(at.map(index))
-    initial = everything(target, sizes(ins.operands[-1].type))  # of several elements in StableHLO
+    # A reduction of several elements is not ordered in StableHLO.
+    initial = everything(target, sizes(ins.operands[-1].type))
     uses, count = _folded(ins, op, bodies), len(ins.operands) // 2
     return (
         *claims(uses.elements[output], count, elements),
@@ -94,7 +95,7 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
 
 @comes_from(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Yield the results of the body that an output depends on.
+    """Yield the accesses from an output element to results of the reduction's body.
 
     All applications of the body read the same captured values, so one application represents all.
     """
@@ -114,12 +115,12 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
-    """Return the access to a whole line along `dimension`, with equal other coordinates.
+    """Return the access to all elements along `dimension`, with the same other coordinates.
 
     Args:
-        shape: Sizes of the start tensor.
-        target: Sizes of the tensor that is reached.
-        dimension: The dimension of the line.
+        shape: Sizes of the tensor that the access starts from.
+        target: Sizes of the accessed tensor.
+        dimension: The dimension.
     """
     at = MapBuilder(shape)
     index = dims(len(shape))
@@ -146,7 +147,7 @@ _ORDER = "the comparator does not look at any element"
 
 
 def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
-    """Return the operands that the comparator reads, and whether it reads them always."""
+    """Return the operands that the comparator reads, each with whether it is always read."""
     if not bodies:
         return dict.fromkeys(range(len(ins.operands)), Use.ALWAYS)
     if sizes(ins.operands[0].type)[op.dimension] < 2:
@@ -158,15 +159,15 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
 def _sorted_line(
     op: Sort, compared: dict[int, Use], k: int, here: Dims, there: Dims, *, is_own: bool
 ) -> Accesses:
-    """Return the access from an element of one array to the line of another.
+    """Return the access from an element to another array's elements along the sorted dimension.
 
     Args:
         op: The sort.
         compared: How the comparator uses each operand.
         k: Number of the operand.
-        here: Sizes of the start array.
-        there: Sizes of the array that is reached.
-        is_own: Is it the output's own operand?
+        here: Sizes of the array that the access starts from.
+        there: Sizes of the accessed array.
+        is_own: Whether operand and output have the same number.
     """
     # One type may declare a bound and the other a smaller size; the smaller one counts.
     shape = tuple(map(min, here, there))
@@ -209,30 +210,29 @@ def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Insta
 
 
 # --------------------------------------------------------------------------------------------------
-# Scan: a body that is applied to consecutive slices and passes carries on.
-#
-# Step `t` of an output depends on step `t` of the inputs and, through the carries, on earlier
-# steps; their distance says which. The body sees whole slices. If it reads beyond its own line, any
-# element of the slices may matter.
+# Scan: the body is applied to consecutive slices and passes carries on. Step `t` of an output
+# depends on step `t` of the inputs and, through the carries, on earlier steps; the distance is the
+# number of steps in between. The body gets slices. If it reads a slice at other indices than the
+# result's, any element of the slices may matter.
 
 
 _SLICES = "the body may combine any elements of the slices"
 MOST_RUNS: Final = 4
-"""Maximum number of separate intervals of distances; with more, one interval covers them."""
+"""Maximum number of intervals of distances; with more, one interval covers them all."""
 UNROLLED: Final = 64
 """Number of steps that are followed one by one if the dependences of carries are periodic."""
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Distances in steps, as intervals with both ends included and gaps between them."""
+"""Distances in steps: disjoint intervals with both ends included."""
 
 
 class Reach(Struct, frozen=True):
-    """The steps, counted backwards, whose values of a parameter a result of the body reads.
+    """The steps at which a result of a scan's body reads a parameter, counted backwards.
 
     Attributes:
         runs: The distances, in steps; 0 is the step of the result.
-        is_sure: Is the parameter read at each of these distances for all values?
-        is_aligned: Does an element read only elements at its own index within the slice?
+        is_sure: Whether the parameter is read at each of these distances for all values.
+        is_aligned: Whether an element reads only elements at its own index within the slice.
     """
 
     runs: Runs
@@ -270,10 +270,17 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
 def _distances(
     rows: tuple[frozenset[int], ...], parameters: int, carries: int, steps: int
 ) -> list[list[tuple[tuple[bool, ...], bool]]]:
-    """Return for each result and parameter at which distances the parameter is read.
+    """Return, for each result and parameter, the distances in steps at which the parameter is read.
 
-    Each entry has a flag per distance from 0 on, and whether the last flag holds for all later
-    distances.
+    Args:
+        rows: For each result of the body, the parameters that it reads.
+        parameters: Number of parameters.
+        carries: Number of carries.
+        steps: Number of steps of the scan.
+
+    Returns:
+        By result and parameter, a flag for each distance from 0 on, and whether the last flag holds
+            for all later distances.
     """
     results, first = len(rows), parameters - carries
     shift = results - parameters
@@ -294,9 +301,12 @@ def _distances(
 
 
 def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]:
-    """Return the distances at which `reads` is true as intervals, and whether they are exact.
+    """Return the distances with a true flag as intervals, and whether the intervals are exact.
 
-    `stays` says that the last flag holds for all later distances below `steps`.
+    Args:
+        reads: A flag for each distance from 0 on.
+        is_constant: Whether the last flag holds for all later distances below `steps`.
+        steps: Number of steps of the scan.
     """
     runs: list[tuple[int, int]] = []
     for value, group in groupby(range(len(reads)), key=reads.__getitem__):
@@ -313,7 +323,10 @@ def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]
 def _leaves_its_line(
     body: Dependence, result: int, parameter: int, parameters: int, carries: int
 ) -> bool:
-    """Does a path of reads from the result to the parameter use elements at other indices?"""
+    """Return whether the result may read the parameter at another index within the slice.
+
+    Paths of reads through carries are followed. `parameters` and `carries` are the numbers of them.
+    """
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()
     todo = [(result, False)]
@@ -343,7 +356,7 @@ class _ScannedValue(Struct, frozen=True):
     is_carry: bool
 
     def lines(self, dimension: int) -> Dims:
-        """Return the sizes of the value in one step, without the scanned dimension."""
+        """Return the sizes of the value in one step: those without the scanned dimension."""
         return self.sizes if self.is_carry else del_at(self.sizes, dimension)
 
 
@@ -396,14 +409,14 @@ class _Scanned:
         in_line: bool,
         back: bool,
     ) -> IndexingMap | None:
-        """Return the map for distances in the interval `run`.
+        """Return the map between elements whose steps have a distance in the interval `run`.
 
         The result is `None` if no step has such a distance.
 
         Args:
             here: The value that the map starts from.
             there: The value that it reaches.
-            run: First and last distance.
+            run: First and last distance, in steps.
             in_line: Keep the index within the slice; otherwise all are reached.
             back: `here` is the operand.
         """
@@ -430,9 +443,9 @@ class _Scanned:
         return at.map(index)
 
     def _time(self, place: Expr | None, otherwise: int) -> Expr:
-        """Return the number of steps before the step at index `place` of the scanned dimension.
+        """Return the number of steps before the step at `index` of the scanned dimension.
 
-        It is `otherwise` for a carry, which has no such dimension.
+        For a carry, `index` is `None` and the result is `otherwise`.
         """
         if place is None:
             return Const(otherwise)
@@ -453,9 +466,9 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
 
 @comes_from(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Yield accesses of all results of the body: an output element may depend on any element.
+    """Yield accesses from an output element to results of the scan's body, over-approximated.
 
-    It depends on those of its own step, and on those of earlier steps through the carries.
+    The element depends on results of its own step and, through the carries, of earlier steps.
     """
     here = output_sizes(ins, output)
     for k, type in enumerate(leaves(ins.calls[0].root.type)):

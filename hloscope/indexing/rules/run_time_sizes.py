@@ -56,16 +56,19 @@ PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
     control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
-"""Ops whose value consists of leaves of operands, unchanged."""
+"""Ops whose arrays are arrays of their operands, unchanged."""
 ALIKE: Final[tuple[type[Op], ...]] = (
     Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
     Transpose, SetDimensionSize, *PASSED_ON,
 )  # fmt: skip
-"""Ops that keep dimensions: an element exists if the elements that it reads exist."""
+"""Ops that keep dimensions: a result element exists if the operand elements that it reads exist."""
 
 
 class SizeRead(NamedTuple):
-    """A size or elements of an operand on which a size or element of a result depends."""
+    """A dependence on the size of a dimension, or on elements, of an operand.
+
+    The dependent is a run-time size or an element of the instruction's result.
+    """
 
     operand: int
     tensor: int = 0
@@ -80,11 +83,14 @@ class SizeRead(NamedTuple):
 
 Reads: TypeAlias = tuple[SizeRead, ...]
 Place: TypeAlias = tuple[object, int, int | None]
-"""A value or its op, the number of a leaf, and a dimension of it."""
+"""A run-time size or elements: a value (or its op), the number of its leaf, and a dimension.
+
+The op stands for a constant. The dimension is `None` for elements.
+"""
 
 
 def hands_on(ins: Instruction) -> bool:
-    """Does the op keep the index in each dimension of dynamic size, in result and operands?"""
+    """Return whether the op keeps the index in every dynamic dimension, from operands to result."""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
             changed = dimensions
@@ -122,7 +128,7 @@ def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> I
 
 
 def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
-    """Yield all dynamic sizes of operands, and all elements of operands that hold sizes."""
+    """Yield all dynamic sizes of all operands, and all elements of operands that hold sizes."""
     for k, operand in enumerate(ins.operands):
         for number, leaf in enumerate(leaves(operand.type)):
             for dimension in dynamic_dimensions(leaf):
@@ -133,9 +139,9 @@ def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
 
 
 def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
-    """Return the sizes that a size depends on, if the program requires that they are equal.
+    """Return the dependences of a size that the program requires to equal all sizes in `reads`.
 
-    If all evidently come from one place, only the first is returned. Otherwise all are, as
+    If all evidently come from the same size, only the first is returned. Otherwise all are, as
     over-approximations.
     """
     found = tuple(reads)
@@ -148,12 +154,15 @@ def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
 
 
 def sizes_agree(ins: Instruction, dimension: int) -> bool:
-    """Do all operands with the dimension evidently have the same run-time size?"""
+    """Return whether all operands evidently have the same run-time size in the dimension."""
     return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
 
 
 Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
-"""Function of instruction, op, output and dimension: the dependences of that size."""
+"""Function of an instruction, its op, the number of an output and a dimension.
+
+It returns the dependences of that size.
+"""
 SOURCES: Final = ByOp[Source]()
 
 
@@ -329,7 +338,7 @@ def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Rea
     Args:
         ins: The instruction.
         output: Number of the tensor of its value.
-        touched: For each operand, whether an element of the output reads it.
+        is_read: For each operand, whether an element of the output reads it.
     """
     match ins.op:
         case GetDimensionSize(dimension):
@@ -360,14 +369,14 @@ def _bound(type: Type, k: int) -> int | None:
 
 
 def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
-    """Return the operand and the number of its leaf that an output of a `PASSED_ON` op equals.
+    """Return the operand, and the number of its leaf, that an output of a `PASSED_ON` op equals.
 
-    The result is `None` if the output equals none.
+    The result is `None` if the output equals no leaf.
     """
     match ins.op:
         case control.GetTupleElement(index):
             return 0, first_leaf(ins.operands[0].type, index) + output
-        case control.CopyStart():  # (target, source, context)
+        case control.CopyStart():  # the value is (target, source, context)
             count = len(leaves(ins.operands[0].type))
             return (0, output % count) if output < 2 * count else None
         case control.Domain() | control.AddDependency() | control.CopyDone():
@@ -382,9 +391,9 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
 
 
 def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
-    """Return the value whose size was set, as far as it is found in this computation.
+    """Return the value, found by tracing back in this computation, whose size was set.
 
-    `seen` has the results of earlier calls.
+    `origins` has the results of earlier calls and is extended.
     """
     value = ins.operands[read.operand]
     if read.dimension is None:
@@ -403,7 +412,10 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
 
 
 def _equal_sizes(value: Instruction, tensor: int, dimension: int) -> Reads:
-    """Return sizes of operands that certainly equal a size of the value; empty if none do."""
+    """Return the sizes of operands that certainly equal the size of a dimension of `value`.
+
+    The result is empty if none is known.
+    """
     match value.op:
         case op if isinstance(op, PASSED_ON):
             return size_reads(value, tensor, dimension) or ()

@@ -51,14 +51,16 @@ from hloscope.ops import ELEMENTWISE, Compare, Parameter, ReduceWindow, SelectAn
 def base_index(
     at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the base coordinate under a tap of the window; require that it exists.
+    """Return the coordinate of the base element under a tap of the window.
+
+    The builder gets the constraint that the base has an element there.
 
     Args:
-        at: The map under construction.
+        at: Builder of the map.
         window: The window.
         k: The dimension of the window.
         position: Position of the window.
-        tap: Element of the window.
+        tap: Index inside the window.
         size: Size of the base, without dilation and padding.
         before: Padding before the base.
     """
@@ -69,7 +71,11 @@ def base_index(
 def window_position(
     at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the window position whose tap is on a base element; require that it exists."""
+    """Return the position of the window whose tap is on a base element, as `base_index` inverts.
+
+    The builder gets the constraint that this position exists. The other arguments are those of
+    `base_index`.
+    """
     coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
 
@@ -115,16 +121,16 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
-    # Where a tap is on padding or a hole, the initial value is used as an element would be.
+    # Where a tap is on padding or a hole, the body gets the initial value in place of an element.
     return replace(
         whole, initial=tuple([_with_initial_for_missing(begun, met) for begun, met in rows])
     )
 
 
 def _with_initial_for_missing(begun: Uses, met: Uses) -> Uses:
-    """Return the uses of initial values that also replace missing elements.
+    """Return the uses of initial values, which also take the place of missing elements.
 
-    `begun` are the uses as initial values, `met` those of elements.
+    `as_initial` are the uses as initial values of the fold, `as_element` those of elements.
     """
     return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
 
@@ -180,9 +186,9 @@ def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
 
 
 def _comparison(ins: Instruction) -> str:
-    """Return the direction in which `select` compares a function of its two parameters.
+    """Return the direction (`GE`, …) in which `select` compares a function of its two parameters.
 
-    The result is empty if it does not compare the same function of both.
+    The result is empty if `select` is not such a comparison.
     """
     root = ins.calls[0].root
     if not isinstance(root.op, Compare):
@@ -197,7 +203,7 @@ def _function_of(value: Instruction) -> tuple[list[object], int | None]:
     """Return the ops and types between a scalar and a parameter, and the parameter's number.
 
     Only ops whose results for 0 and 1 differ are followed, also in sequence. The number is `None`
-    if another op is reached.
+    if another op is found.
     """
     steps: list[object] = []
     while sizes(value.type) == () and not isinstance(value.op, Parameter):
@@ -219,7 +225,7 @@ def _is_wide(value: Instruction) -> bool:
 
 
 def _are_whole(window: Window) -> bool:
-    """Does each window have all its elements, without padding and holes?"""
+    """Return whether every window lies inside the operand, without padding and holes."""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
 
@@ -268,9 +274,9 @@ _ORDERS: Final = ("LT", "LE", "GT", "GE")
 
 
 def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: IndexingMap) -> Accesses:
-    """Return accesses by these maps, between source elements and elements of their windows.
+    """Return accesses by these maps, between source elements and the elements of their windows.
 
-    They are exact if every element can be the selected one.
+    They are exact if every element of a window can be the selected one, else over-approximated.
     """
     return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
 
