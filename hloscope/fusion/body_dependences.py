@@ -358,7 +358,7 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
     )
     reason = join_reasons(access.reason, VARIES)
     over = replace(access, precision=Precision.OVER, reason=reason)
-    return indexing.parted(over, found, len(access.map.results), access.via)
+    return indexing.with_joined(over, found, len(access.map.results), access.via)
 
 
 def _varying_variables(

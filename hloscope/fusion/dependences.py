@@ -452,7 +452,7 @@ class Flows(ABC):
         map = merge_runtime(values.fold_runtime(both, lambda i: output_to_input(i, 0)))
         if map is both:
             return access
-        return indexing.parted(access, normal(map), len(access.map.results), access.via)
+        return indexing.with_joined(access, normal(map), len(access.map.results), access.via)
 
 
 def is_plain(ins: Instruction) -> bool:

@@ -202,7 +202,7 @@ def _loose(access: Access, type: Type) -> Access:
     both, rank = indexing.joined(access), len(type.shape)
     ends = [both.range_of(e) for e in both.results[rank:]]
     looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
-    return indexing.parted(access, looser, rank, access.via)
+    return indexing.with_joined(access, looser, rank, access.via)
 
 
 def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:

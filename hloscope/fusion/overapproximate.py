@@ -358,7 +358,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     if not isinstance(type, TensorType) or not type.is_static or not by_device:
         return (Access.unknown(reasons),)
     found = [
-        indexing.parted(
+        indexing.with_joined(
             Access(None, Precision.OVER, reasons), _box(some, type.shape), type.rank, via
         )
         for via, some in by_device.items()

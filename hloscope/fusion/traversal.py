@@ -25,7 +25,7 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Precision,
-    bounds_not_kept,
+    bounds_to_check,
     compose_deep,
     compose_inside,
     everything_map,
@@ -157,7 +157,7 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
         ranks = f"rank {len(first.map.results)} meets rank {len(second.map.dims)}"
         return Access.unknown(join_reasons(reason, f"{ranks}: the program is inconsistent"))
     if first.replica is None and second.replica is None:
-        bounds = bounds_not_kept(first.map, second.map)
+        bounds = bounds_to_check(first.map, second.map)
         if bounds is None:
             return None
         map = _composed(first.map, second.map, bounds)
@@ -166,7 +166,7 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     map = normal(both)
     if map.is_known_empty:
         return None
-    return indexing.parted(Access(map, precision, reason), map, len(second.map.results), via)
+    return indexing.with_joined(Access(map, precision, reason), map, len(second.map.results), via)
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:

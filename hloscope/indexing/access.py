@@ -110,7 +110,7 @@ def joined(access: Access) -> IndexingMap:
     )
 
 
-def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
+def with_joined(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
     """Return the access whose joined map is `both`; the inverse of `joined`.
 
     Args:
@@ -174,20 +174,20 @@ def inverted(access: Access) -> Access:
         ),
         list(new),
     )
-    return parted(access, both, len(access.map.dims), access.via)
+    return with_joined(access, both, len(access.map.dims), access.via)
 
 
 def shortest(access: Access) -> Access:
     """Return the access without the steps of its route that do not affect the reached device."""
-    if access.map is None or len(kept := needed(access.via)) == len(access.via):
+    if access.map is None or len(kept := needed_steps(access.via)) == len(access.via):
         return access
     rank, both = len(access.map.results), joined(access)
     results = (*both.results[:rank], *[both.results[rank + k] for k in kept])
     fewer = both.with_(results=results).remove_unused_symbols()
-    return parted(access, fewer, rank, tuple([access.via[k] for k in kept]))
+    return with_joined(access, fewer, rank, tuple([access.via[k] for k in kept]))
 
 
-def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
+def joined_after(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
     """Return the joined map of an access that starts on the device at the end of the route `steps`.
 
     The map's dimensions are the index, and the positions of the steps with the intervals `bounds`.
@@ -233,7 +233,7 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
                 continue
             via, at = found
         else:
-            kept = needed(every)
+            kept = needed_steps(every)
             via, at = tuple([every[k] for k in kept]), tuple([at[k] for k in kept])
         runtime[-1] = replace(v, via=via, positions=at)
     moved = m.with_(runtime=runtime)
@@ -272,12 +272,12 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
         front = joined(first)
         rank = len(first.map.results)
         bounds = [front.range_of(e) for e in front.results[rank:]]
-        both = front.compose(behind(second, first.via, bounds))
+        both = front.compose(joined_after(second, first.via, bounds))
         steps = first.via + second.via
     rank = len(second.map.results)
     # Only needed for long paths, which would otherwise grow with each collective.
     if len(steps) > MAX_STEPS:
-        kept = needed(steps)
+        kept = needed_steps(steps)
         if len(kept) < len(steps):
             results = both.results
             both = both.with_(results=(*results[:rank], *[results[rank + k] for k in kept]))
@@ -295,7 +295,7 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
     near = joined(second)
     rank, count = len(second.map.results), len(second.via)
     bounds = [near.range_of(e) for e in near.results[rank:]]
-    far = behind(first, second.via, bounds)
+    far = joined_after(first, second.via, bounds)
     passed = len(far.results) - len(first.map.results)
     taken = len(near.dims)
     dims = [Variable(far.range_of(e)) for e in far.results[taken:]]
@@ -464,7 +464,7 @@ It starts on the device of an output. Each step leads to a member of the group o
 """
 
 
-def needed(steps: Route) -> tuple[int, ...]:
+def needed_steps(steps: Route) -> tuple[int, ...]:
     """Return the indices in `steps` of the collectives that decide which device is reached.
 
     A step does not matter if a later one moves within the same groups, and all steps in between
@@ -566,13 +566,13 @@ def position(
         columns = _columns(groups, last)
         if columns is None:
             break
-        found = _fitted(columns, at)
+        found = _entry_expression(columns, at)
         if found is not None:
             return found
         if any(len(set(column)) != 1 for column in columns):
             break
         count -= 1  # within a group of the last step all have the same position
-    kept = needed(steps[:count])
+    kept = needed_steps(steps[:count])
     return tuple(steps[i] for i in kept), tuple(positions[i] for i in kept)
 
 
@@ -598,7 +598,7 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
     return tuple(tuple(seats[device][1] for device in row) for row in rows)
 
 
-def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
+def _entry_expression(columns: tuple[Dims, ...], index: Expr) -> Expr | None:
     """Return an expression for entry `index` of a column of numbers; `None` if there is none.
 
     All columns must agree as far as they go. The expression is affine, a remainder or a quotient of
@@ -607,17 +607,17 @@ def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
     column = max(columns, key=len)
     if any(other != column[: len(other)] for other in columns):
         return None
-    if isinstance(at, Const):
-        return Const(column[at.value]) if 0 <= at.value < len(column) else None
+    if isinstance(index, Const):
+        return Const(column[index.value]) if 0 <= index.value < len(column) else None
     if len(column) == 1:
         return Const(column[0])
     first, step = column[0], column[1] - column[0]
     # An affine sequence, or a repeated or stretched one: the patterns of regular device meshes.
     if all(n == first + step * i for i, n in enumerate(column)):
-        return at * step + first
+        return index * step + first
     for m in range(1, len(column)):
         if all(n == i % m for i, n in enumerate(column)):
-            return at % m
+            return index % m
         if all(n == i // m for i, n in enumerate(column)):
-            return at // m
+            return index // m
     return None

@@ -298,9 +298,9 @@ class MapBase:
         """The result of `simplify` if it was computed and differs from this map; else `None`."""
         return self._simple
 
-    def remember_simple(self, found: MapBase) -> None:
+    def store_simplified(self, simplified: MapBase) -> None:
         """Store the result of `simplify`, which `simple` then returns."""
-        _set(self, "_simple", found)
+        _set(self, "_simple", simplified)
 
     @property
     def names(self) -> Mapping[Var, str]:

@@ -311,13 +311,13 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
     return tables.body(m, [*m.results, *dims] if swapped else [*dims, *m.results], identity)
 
 
-def _timed(ask: Callable[[], Proof]) -> Proof:
+def _timed(prove: Callable[[], Proof]) -> Proof:
     """Return the proof that `prove` makes, with the elapsed time.
 
     A refutation by tables that are computed from each other becomes undecided.
     """
     start = perf_counter()
-    proof = ask()
+    proof = prove()
     if (reason := _why_not_independent(proof)) is not None:
         proof = Proof(Verdict.UNDECIDED, reason=reason)
     return replace(proof, seconds=perf_counter() - start)
@@ -450,7 +450,7 @@ def by_name(i: int, v: RuntimeVariable) -> Hashable:
     return v.name or i
 
 
-def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
+def varying_runtime_names(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
     """Return the names of the runtime variables whose index depends on range variables.
 
     The names are separated by commas. With `also_dims`, an index that depends on dimension
@@ -534,7 +534,7 @@ class Tables:
         return Body(tuple(box), tuple(held), point, tuple([kept[i] for i in sorted(kept)]))
 
     def _read(
-        self, i: int, v: RuntimeVariable, identity: Identity, what: Range
+        self, i: int, v: RuntimeVariable, identity: Identity, read_variable: Range
     ) -> tuple[Interval, Expr, Interval]:
         """Return the value of runtime variable `i`; `read_variable` is its variable in the body.
 
@@ -554,8 +554,8 @@ class Tables:
             value = hull.lo if v.origin is None else min(max(hull.lo, v.values.lo), v.values.hi)
             return hull, Const(value), Interval.point(value)
         if v.origin is None or len(found) == 1:
-            return hull, what, hull
-        return hull, clamped(what, v.values), v.values
+            return hull, read_variable, hull
+        return hull, clamped(read_variable, v.values), v.values
 
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:

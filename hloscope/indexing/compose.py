@@ -60,7 +60,7 @@ def compose(first: M, second: M) -> M:
     return _composed(first, second, bounds)
 
 
-def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
+def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
     """Return the bounds of `second`'s dimensions that results of `first` may violate.
 
     The result is `None` if a result of `first` lies outside of its bounds for every index.
@@ -81,7 +81,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
     Args:
         first: The map that is applied first.
         second: The map that is applied to its results.
-        bounds: The result of `bounds_not_kept`, if it is known.
+        bounds: The result of `bounds_to_check`, if it is known.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
@@ -89,7 +89,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
     """
     if bounds is None:
-        bounds = bounds_not_kept(first, second)
+        bounds = bounds_to_check(first, second)
     if bounds is None:
         sides = zip(first.results, second.dims, strict=False)
         return _composed(first, second, [(e, v.interval) for e, v in sides])
@@ -205,17 +205,17 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
 # the parts are substituted back. Only simplifications between distant levels are lost.
 
 
-DEEP: Final = 12
+DEEP_DIVISIONS: Final = 12
 """Number of divisions of a result above which `compose_deep` composes it."""
-SMALL: Final = 2
+SMALL_DIVISIONS: Final = 2
 """Number of divisions inside another one up to which they are simplified together with it."""
-FLAT: Final = 2
+FLAT_DIVISIONS: Final = 2
 """Number of divisions of a term up to which a sum counts as long, but not as deep."""
 
 
 def is_deep(map: MapBase) -> bool:
     """Does a result nest so many divisions that only its outermost ones are simplified?"""
-    return any([e._divisions > DEEP and bool(_inner_parts(e)) for e in map.results])
+    return any([e._divisions > DEEP_DIVISIONS and bool(_inner_parts(e)) for e in map.results])
 
 
 def compose_deep(first: M, second: M) -> M:
@@ -233,8 +233,8 @@ def compose_deep(first: M, second: M) -> M:
     inner = list(dict.fromkeys([x for e in first.results for x in _inner_parts(e)]))
     names: dict[Expr, Expr] = {x: Dim(rank + k) for k, x in enumerate(inner)}
     # Constraints on deep expressions are kept apart, as they would be simplified as trees.
-    near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL]
-    far = [(e, i) for e, i in first.constraints if e._divisions > SMALL]
+    near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL_DIVISIONS]
+    far = [(e, i) for e, i in first.constraints if e._divisions > SMALL_DIVISIONS]
     unknown = [Variable(i) for i in _bounds(first).of(inner)]
     outer = first.with_(
         dims=(*first.dims, *unknown),
@@ -270,19 +270,19 @@ def compose_deep(first: M, second: M) -> M:
     return map
 
 
-def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
-    """Return the composition, and the expressions `others` of `first` in its variables.
+def _composed_with(first: M, second: M, further: Sequence[Expr]) -> tuple[M, list[Expr]]:
+    """Return the composition, and the expressions `further` of `first` in its variables.
 
     Composition renumbers range and runtime variables and merges equal runtime variables. So
-    `others` are passed through `second` as additional results.
+    `further` are passed through `second` as additional results.
     """
     if not (first.ranges or first.runtime):
-        return compose(first, second), [*others]
+        return compose(first, second), [*further]
     rank = len(second.dims)
-    more = first.with_(results=[*first.results, *others])
-    passed: list[Expr] = [Dim(rank + k) for k in range(len(others))]
+    more = first.with_(results=[*first.results, *further])
+    passed: list[Expr] = [Dim(rank + k) for k in range(len(further))]
     handing = second.with_(
-        dims=[*second.dims, *[Variable(Interval.EVERYTHING)] * len(others)],
+        dims=[*second.dims, *[Variable(Interval.EVERYTHING)] * len(further)],
         results=[*second.results, *passed],
     )
     both = compose(more, handing)
@@ -314,11 +314,11 @@ def _inner_parts(e: Expr) -> list[Expr]:
     """Return the subexpressions that become variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
-        if t._divisions > SMALL + 1:
+        if t._divisions > SMALL_DIVISIONS + 1:
             x = _numerator(t)
             if x is None:
                 found.append(t)
-            elif any([u._divisions > FLAT for u, _ in as_sum(x)[0]]):
+            elif any([u._divisions > FLAT_DIVISIONS for u, _ in as_sum(x)[0]]):
                 found.append(x)
     return found
 

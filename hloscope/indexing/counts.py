@@ -96,11 +96,11 @@ def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
         try:
             count = _count_static(kept, budget)
         except UnsupportedError:
-            return 0, min(_hull(kept), sum(map(_size, kept)))
+            return 0, min(_hull_size(kept), sum(map(_box_size, kept)))
         return count, count
     found = _count_each_value(kept, budget)
     if found is None:
-        most = min(sum(_upper_bound(m, budget) for m in kept), _hull(kept))
+        most = min(sum(_upper_bound(m, budget) for m in kept), _hull_size(kept))
         found = min(max(_lower_bound(m, budget) for m in kept), most), most
     return found
 
@@ -124,7 +124,7 @@ def _count_static(maps: Sequence[M], budget: int) -> int:
     try:
         return count_results([*map(system_of, maps)], budget=min(budget, COUNTING))
     except UndecidedError as error:
-        size = sum(map(_size, maps))
+        size = sum(map(_box_size, maps))
         if size <= MAX_ENUMERATED:
             return len(set[Point]().union(*(points(dims_to_ranges(m), ()) for m in maps)))
         reason = (
@@ -133,12 +133,12 @@ def _count_static(maps: Sequence[M], budget: int) -> int:
         raise UnsupportedError(f"the number of elements is undecided: {reason}") from None
 
 
-def _size(m: MapBase) -> int:
+def _box_size(m: MapBase) -> int:
     """Return the number of points of the box of dimensions and ranges."""
     return prod(v.interval.size for v in (*m.dims, *m.ranges))
 
 
-def _hull(maps: Sequence[MapBase]) -> int:
+def _hull_size(maps: Sequence[MapBase]) -> int:
     """Return the number of points of the smallest box that contains all results.
 
     Raises:
@@ -247,7 +247,7 @@ def _upper_bound(m: M, budget: int) -> int:
     Expressions without runtime variables, and the indices at which runtime values are read,
     together determine a result. Their number of different values is the bound.
     """
-    parts = tuple(dict.fromkeys(part for e in m.results for part in _parts(m, e)))
+    parts = tuple(dict.fromkeys(part for e in m.results for part in _determining_parts(m, e)))
     constraints = [c for c in m.constraints if not depends_on_runtime(c[0])]
     told = m.with_(results=parts, runtime=(), constraints=constraints)
     try:
@@ -256,7 +256,7 @@ def _upper_bound(m: M, budget: int) -> int:
         return prod(m.box[v].size for v in variables(*parts))
 
 
-def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
+def _determining_parts(m: MapBase, e: Expr) -> Iterator[Expr]:
     """Yield expressions without runtime variables that determine `e` if the tensors read are fixed.
 
     They are the terms of `e` without runtime variables, and the indices at which runtime variables
@@ -266,15 +266,15 @@ def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
         yield e
     elif isinstance(e, Runtime):
         for index in m.runtime[e.index].arguments:
-            yield from _parts(m, index)
+            yield from _determining_parts(m, index)
     elif isinstance(e, Sum):
         yield linear(*[(t, c) for t, c in e.terms if not depends_on_runtime(t)])
         for t, _ in e.terms:
             if depends_on_runtime(t):
-                yield from _parts(m, t)
+                yield from _determining_parts(m, t)
     else:
         for child in children(e):
-            yield from _parts(m, child)
+            yield from _determining_parts(m, child)
 
 
 def _lower_bound(m: M, budget: int) -> int:
@@ -361,7 +361,7 @@ def _product_of_counts(m: M) -> int | None:
     total = 1
     for e in m.results:
         used = variables(e)
-        count = _count(e, m.box)
+        count = _number_of_values(e, m.box)
         # Results without common variables vary independently, so their numbers multiply.
         if count is None or used & seen:
             return None
@@ -370,7 +370,7 @@ def _product_of_counts(m: M) -> int | None:
     return total
 
 
-def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
+def _number_of_values(e: Expr, box: Mapping[Var, Interval]) -> int | None:
     """Return the number of values of a sum of scaled variables; `None` for sums of no known form.
 
     The values are dense, or each coefficient exceeds all sums of the smaller terms (a mixed radix).

@@ -97,11 +97,11 @@ class _Solver:
             self.inner_quotient,
         )
 
-    def allow(self, each: int) -> None:
-        """Allow at most `each` new unknowns for each division in the equations and constraints."""
+    def allow(self, per_division: int) -> None:
+        """Allow `per_division` new unknowns for each division in equations and constraints."""
         exprs = [*self.equations, *[e for e, _ in self.constraints]]
         divided = {x for e in exprs for x in postorder(e) if isinstance(x, FloorDiv | Mod)}
-        self.most = self.given + each * len(divided)
+        self.most = self.given + per_division * len(divided)
 
     def run(self) -> None:
         """Solve equations until no rule applies; the remaining equations become constraints."""

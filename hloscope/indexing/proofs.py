@@ -126,14 +126,14 @@ def _undecided(maps: Sequence[MapBase]) -> Proof | None:
     return None
 
 
-def decided(proof: Proof, what: str) -> bool:
-    """Return whether the statement was proved; `what` is its name in the error message.
+def decided(proof: Proof, statement: str) -> bool:
+    """Return whether the statement was proved; `statement` is its name in the error message.
 
     Raises:
         UnsupportedError: The proof is undecided.
     """
     if proof.verdict is Verdict.UNDECIDED:
-        raise UnsupportedError(f"{what} is undecided: {proof.reason}")
+        raise UnsupportedError(f"{statement} is undecided: {proof.reason}")
     return proof.is_proved
 
 
@@ -415,7 +415,11 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def lines_of(
-    expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int] | None = None
+    expr: Expr,
+    v: Var,
+    interval: Interval,
+    values: Mapping[Var, int],
+    remaining: list[int] | None = None,
 ) -> Lines | None:
     """Return the linear pieces of an expression over an interval of one variable.
 
@@ -425,8 +429,8 @@ def lines_of(
         expr: The expression.
         v: The variable.
         interval: Its values.
-        at: Values of the other variables.
-        left: Number of pieces that may still be computed, decreased in place; `MOST_LINES` if
+        values: Values of the other variables.
+        remaining: Number of pieces that may still be computed, decreased in place; `MOST_LINES` if
             not given.
 
     >>> from hloscope.affine import Dim
@@ -434,7 +438,9 @@ def lines_of(
     (Line(start=5, value=-1, slope=0), Line(start=10, value=2, slope=0))
     """
     try:
-        return _Reader(v, interval, at, [MOST_LINES] if left is None else left).read(expr)
+        return _Reader(v, interval, values, [MOST_LINES] if remaining is None else remaining).read(
+            expr
+        )
     except _TooManyError:
         return None
 

@@ -198,15 +198,15 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
     return None
 
 
-def shifted(interval: Interval, by: int) -> Interval | None:
+def shifted(interval: Interval, offset: int) -> Interval | None:
     """Return the interval with `offset` added to both ends; `None` if a finite end leaves int64.
 
     >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
     (Interval(lo=2, hi=7), None)
     """
     return _ends(
-        interval.lo if interval.lo == NEG_INF else interval.lo + by,
-        interval.hi if interval.hi == POS_INF else interval.hi + by,
+        interval.lo if interval.lo == NEG_INF else interval.lo + offset,
+        interval.hi if interval.hi == POS_INF else interval.hi + offset,
         interval,
     )
 
@@ -357,7 +357,7 @@ def simplify(
     if found is None:
         found = _simplify_afresh(m, replace_points, trace)
         if found is not m:
-            m.remember_simple(found)
+            m.store_simplified(found)
     return found  # type: ignore[return-value]  # a map as `m` is
 
 
@@ -385,7 +385,7 @@ def _is_evidently_simple(m: MapBase) -> bool:
     box = m.box
     for e in m.results:
         terms, _ = as_sum(e)
-        if e._divisions and (e._divisions > 1 or not _has_plain_division(terms, box)):
+        if e._divisions and (e._divisions > 1 or not _division_stays(terms, box)):
             return False
         for t, _ in terms:
             if type(t) in _VARIABLES:
@@ -425,7 +425,7 @@ def _without_points(m: M) -> M | None:
     return found
 
 
-def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
+def _division_stays(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
     """Return whether the only quotient or remainder among the terms cannot be simplified.
 
     It has a constant divisor. The dividend is a non-negative variable that occurs in no other term,

@@ -227,14 +227,14 @@ def _merged(
 Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
-def moves_of(m: MapBase) -> Moves | None:
+def runtime_shifts(m: MapBase) -> Moves | None:
     """Return what runtime variables add to each result, as pairs (variable, factor).
 
     The result is `None` if they have any other effect.
 
     >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
-    >>> [len(added) for added in moves_of(moved)]
+    >>> [len(added) for added in runtime_shifts(moved)]
     [1]
     """
     if not m.runtime:
@@ -256,7 +256,7 @@ def moves_of(m: MapBase) -> Moves | None:
 
 def have_equal_offsets(maps: Sequence[MapBase]) -> bool:
     """Do values read at run time shift the images of all maps by the same amounts?"""
-    every = [moves_of(m) for m in maps]
+    every = [runtime_shifts(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
     return all(known) and all([moves == every[0] for moves in every])
 
@@ -266,7 +266,7 @@ def _results_at_least_values(m: MapBase) -> list[Expr] | None:
 
     The result is `None` if runtime values do more than shift results.
     """
-    if moves_of(m) is None:
+    if runtime_shifts(m) is None:
         return None
     least: dict[Var, Expr] = {
         Runtime(i): Const(v.interval.lo) for i, v in enumerate(m.runtime) if v.interval.is_finite
@@ -278,7 +278,7 @@ def _results_at_least_values(m: MapBase) -> list[Expr] | None:
 # Images of tiles under one linear result, as arithmetic progressions without enumeration.
 
 
-class _Reach(NamedTuple):
+class _Sums(NamedTuple):
     """A set of sums of progressions that begin at 0: number of values, size and stride of hull."""
 
     number: int
@@ -286,7 +286,7 @@ class _Reach(NamedTuple):
     stride: int
 
 
-def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
+def _sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
     """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`, or `None`.
 
     The set is a progression if and only if no larger stride leaves a gap beyond the smaller ones.
@@ -295,7 +295,7 @@ def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
     """
     moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
     if not moving:
-        return _Reach(1, 1, 0)
+        return _Sums(1, 1, 0)
     stride = gcd(*[c for c, _ in moving])
     reach, count, is_dense, is_distinct = 0, 1, True, True
     for c, size in moving:
@@ -305,8 +305,8 @@ def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
         count *= size
     size = reach // stride + 1
     if is_dense:
-        return _Reach(size, size, stride)
-    return _Reach(count, size, stride) if is_distinct else None
+        return _Sums(size, size, stride)
+    return _Sums(count, size, stride) if is_distinct else None
 
 
 def _linear(part: Part) -> list[tuple[Var, int]] | None:
@@ -370,13 +370,13 @@ def of_progression(part: Part) -> Images | None:
     along = [_lengths(part, *side) for side in sides]
     ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
     # The union is the image of the whole output, itself a sum of progressions.
-    union = _reach([(c, part.intervals[v].size) for v, c in linear])
+    union = _sums_of([(c, part.intervals[v].size) for v, c in linear])
     if union is None:
         return None
     counts: list[_Kind] = []
     for kind in product(*along):
         terms = [(factor[Dim(d)], k.length) for d, k in zip(part.dims, kind, strict=True)]
-        reach = _reach(terms + ranges)
+        reach = _sums_of(terms + ranges)
         if reach is None:
             return None
         number, first = prod([k.number for k in kind]), tuple([k.first for k in kind])
@@ -387,7 +387,7 @@ def of_progression(part: Part) -> Images | None:
 class _Kind(NamedTuple):
     """Tiles with the same reach: their number, the first one, and whether they are whole tiles."""
 
-    reach: _Reach
+    reach: _Sums
     number: int
     first: Tile
     is_whole: bool
@@ -456,9 +456,7 @@ def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
     return _const(part) + sum(min(c * lo, c * hi) for c, lo, hi in _spans(part, linear, tile))
 
 
-def _missing_of(
-    part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Reach
-) -> Missing:
+def _missing_of(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Sums) -> Missing:
     """Return the first element of the hull, from its beginning, that is not in the image."""
     lowest, dense = _lowest(part, linear, tile), 0
     # Strides in ascending order: up to the first one that leaves a gap, all sums are present.

@@ -210,7 +210,7 @@ def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
 # ------------------------------------------------------------------------------------ counts
 
 
-class _Whole(Struct, frozen=True):
+class _Combined(Struct, frozen=True):
     """Counts of all parts together, in the order of the map's dimensions and results.
 
     `uniform` says whether all whole tiles have the same shape.
@@ -227,7 +227,7 @@ def _images(part: Part, budget: int) -> Images | None:
     return found if found is not None else periodic(part, budget)
 
 
-def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
+def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
     """Return the counts of independent parts; `None` if one is undecided.
 
     The counts of the parts multiply.
@@ -241,19 +241,19 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
     return _product(each)
 
 
-def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
+def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
     """Return the counts of a product of independent images."""
-    every = [i for _, i in each]
+    every = [i for _, i in parts]
     tiles = prod([i.tiles for i in every])
     if not tiles:
-        return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
+        return _Combined(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
     # An element of the product is read once only if each of its parts is; unknown factors make it
     # unknown.
     once: int | None = 1
     for i in every:
         once = None if once is None or i.once is None else once * i.once
     # Parts share no variable, so images are products and all counts multiply.
-    numbers = [n for part, _ in each for n in part.numbers]
+    numbers = [n for part, _ in parts for n in part.numbers]
     shape = _shape(numbers, [i.shape for i in every])
     whole = Images(
         tiles=tiles,
@@ -266,12 +266,12 @@ def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
         most=prod([i.most for i in every]),
         shapes=((shape, tiles),),
         inner=((shape, tiles),),
-        some=(_tile_at(each, {}), _element_at(each, {})),
-        missing=_first_missing(each),
-        shared=_first_shared(each),
+        some=(_tile_at(parts, {}), _element_at(parts, {})),
+        missing=_first_missing(parts),
+        shared=_first_shared(parts),
         method=", ".join(sorted({i.method for i in every})),
     )
-    return _Whole(whole, all([i.is_uniform for i in every]))
+    return _Combined(whole, all([i.is_uniform for i in every]))
 
 
 def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
@@ -281,13 +281,13 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
     return Shape(tuple([sizes[k] for k in order]), tuple([strides[k] for k in order]))
 
 
-def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
+def _tile_at(parts: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
     """Return a tile of the output, with the chosen tiles of parts, by number of the part.
 
     Other parts have any tile that reads an element.
     """
     found: dict[int, int] = {}
-    for k, (part, images) in enumerate(each):
+    for k, (part, images) in enumerate(parts):
         assert images.some is not None
         found |= dict(zip(part.dims, chosen.get(k, images.some[0]), strict=True))
     return tuple([found[d] for d in sorted(found)])
@@ -318,13 +318,13 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
     return None
 
 
-def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
+def _of_union(maps: Sequence[Sequence[Part]], budget: int) -> _Combined | None:
     """Return the counts of a union of maps, each given by its parts.
 
     Equal and nested images count once, and the rest is enumerated. The result is `None` if that
     exceeds the budget.
     """
-    different = without_nested(every)
+    different = without_nested(maps)
     if len(different) == 1:
         return _of_parts(different[0], budget)
     shared, rest = factored(different)
@@ -340,7 +340,7 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
     return _product([*each, (rest[0], found)])
 
 
-def _result_of(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:
+def _result_of(sizes: tuple[int, ...], found: _Combined, shape: Sequence[int]) -> ExactTiles:
     i = found.images
     if not i.tiles:
         return ExactTiles(sizes, TileVerdict.EMPTY, method=i.method)
@@ -383,13 +383,13 @@ def _result_of(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> E
 Parts: TypeAlias = Sequence[Part]
 
 
-def without_nested(every: Sequence[Parts]) -> list[Parts]:
+def without_nested(maps: Sequence[Parts]) -> list[Parts]:
     """Return the maps that remain after dropping those whose images lie in another map's.
 
     Each map is given by its parts, all with the same tile sizes.
     """
     kept: list[Parts] = []
-    for parts in every:
+    for parts in maps:
         if any([lies_in(parts, other) for other in kept]):
             continue
         kept = [other for other in kept if not lies_in(other, parts)]
@@ -504,16 +504,16 @@ def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
     return not ((narrow.least - wide.least) % step or narrow.stride % step)
 
 
-def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
+def factored(maps: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
     """Return the parts that all maps have, and for each map its other parts as one part."""
-    first, *others = every
+    first, *others = maps
     shared = [
         part
         for part in first
         if all([any([_key(part) == _key(other) for other in parts]) for parts in others])
     ]
     keys = [_key(part) for part in shared]
-    rest = [_as_one_part([part for part in parts if _key(part) not in keys]) for parts in every]
+    rest = [_as_one_part([part for part in parts if _key(part) not in keys]) for parts in maps]
     return shared, rest
 
 

@@ -201,14 +201,14 @@ def remove_unused(m: M, *, dims: bool) -> M:
     return without(m, gone)
 
 
-def without(m: M, gone: Collection[Var]) -> M:
-    """Return the map without the variables `gone` and the constraints that have them."""
+def without(m: M, removed: Collection[Var]) -> M:
+    """Return the map without the variables `removed` and the constraints that have them."""
     new: dict[Var, Expr] = {}
     kept: dict[type[Var], list[int]] = {}
     for kind, count in ((Dim, len(m.dims)), (Range, len(m.ranges)), (Runtime, len(m.runtime))):
-        kept[kind] = [i for i in range(count) if kind(i) not in gone]
+        kept[kind] = [i for i in range(count) if kind(i) not in removed]
         new |= {kind(old): kind(i) for i, old in enumerate(kept[kind]) if i != old}
-    constraints = [c for c in m.constraints if not variables(c[0]) & set(gone)]
+    constraints = [c for c in m.constraints if not variables(c[0]) & set(removed)]
     return m.with_(
         dims=[m.dims[i] for i in kept[Dim]],
         ranges=[m.ranges[i] for i in kept[Range]],
@@ -432,7 +432,7 @@ def eliminated(
             table[e] = interval
         elif (part := _part(s, e, interval)) is not None:
             parts.append(part)
-        elif in_a_row is None and (in_a_row := _sufficient_run(s, e, interval)) is not None:
+        elif in_a_row is None and (in_a_row := _length_with_solution(s, e, interval)) is not None:
             continue
         else:
             return None
@@ -467,7 +467,7 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
     return _Part(factor, from_terms(rest, const), interval)
 
 
-def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
+def _length_with_solution(s: Var, e: Expr, interval: Interval) -> int | None:
     """Return a number of consecutive values of `s` that always include one with `e in interval`.
 
     The result is `None` if none is known.

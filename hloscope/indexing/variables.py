@@ -238,12 +238,12 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     for e in exprs:
         found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
         if found is None:
-            found = e if type(e) in _ATOMS else _simply(e, new) or substitute(e, new)
+            found = e if type(e) in _ATOMS else _substituted_once(e, new) or substitute(e, new)
         out.append(found)
     return tuple(out)
 
 
-def _simply(e: Expr, new: dict[Var, Expr]) -> Expr | None:
+def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
     """Return a sum or quotient with its variables replaced; `None` for other expressions."""
     kind = type(e)
     if kind is FloorDiv or kind is Mod:

@@ -187,7 +187,7 @@ def _primes(number: int) -> list[int]:
 
 _MOST_DIGITS: Final = 1 << 10
 """Maximum number of digits in a sum; longer sums are not converted."""
-_TRIED: Final = 17
+_TESTED_POINTS: Final = 17
 """Number of indices at which a guessed form is compared with the map before isl proves it."""
 
 
@@ -242,7 +242,7 @@ def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     ):
         return None
     sizes = {v: i.size for v, i in box.items()}
-    read = _read([*m.results, *[e for e, _ in m.constraints]], sizes)
+    read = _sums_of_digits([*m.results, *[e for e, _ in m.constraints]], sizes)
     if read is None:
         return None
     results, conditions = read[: len(m.results)], read[len(m.results) :]
@@ -270,7 +270,7 @@ def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided,
     return tuple([Strided(tuple(found)).merged() for found in modes.values()])
 
 
-def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
+def _sums_of_digits(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
     """Return the expressions `roots` as sums of digits; `None` if one is not such a sum.
 
     `sizes` has the number of values of each variable.
@@ -328,8 +328,8 @@ def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
     return tuple(found)
 
 
-def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder of `e` divided by a positive `divisor`.
+def _divided(e: _Sum, divisor: int) -> tuple[_Sum, _Sum] | None:
+    """Return quotient and remainder of `e` divided divisor a positive `divisor`.
 
     The result is `None` if they are not recognised as sums of digits.
 
@@ -341,23 +341,25 @@ def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
     high: list[_Digit] = []
     low: list[_Digit] = []
     for v, lower, upper, stride in digits:
-        steps = by // gcd(by, stride)  # this many steps of the digit are a multiple of `divisor`
+        steps = divisor // gcd(
+            divisor, stride
+        )  # this many steps of the digit are a multiple of `divisor`
         if steps == 1:
-            high.append(_Digit(v, lower, upper, stride // by))
+            high.append(_Digit(v, lower, upper, stride // divisor))
         elif steps < upper // lower and (upper // lower) % steps == 0:
             low.append(_Digit(v, lower, lower * steps, stride))
-            high.append(_Digit(v, lower * steps, upper, stride * steps // by))
+            high.append(_Digit(v, lower * steps, upper, stride * steps // divisor))
         else:
             low.append(_Digit(v, lower, upper, stride))
     least, most = _bounds((offset, low))
-    whole = least // by
-    if most // by != whole:
-        return _carried(offset, high, low, by)
-    return (whole, tuple(high)), (offset - whole * by, tuple(low))
+    whole = least // divisor
+    if most // divisor != whole:
+        return _carried(offset, high, low, divisor)
+    return (whole, tuple(high)), (offset - whole * divisor, tuple(low))
 
 
 def _carried(
-    offset: int, high: list[_Digit], low: list[_Digit], by: int
+    offset: int, high: list[_Digit], low: list[_Digit], divisor: int
 ) -> tuple[_Sum, _Sum] | None:
     """Return quotient and remainder if only the upper half of one digit carries over; else `None`.
 
@@ -380,13 +382,13 @@ def _carried(
     least, most = _bounds((offset, rest))
     step = stride * half
     # With the lower half and with the upper half, all values must have one quotient each.
-    first, second = least // by, (least + step) // by
-    if most // by != first or (most + step) // by != second:
+    first, second = least // divisor, (least + step) // divisor
+    if most // divisor != first or (most + step) // divisor != second:
         return None
     carry = second - first
     high.append(_Digit(v, lower * half, upper, carry))
-    rest.append(_Digit(v, lower * half, upper, step - carry * by))
-    return (first, tuple(high)), (offset - first * by, tuple(rest))
+    rest.append(_Digit(v, lower * half, upper, step - carry * divisor))
+    return (first, tuple(high)), (offset - first * divisor, tuple(rest))
 
 
 def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:
@@ -421,8 +423,8 @@ def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
     if form is None or not form.size:
         return form
     last = form.size - 1
-    for k in range(_TRIED):
-        x = last * k // (_TRIED - 1)
+    for k in range(_TESTED_POINTS):
+        x = last * k // (_TESTED_POINTS - 1)
         if not m.satisfies((x,)) or m.evaluate((x,))[0] != form(x):
             return None
     return form if prove_equal([m], [form.to_map()]).is_proved else None

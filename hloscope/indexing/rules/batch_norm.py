@@ -26,7 +26,7 @@ def _of_feature(shape: Dims, feature: Dim) -> Accesses:
     return exact(MapBuilder(shape).map((feature,)))
 
 
-def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
+def _slice_of_feature(here: Dims, feature: Dim, array: Dims, array_feature: int) -> Accesses:
     """Return the access from an index to all elements of an array with the same feature.
 
     Args:
@@ -37,7 +37,7 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
     """
     at = MapBuilder(here)
     return exact(
-        at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
+        at.map([feature if k == array_feature else at.range(size) for k, size in enumerate(array)])
     )
 
 

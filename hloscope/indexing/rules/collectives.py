@@ -15,13 +15,12 @@ from typing import Final, NamedTuple
 from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, DeviceCounts, Precision, groups_of
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, weakened_by_use
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     everything,
     exact,
@@ -31,6 +30,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction, TupleType
@@ -91,7 +91,7 @@ def _(
     """
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
-    return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, number, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
 def _combined(ins: Instruction, bodies: Bodies) -> Use:
@@ -111,13 +111,13 @@ def _is_shared(ins: Instruction) -> bool:
     return groups.size is not None and min(map(len, groups.rows)) > 1
 
 
-@comes_from(AllReduce, ReduceScatter, CollectiveReduce)
+@reads_bodies(AllReduce, ReduceScatter, CollectiveReduce)
 def _(
     ins: Instruction, op: AllReduce | ReduceScatter | CollectiveReduce, output: int, bodies: Bodies
 ) -> Iterator[Instances]:
     if groups_of(ins).size != 1:
         use = Use.ALWAYS if _is_shared(ins) else Use.SOMETIMES
-        yield Instances(0, 0, claimed(use, everything(output_sizes(ins, output), ())))
+        yield Instances(0, 0, weakened_by_use(use, everything(output_sizes(ins, output), ())))
 
 
 @output_to_input(AllGather, shared=False)
@@ -149,7 +149,7 @@ def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple
     members = source[k] // target[k] if target[k] else 0
     results[k] = at.position(ins, 0, members - 1, members) * target[k] + Dim(k)
     found = _access_on_member(ins, at, results, at.range(members))
-    return _pairwise(ins, output, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, output, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
 @input_to_output(ReduceScatter, shared=False, bodies=True)
@@ -161,7 +161,7 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
     results[k] = Dim(k) - at.position(ins, 0, members - 1, members) * target[k]
     at.require(results[k], 0, target[k] - 1)
     found = _access_on_member(ins, at, results, at.range(members))
-    return _pairwise(ins, operand, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, operand, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
 # All-to-all: member `q` gets part `q` of every member, in the order of the members.
@@ -362,7 +362,7 @@ def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses
     size = groups_of(ins).size
     if not op.has_dynamic_root:  # a dynamic root may be any member
         at.position(ins, 0, 0, size)
-    return claimed(
+    return weakened_by_use(
         _combined(ins, bodies), (_access_on_member(ins, at, results, at.member(ins, size)),)
     )
 

@@ -268,7 +268,7 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
     return [left, right, result]
 
 
-def _before(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
+def _earlier_labels(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
     """Return labels of the dimensions of lhs, before the ragged one, on which group sizes depend.
 
     Dimensions of lhs are ordered by kind: batch, then free or contracting ones.
@@ -305,7 +305,7 @@ def _map(
     ins: Instruction,
     labels: Sequence[list[int | str]],
     shapes: Sequence[Dims],
-    ends: tuple[int, int],
+    arrays: tuple[int, int],
     groups: range | None,
     ragged: int | str,
 ) -> IndexingMap:
@@ -315,13 +315,13 @@ def _map(
         ins: The ragged dot.
         labels: Labels of lhs, rhs and result.
         shapes: Their sizes.
-        ends: Numbers of the start array and of the array that is reached.
+        arrays: Numbers of the start array and of the array that is reached.
         groups: The groups; `None` for elements in any or in no group.
         ragged: Label of the ragged dimension.
     """
-    here, there = ends
+    here, there = arrays
     at = MapBuilder(shapes[here])
-    leading = [] if groups is None else _before(ins, labels)
+    leading = [] if groups is None else _earlier_labels(ins, labels)
     names = list(dict.fromkeys([*labels[there], *([] if groups is None else [*leading, ragged])]))
     extent = {n: s for k in range(3) for n, s in zip(labels[k], shapes[k], strict=True)}
     index = index_by_labels(at, labels[here], names, tuple(extent[n] for n in names))

@@ -111,7 +111,7 @@ def used(possible: bool, sure: bool) -> Use:
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
 
-def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
+def weakened_by_use(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
     """Return the accesses of a value, weakened by how certainly it is used.
 
     There are none if the value is never used. If it is used sometimes, exact accesses become
@@ -142,17 +142,19 @@ class Uses(dict[int, Use]):
         return Use.NEVER
 
 
-def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
+def weakened_by_uses(
+    uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED
+) -> list[Accesses]:
     """Return the same accesses for each of `count` values, each weakened by its use.
 
-    The values are numbered from 0; see `claimed`.
+    The values are numbered from 0; see `weakened_by_use`.
 
-    >>> claims(Uses({1: Use.ALWAYS}), 3, ())
+    >>> weakened_by_uses(Uses({1: Use.ALWAYS}), 3, ())
     [(), (), ()]
     """
     found = [NEVER] * count
     for k, use in uses.items():
-        found[k] = claimed(use, accesses, reason)
+        found[k] = weakened_by_use(use, accesses, reason)
     return found
 
 
@@ -172,7 +174,7 @@ The values are accumulators or elements.
 """
 
 
-def applied(rows: tuple[frozenset[int], ...], state: State) -> State:
+def state_before(rows: tuple[frozenset[int], ...], state: State) -> State:
     """Return the state before one application of the body, given the state after it.
 
     `rows` has, for each result of the body, the values that it reads.
@@ -195,7 +197,7 @@ class History:
         self._states: list[State] = [last]
         known = {last: 0}
         while len(self._states) < MOST_STATES:
-            state = applied(rows, self._states[-1])
+            state = state_before(rows, self._states[-1])
             # Each state follows from the one before, so a state that occurs again starts a cycle.
             if state in known:
                 self._first = known[state]
@@ -319,7 +321,7 @@ class _Backwards:
 
     def elements(self, most: int) -> list[State]:
         """Return the elements that results depend on, for each application, the last one first."""
-        return [applied(self._elements, state) for state in self.results(most)]
+        return [state_before(self._elements, state) for state in self.results(most)]
 
     def results(self, most: int) -> list[State]:
         """Return the results of the body that results depend on, the last application first."""

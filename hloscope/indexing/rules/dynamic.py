@@ -34,7 +34,7 @@ from hloscope.indexing.rules.registry import (
     sizes,
     unknown,
 )
-from hloscope.indexing.rules.run_time_sizes import hands_on, sizes_agree
+from hloscope.indexing.rules.run_time_sizes import keeps_indices, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     AllGather,
@@ -125,15 +125,15 @@ def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, .
 
 @output_to_input(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    return (_kept(ins), *all_of_operands(ins, 1))
+    return (_identity_on_both(ins), *all_of_operands(ins, 1))
 
 
 @input_to_output(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, ...]:
-    return everywhere(ins, operand) if operand else (_kept(ins),)
+    return everywhere(ins, operand) if operand else (_identity_on_both(ins),)
 
 
-def _kept(ins: Instruction) -> Accesses:
+def _identity_on_both(ins: Instruction) -> Accesses:
     """Return the identity access on the indices that both arrays have.
 
     The declared bound may differ from the operand's size.
@@ -195,11 +195,11 @@ DECLARED: Final = "the type of the result says the size"
 EXPANDS: Final = "a size known only at run time may be 1, which expands"
 _SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, ReduceScatter
 """Ops that join or split the values of several devices."""
-_MANY: Final = 4
+_MOST_EXPANDABLE: Final = 4
 """Maximum number of dimensions that may expand; with more, any index counts as read."""
 
 
-def weakened(
+def widened_for_sizes(
     direction: Direction, ins: Instruction, number: int, answer: tuple[Accesses, ...]
 ) -> tuple[Accesses, ...]:
     """Return a rule's accesses, widened so that they hold for all run-time sizes within bounds.
@@ -212,9 +212,9 @@ def weakened(
         number: Number of the output, or of the operand for accesses from input to output.
         answer: The accesses that the rule returns with bounds as sizes.
     """
-    if _is_moved(ins):
+    if _position_varies(ins):
         return (unknown(MOVED),) * len(answer)
-    wider = _larger_accesses(ins)
+    wider = _wider_accesses(ins)
     if direction is Direction.OUTPUT_TO_INPUT:
         found = [wider.get(k, accesses) for k, accesses in enumerate(answer)]
         there = [leaves(operand.type) for operand in ins.operands]
@@ -226,7 +226,7 @@ def weakened(
             _restricted_to_sizes(a, (type,))
             for a, type in zip(found, leaves(ins.type), strict=True)
         ]
-    return tuple([claimed_of(ins, accesses) for accesses in found])
+    return tuple([over_unless_kept(ins, accesses) for accesses in found])
 
 
 def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
@@ -248,12 +248,12 @@ def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
     return tuple(found)
 
 
-def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
+def over_unless_kept(ins: Instruction, accesses: Accesses) -> Accesses:
     """Return the accesses, with exact ones as `OVER`.
 
     They stay unchanged if the instruction keeps dynamic sizes unchanged.
     """
-    if hands_on(ins) or isinstance(ins.op, GetDimensionSize):
+    if keeps_indices(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
     return _superset(accesses)
 
@@ -275,7 +275,7 @@ def _inverted(accesses: Accesses) -> Accesses:
     )
 
 
-def _is_moved(ins: Instruction) -> bool:
+def _position_varies(ins: Instruction) -> bool:
     """Does the position of an element depend on a size in a way that is not modelled?"""
     match ins.op:
         case Reshape() | Bitcast():
@@ -312,7 +312,7 @@ def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
     return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
 
 
-def _larger_accesses(ins: Instruction) -> Mapping[int, Accesses]:
+def _wider_accesses(ins: Instruction) -> Mapping[int, Accesses]:
     """Return, by operand number, accesses that replace those of the op's rule.
 
     They are larger, as they hold for every run-time size.
@@ -403,22 +403,24 @@ def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
             yield number, found
 
 
-def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int]) -> Accesses:
-    """Return the accesses of an operand whose dynamic `loose` dimensions may have size 1.
+def _expanded(
+    ins: Instruction, number: int, result_dims: Dims, expandable: Iterable[int]
+) -> Accesses:
+    """Return the accesses of an operand whose dynamic `expandable` dimensions may have size 1.
 
     Empty if it has no such dimension.
 
     Args:
         ins: The instruction.
         number: Number of the operand.
-        places: The dimension of the result for each dimension of the operand.
-        loose: Dimensions of the operand that may expand; others expand only by their bounds.
+        result_dims: The dimension of the result for each dimension of the operand.
+        expandable: Dimensions of the operand that may expand; others expand only by their bounds.
     """
     source, target = sizes(ins.operands[number].type), sizes(ins.type)
-    free = set(loose) & set(dynamic_dimensions(ins.operands[number].type))
+    free = set(expandable) & set(dynamic_dimensions(ins.operands[number].type))
     if not free:
         return ()
-    if len(free) > _MANY:
+    if len(free) > _MOST_EXPANDABLE:
         return over(EXPANDS, everything_map(target, source))
     found: list[Access] = []
     # Each loose dimension either expands or not, so every combination has one map.
@@ -426,7 +428,7 @@ def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int])
         as_is = {k for k, same in zip(sorted(free), stays, strict=True) if same}
         at = MapBuilder(target)
         results: list[Expr] = []
-        for k, place in enumerate(places):
+        for k, place in enumerate(result_dims):
             if k in as_is:
                 at.require(Dim(place), 0, source[k] - 1)
                 results.append(Dim(place))

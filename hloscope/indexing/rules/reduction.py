@@ -20,18 +20,17 @@ from hloscope.indexing.rules.dependence import (
     History,
     Use,
     body_of,
-    claimed,
-    claims,
     fold,
     used,
     uses_of,
+    weakened_by_use,
+    weakened_by_uses,
 )
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     dynamic_dimensions,
     everything,
@@ -44,6 +43,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction
@@ -76,8 +76,8 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     initial = everything(target, sizes(ins.operands[-1].type))
     uses, count = _folded(ins, op, bodies), len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], count, elements),
-        *claims(uses.initial[output], count, initial),
+        *weakened_by_uses(uses.elements[output], count, elements),
+        *weakened_by_uses(uses.initial[output], count, initial),
     )
 
 
@@ -86,14 +86,14 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
     count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
     if operand >= count:
         by = [row[operand - count] for row in uses.initial]
-        return tuple(map(claimed, by, everywhere(ins, operand)))
+        return tuple(map(weakened_by_use, by, everywhere(ins, operand)))
     source = sizes(ins.operands[operand].type)
     kept = [Dim(k) for k in range(len(source)) if k not in op.dimensions]
     found = exact(MapBuilder(source).map(kept))
-    return tuple(claims(uses_of(operand, uses.elements), count, found))
+    return tuple(weakened_by_uses(uses_of(operand, uses.elements), count, found))
 
 
-@comes_from(Reduce)
+@reads_bodies(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
     """Yield the accesses from an output element to results of the reduction's body.
 
@@ -111,7 +111,7 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
         output: Number of the output.
     """
     for k, use in uses.results[output].items():
-        yield Instances(0, k, claimed(use, accesses))
+        yield Instances(0, k, weakened_by_use(use, accesses))
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
@@ -175,8 +175,8 @@ def _sorted_line(
     if is_own:
         # Without a comparison the order is not defined, so any element of the line may be the one.
         is_decided = bool(compared) or shape[op.dimension] < 2
-        return claimed(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
-    return claimed(compared[k], line)
+        return weakened_by_use(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
+    return weakened_by_use(compared[k], line)
 
 
 @output_to_input(Sort, bodies=True)
@@ -202,7 +202,7 @@ def _(ins: Instruction, op: Sort, operand: int, bodies: Bodies) -> tuple[Accesse
     )
 
 
-@comes_from(Sort)
+@reads_bodies(Sort)
 def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Instances]:
     shape = output_sizes(ins, output)
     if shape[op.dimension] > 1:
@@ -262,7 +262,7 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
             runs, is_known = _runs(*possible[k][j], steps)
             is_sure = is_known and possible[k][j] == sure[k][j]
             found.append(
-                Reach(runs, is_sure, not _leaves_its_line(body, k, j, parameters, carries))
+                Reach(runs, is_sure, not _reads_other_indices(body, k, j, parameters, carries))
             )
     return tuple(found)
 
@@ -300,7 +300,7 @@ def _distances(
     ]
 
 
-def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]:
+def _runs(reads: tuple[bool, ...], is_constant: bool, steps: int) -> tuple[Runs, bool]:
     """Return the distances with a true flag as intervals, and whether the intervals are exact.
 
     Args:
@@ -313,14 +313,14 @@ def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]
         members = [*group]
         if value:
             runs.append((members[0], members[-1]))
-    if runs and stays and reads[-1]:
+    if runs and is_constant and reads[-1]:
         runs[-1] = (runs[-1][0], steps - 1)
-    if stays and len(runs) <= MOST_RUNS:
+    if is_constant and len(runs) <= MOST_RUNS:
         return tuple(runs), True
     return ((0, steps - 1),), False
 
 
-def _leaves_its_line(
+def _reads_other_indices(
     body: Dependence, result: int, parameter: int, parameters: int, carries: int
 ) -> bool:
     """Return whether the result may read the parameter at another index within the slice.
@@ -357,13 +357,13 @@ class _ScannedValue(Struct, frozen=True):
 
     def lines(self, dimension: int) -> Dims:
         """Return the sizes of the value in one step: those without the scanned dimension."""
-        return self.sizes if self.is_carry else del_at(self.sizes, dimension)
+        return self.sizes if self.is_carry else without_dimension(self.sizes, dimension)
 
 
-def del_at(sizes: Dims, dimension: int) -> Dims:
+def without_dimension(sizes: Dims, dimension: int) -> Dims:
     """Return the sizes without one dimension.
 
-    >>> del_at((4, 5, 6), 1)
+    >>> without_dimension((4, 5, 6), 1)
     (4, 6)
     """
     return (*sizes[:dimension], *sizes[dimension + 1 :])
@@ -435,21 +435,21 @@ class _Scanned:
                 index.append(next(rest) if in_line else at.range(size))
         later, earlier = (step, own) if back else (own, step)
         # A final carry is of the last step; an initial one is read before the first step.
-        distance = self._time(later, last) - self._time(earlier, 0)
+        distance = self._steps_before(later, last) - self._steps_before(earlier, 0)
         if isinstance(distance, Const):
             return at.map(index) if run[0] <= distance.value <= run[1] else None
         if run != (0, last) or (later is not None and earlier is not None):
             at.require(distance, *run)
         return at.map(index)
 
-    def _time(self, place: Expr | None, otherwise: int) -> Expr:
+    def _steps_before(self, index: Expr | None, otherwise: int) -> Expr:
         """Return the number of steps before the step at `index` of the scanned dimension.
 
         For a carry, `index` is `None` and the result is `otherwise`.
         """
-        if place is None:
+        if index is None:
             return Const(otherwise)
-        return Const(self._steps - 1) - place if self._op.is_reverse else place
+        return Const(self._steps - 1) - index if self._op.is_reverse else index
 
 
 @output_to_input(Scan, precision=Precision.OVER, reason=_SLICES, bodies=True)
@@ -464,7 +464,7 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
     return tuple([scan.accesses(k, operand, back=True) for k in range(len(scan.outputs))])
 
 
-@comes_from(Scan)
+@reads_bodies(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
     """Yield accesses from an output element to results of the scan's body, over-approximated.
 

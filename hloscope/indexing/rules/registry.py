@@ -65,12 +65,12 @@ class Entry(Struct, frozen=True):
     has_counts: bool = False
 
 
-Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
+EntryFields: TypeAlias = tuple[Precision, str, bool, bool, bool]
 """The fields of an `Entry` after `rule`, in order."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules of all op families that were looked up, by direction and op class."""
 _FAMILIES: Final = "hloscope.ops."
-APART: Final = {
+OTHER_FILES: Final = {
     "Copy": "control",
     "CustomCall": "custom_calls",
     "Map": "elementwise",
@@ -95,11 +95,11 @@ class Instances(Struct, frozen=True):
 
 
 _INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
-"""By op class, the function that `comes_from` registered."""
+"""By op class, the function that `reads_bodies` registered."""
 I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
 
 
-def comes_from(*classes: type[Op]) -> Callable[[I], I]:
+def reads_bodies(*classes: type[Op]) -> Callable[[I], I]:
     """Return a decorator that registers how an op's outputs read results of its bodies.
 
     The function takes the instruction, its op, the number of the output and the bodies. It yields
@@ -114,7 +114,7 @@ def comes_from(*classes: type[Op]) -> Callable[[I], I]:
 
 
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], claim: Claim
+    direction: Direction, classes: tuple[type[Op], ...], claim: EntryFields
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
         _NEAREST[direction].clear()
@@ -163,7 +163,9 @@ def input_to_output(
     return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
 
 
-def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
+def analysed_elsewhere(
+    *classes: type[Op], reason: str, precision: Precision = Precision.EXACT
+) -> None:
     """Register ops as analysed in another package, through the computations they call.
 
     `precision` is the weakest precision of that analysis, and `reason` names the package.
@@ -171,7 +173,7 @@ def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.
     _state(classes, Entry(None, precision, reason))
 
 
-def missing(*classes: type[Op], reason: str) -> None:
+def without_rule(*classes: type[Op], reason: str) -> None:
     """Register ops about whose accesses nothing is known in both directions, with the reason."""
     _state(classes, Entry(None, Precision.UNKNOWN, reason))
 
@@ -195,8 +197,8 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
         return found
 
 
-def source_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
-    """Return the function that `comes_from` registered for a class, or `None`."""
+def body_reads_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
+    """Return the function that `reads_bodies` registered for a class, or `None`."""
     _load(cls)
     return _INSTANCES.get(cls)
 
@@ -210,7 +212,7 @@ def file_of(cls: type) -> str:
     >>> file_of(Reverse), file_of(Scan)
     ('shape', 'reduction')
     """
-    return APART.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
+    return OTHER_FILES.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
 
 
 @once_for_each

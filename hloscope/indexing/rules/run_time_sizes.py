@@ -57,7 +57,7 @@ PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
 """Ops whose arrays are arrays of their operands, unchanged."""
-ALIKE: Final[tuple[type[Op], ...]] = (
+KEEPS_DIMENSIONS: Final[tuple[type[Op], ...]] = (
     Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
     Transpose, SetDimensionSize, *PASSED_ON,
 )  # fmt: skip
@@ -82,14 +82,14 @@ class SizeRead(NamedTuple):
 
 
 Reads: TypeAlias = tuple[SizeRead, ...]
-Place: TypeAlias = tuple[object, int, int | None]
+SizeOrElements: TypeAlias = tuple[object, int, int | None]
 """A run-time size or elements: a value (or its op), the number of its leaf, and a dimension.
 
 The op stands for a constant. The dimension is `None` for elements.
 """
 
 
-def hands_on(ins: Instruction) -> bool:
+def keeps_indices(ins: Instruction) -> bool:
     """Return whether the op keeps the index in every dynamic dimension, from operands to result."""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
@@ -116,7 +116,7 @@ def hands_on(ins: Instruction) -> bool:
         case BitcastConvert():
             return _rank(ins.operands[0].type) == _rank(ins.type)
         case op:
-            return isinstance(op, ALIKE)
+            return isinstance(op, KEEPS_DIMENSIONS)
     dynamic = [k for operand in ins.operands for k in dynamic_dimensions(operand.type)]
     return set(dynamic).isdisjoint(changed)
 
@@ -138,7 +138,7 @@ def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
             yield SizeRead(k, element=None, reason=reason)
 
 
-def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
+def _equal_size_reads(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
     """Return the dependences of a size that the program requires to equal all sizes in `reads`.
 
     If all evidently come from the same size, only the first is returned. Otherwise all are, as
@@ -158,12 +158,12 @@ def sizes_agree(ins: Instruction, dimension: int) -> bool:
     return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
 
 
-Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
+SizeRule: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
 """Function of an instruction, its op, the number of an output and a dimension.
 
 It returns the dependences of that size.
 """
-SOURCES: Final = ByOp[Source]()
+SOURCES: Final = ByOp[SizeRule]()
 
 
 def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
@@ -200,7 +200,9 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Elementwise, Map)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    return _agreeing(ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)])
+    return _equal_size_reads(
+        ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
+    )
 
 
 @SOURCES.add(ImplicitBroadcast)
@@ -211,13 +213,13 @@ def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[
         places = op.places(_rank(operand.type), rank)
         if k in places:
             found += _size(ins, o, places.index(k))
-    return _agreeing(ins, found)
+    return _equal_size_reads(ins, found)
 
 
 @SOURCES.add(Concatenate)
 def _(ins: Instruction, op: Concatenate, output: int, k: int) -> Iterable[SizeRead]:
     found = [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
-    return found if k == op.dimension else _agreeing(ins, found)
+    return found if k == op.dimension else _equal_size_reads(ins, found)
 
 
 @SOURCES.add(Transpose)
@@ -241,7 +243,7 @@ def _(ins: Instruction, op: Broadcast, output: int, k: int) -> Iterable[SizeRead
 def _(ins: Instruction, op: Reduce, output: int, k: int) -> Iterable[SizeRead]:
     inputs = range(len(ins.operands) // 2)
     left = [i for i in range(_rank(ins.operands[0].type)) if i not in op.dimensions]
-    return _agreeing(ins, [read for o in inputs for read in _size(ins, o, left[k])])
+    return _equal_size_reads(ins, [read for o in inputs for read in _size(ins, o, left[k])])
 
 
 @SOURCES.add(Slice)
@@ -286,7 +288,7 @@ def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRea
     summed = {*dims.lhs_batch, *dims.lhs_contracting}, {*dims.rhs_batch, *dims.rhs_contracting}
     if k < len(dims.lhs_batch):
         both = (*_size(ins, 0, dims.lhs_batch[k]), *_size(ins, 1, dims.rhs_batch[k]))
-        return _agreeing(ins, both)
+        return _equal_size_reads(ins, both)
     free = [(o, i) for o in (0, 1) for i in range(ranks[o]) if i not in summed[o]]
     return _size(ins, *free[k - len(dims.lhs_batch)])
 
@@ -332,7 +334,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     return () if source is None else [SizeRead(*source, k)]
 
 
-def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Reads:
+def element_reads(ins: Instruction, output: int, is_read: Sequence[bool]) -> Reads:
     """Return the sizes that an output's elements depend on, beyond the elements they read.
 
     Args:
@@ -348,11 +350,11 @@ def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Rea
             if output == 0:
                 return tuple([SizeRead(0, dimension=k, reason=DEPENDS) for k in dynamic])
             return tuple(_size(ins, 0, output - 1))
-        case _ if hands_on(ins):
+        case _ if keeps_indices(ins):
             dynamic = dynamic_dimensions(leaves(ins.type)[output])
             found = [r for k in dynamic for r in size_reads(ins, output, k) or ()]
             # Elements that are read depend on the sizes of their own operand already.
-            return tuple([read for read in found if not touched[read.operand]])
+            return tuple([read for read in found if not is_read[read.operand]])
         case _:
             return tuple([r for r in _all_sizes(ins, DEPENDS) if r.dimension is not None])
 
@@ -390,7 +392,9 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
             return None
 
 
-def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
+def _origin(
+    ins: Instruction, read: SizeRead, origins: dict[SizeOrElements, SizeOrElements]
+) -> SizeOrElements:
     """Return the value, found by tracing back in this computation, whose size was set.
 
     `origins` has the results of earlier calls and is extended.
@@ -400,15 +404,15 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
         op = value.op
         return (op if isinstance(op, Constant) else value), read.tensor, None
     place = (value, read.tensor, read.dimension)
-    if place in seen or len(seen) >= MAX_VISITS:
-        return seen.get(place, place)
+    if place in origins or len(origins) >= MAX_VISITS:
+        return origins.get(place, place)
     # Entered before the recursion, so that a cycle ends.
-    seen[place] = place
+    origins[place] = place
     before = _equal_sizes(value, read.tensor, read.dimension)
-    places = {_origin(value, r, seen) for r in before}
+    places = {_origin(value, r, origins) for r in before}
     if len(places) == 1:
-        seen[place] = places.pop()
-    return seen[place]
+        origins[place] = places.pop()
+    return origins[place]
 
 
 def _equal_sizes(value: Instruction, tensor: int, dimension: int) -> Reads:

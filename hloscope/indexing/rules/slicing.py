@@ -87,12 +87,12 @@ def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple
     shape, movable = sizes(ins.type), _movable(ins, whole, part)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
-        return (_some_of(shape, movable),)
+        return (_elements_of_vector(shape, movable),)
     all_of = everything(shape, ())
     return tuple([all_of if k in movable else NEVER for k in range(len(operands))])
 
 
-def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
+def _elements_of_vector(shape: Dims, numbers: Sequence[int]) -> Accesses:
     """Return the access from each element of a shape to elements `numbers` of a vector."""
     found = []
     for lo, hi in runs(numbers):

@@ -22,18 +22,17 @@ from hloscope.indexing.rules.dependence import (
     Use,
     Uses,
     body_of,
-    claimed,
-    claims,
     fold,
     used,
     uses_of,
+    weakened_by_use,
+    weakened_by_uses,
 )
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import (
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     everything,
     everywhere,
@@ -42,6 +41,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction, TensorType
@@ -127,12 +127,12 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     )
 
 
-def _with_initial_for_missing(begun: Uses, met: Uses) -> Uses:
+def _with_initial_for_missing(as_initial: Uses, as_element: Uses) -> Uses:
     """Return the uses of initial values, which also take the place of missing elements.
 
     `as_initial` are the uses as initial values of the fold, `as_element` those of elements.
     """
-    return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
+    return Uses({**dict.fromkeys(as_element, Use.SOMETIMES), **as_initial})
 
 
 @output_to_input(ReduceWindow, bodies=True)
@@ -144,8 +144,8 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[
     uses, initial = _folded(ins, op, bodies), everything(target, sizes(ins.operands[-1].type))
     count = len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], count, read),
-        *claims(uses.initial[output], count, initial),
+        *weakened_by_uses(uses.elements[output], count, read),
+        *weakened_by_uses(uses.initial[output], count, initial),
     )
 
 
@@ -154,14 +154,14 @@ def _(ins: Instruction, op: ReduceWindow, operand: int, bodies: Bodies) -> tuple
     count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
     if operand >= count:
         by = [row[operand - count] for row in uses.initial]
-        return tuple(map(claimed, by, everywhere(ins, operand)))
+        return tuple(map(weakened_by_use, by, everywhere(ins, operand)))
     source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
     at = MapBuilder(source)
     found = exact(at.simplified(_positions(at, op.window, dims(len(source)), targets[0])))
-    return tuple(claims(uses_of(operand, uses.elements), count, found))
+    return tuple(weakened_by_uses(uses_of(operand, uses.elements), count, found))
 
 
-@comes_from(ReduceWindow)
+@reads_bodies(ReduceWindow)
 def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> Iterator[Instances]:
     return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
 
@@ -224,7 +224,7 @@ def _is_wide(value: Instruction) -> bool:
     return isinstance(value.type, TensorType) and value.type.element.bits >= _WIDE
 
 
-def _are_whole(window: Window) -> bool:
+def _lie_inside(window: Window) -> bool:
     """Return whether every window lies inside the operand, without padding and holes."""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
@@ -254,7 +254,7 @@ def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> 
     if prod(window.sizes) == 1:
         return is_added
     how = _comparison(ins)
-    return bool(how) and (is_added or (how in _ORDERS and _are_whole(window)))
+    return bool(how) and (is_added or (how in _ORDERS and _lie_inside(window)))
 
 
 def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
@@ -265,7 +265,7 @@ def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> b
     it differs from those before it and equals those behind it.
     """
     window = op.window
-    if len(bodies) != 2 or prod(window.sizes) < 2 or not _are_whole(window):
+    if len(bodies) != 2 or prod(window.sizes) < 2 or not _lie_inside(window):
         return False
     return bool(_comparison(ins))
 
@@ -308,9 +308,9 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     compared, added, begun = _selected(ins, op, bodies)
     return (
-        claimed(compared, _neighbours(op, shape, source)),
-        claimed(added, _added(ins, op, bodies, _windows(op, shape, source))),
-        claimed(begun, everything(shape, sizes(ins.operands[2].type))),
+        weakened_by_use(compared, _neighbours(op, shape, source)),
+        weakened_by_use(added, _added(ins, op, bodies, _windows(op, shape, source))),
+        weakened_by_use(begun, everything(shape, sizes(ins.operands[2].type))),
     )
 
 
@@ -324,15 +324,15 @@ def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> t
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     use = _selected(ins, op, bodies)[operand]
     if operand == 0:
-        return (claimed(use, _neighbours(op, shape, source)),)
+        return (weakened_by_use(use, _neighbours(op, shape, source)),)
     if operand == 2:
-        return (claimed(use, everything((), shape)),)
+        return (weakened_by_use(use, everything((), shape)),)
     at = MapBuilder(source)
     windows = at.simplified(_base(at, op.window, dims(len(source)), shape))
-    return (claimed(use, _added(ins, op, bodies, windows)),)
+    return (weakened_by_use(use, _added(ins, op, bodies, windows)),)
 
 
-@comes_from(SelectAndScatter)
+@reads_bodies(SelectAndScatter)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> Iterator[Instances]:
     """Yield the accesses to both bodies: an element in a window is compared, and may be chosen."""
     windows = _windows(op, sizes(ins.type), sizes(ins.operands[1].type))
