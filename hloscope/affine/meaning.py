@@ -125,25 +125,25 @@ def largest_number(e: Expr) -> int:
     return largest
 
 
-def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
-    """Return `e` with each of its direct operands `x` replaced by `of(x)`, in normal form."""
+def rebuild(e: Expr, new: Callable[[Expr], Expr]) -> Expr:
+    """Return `e` with each new its direct operands `x` replaced by `new(x)`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
         case Sum(terms, const):
-            return linear(*[(of(t), c) for t, c in terms], (const, 1))
+            return linear(*[(new(t), c) for t, c in terms], (const, 1))
         case Product(factors):
-            return product(*[of(f) for f in factors])
+            return product(*[new(f) for f in factors])
         case FloorDiv(num, den):
-            return floordiv(of(num), of(den))
+            return floordiv(new(num), new(den))
         case CeilDiv(num, den):
-            return ceildiv(of(num), of(den))
+            return ceildiv(new(num), new(den))
         case Mod(num, den):
-            return mod(of(num), of(den))
+            return mod(new(num), new(den))
         case Min(args):
-            return minimum(*[of(a) for a in args])
+            return minimum(*[new(a) for a in args])
         case Max(args):
-            return maximum(*[of(a) for a in args])
+            return maximum(*[new(a) for a in args])
         case _:
             assert_never(e)
 
@@ -300,7 +300,7 @@ def bounds_knowing(
     known: dict[Expr, Interval],
     roots: Sequence[Expr],
     box: Box,
-    closer: Callable[[Sum, Interval], Interval] | None = None,
+    tighten: Callable[[Sum, Interval], Interval] | None = None,
 ) -> list[Interval]:
     """Return the interval of each expression in `roots`, in their order.
 
@@ -310,7 +310,7 @@ def bounds_knowing(
         known: Bounds over the box, by expression.
         roots: The expressions to bound.
         box: The interval of each variable.
-        closer: Optional function that tightens the interval of a sum, given the interval
+        tighten: Optional function that tightens the interval of a sum, given the interval
             from its operands.
     """
     stack = list(roots)
@@ -322,7 +322,7 @@ def bounds_knowing(
                 stack += missing
                 continue
             found = bounds_of_node(x, known, box)
-            known[x] = closer(x, found) if closer and isinstance(x, Sum) else found
+            known[x] = tighten(x, found) if tighten and isinstance(x, Sum) else found
         stack.pop()
     return [known[e] for e in roots]
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Dim, Interval, first_dims
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.dependences import INSIDE, Convention, Flows, Refusal, anything_goes
+from hloscope.fusion.dependences import INSIDE, Convention, Flows, Refusal, accept_all
 from hloscope.fusion.structural_ids import (
     RECURSIVE,
     Summary,
@@ -69,7 +69,7 @@ class Analysis(Flows):
         *,
         has_regions: bool = True,
         convention: Convention = "structural",
-        refuse: Refusal = anything_goes,
+        refuse: Refusal = accept_all,
         counts: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         """Start without results.
@@ -174,7 +174,7 @@ class Analysis(Flows):
             return False
         return (
             len(ins.calls) == 1 and not self._sizes.concern(ins) and self._is_plain(ins.calls[0])
-        ) or self._sizes.in_step(ins)
+        ) or self._sizes.are_consistent(ins)
 
     def _is_plain(self, callee: Computation) -> bool:
         """Are all sizes in the types of the parameters and of the root static?"""

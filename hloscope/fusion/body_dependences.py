@@ -91,7 +91,7 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
         source = opened[top]
         try:
             while _is_in(top[0], source[0]):
-                before = _before(at, *source)
+                before = _equal_operand(at, *source)
                 if before is None:
                     break
                 source = before
@@ -132,9 +132,11 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
     return found
 
 
-def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
-    """Does leaf `of` of the computation's result equal leaf `leaf` of a parameter, unchanged?"""
-    return source_in(at, callee, of) == (callee.parameters[parameter], leaf)
+def is_returned_unchanged(
+    at: Numbers, callee: Computation, parameter: int, leaf: int, result_leaf: int
+) -> bool:
+    """Does leaf `result_leaf` result_leaf the computation's result equal leaf `leaf` of a parameter, unchanged?"""
+    return source_in(at, callee, result_leaf) == (callee.parameters[parameter], leaf)
 
 
 def _is_in(callee: Computation, ins: Instruction) -> bool:
@@ -142,7 +144,7 @@ def _is_in(callee: Computation, ins: Instruction) -> bool:
     return callee.body.by_name.get(ins.name) is ins
 
 
-def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
+def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
     """Return the operand and leaf that a leaf of `ins` equals; `None` if the leaf is computed.
 
     Raises:
@@ -152,7 +154,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case GetTupleElement(index):
             return ins.operands[0], at.offset(ins.operands[0].type, index) + leaf
         case op if isinstance(op, _ALL_OPERANDS):
-            return _operand(ins, _part(at, ins, leaf))
+            return _operand(ins, _operand_leaf(at, ins, leaf))
         case CopyStart():
             count = len(at.leaves(ins.operands[0].type))
             # The value is (destination, source, context): the first two parts have the operand's
@@ -164,7 +166,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case op if isinstance(op, _CALLS) and ins.calls:
             return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf))
         case While() if len(ins.calls) == 2:
-            part = _part(at, ins, leaf)
+            part = _operand_leaf(at, ins, leaf)
             if part is None:
                 return None
             # If the body returns this part unchanged, the loop's part equals its initial value
@@ -175,7 +177,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             return None
 
 
-def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
+def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
     """Return the operand, and its leaf, that is leaf `leaf` of all operands' leaves in sequence.
 
     The result is `None` if there are fewer leaves.

@@ -150,7 +150,7 @@ class Flows(ABC):
 
     # ------------------------------------------------------------------------- what is the same
 
-    def alike(self, ins: Instruction) -> tuple[object, ...] | None:
+    def key_of_maps(self, ins: Instruction) -> tuple[object, ...] | None:
         """Return a key that is equal for instructions with equal maps in both directions.
 
         The result is `None` if no key is known.  Origins of runtime variables correspond by
@@ -169,18 +169,18 @@ class Flows(ABC):
         keys = tuple([self._key(ins, direction, 0) for direction in Direction])
         return None if None in keys else keys
 
-    def in_step(self, ins: Instruction) -> bool:
+    def has_consistent_sizes(self, ins: Instruction) -> bool:
         """Do the types inside and outside of called computations have the same leaves?
 
         They differ if a size is static in one type of a value and dynamic in the other.
         """
-        return self._sizes.in_step(ins)
+        return self._sizes.are_consistent(ins)
 
     def users(self, order: Sequence[Instruction]) -> Users:
         """Return the users of each value; `order` lists definitions before uses."""
-        return Users(order, self.captured, self._part)
+        return Users(order, self.captured, self._selected_leaves)
 
-    def _part(self, ins: Instruction) -> range | None:
+    def _selected_leaves(self, ins: Instruction) -> range | None:
         """Return the operand leaves that a `get-tuple-element` selects; `None` for other ops."""
         op = ins.op
         if not isinstance(op, GetTupleElement):
@@ -208,7 +208,7 @@ class Flows(ABC):
         entry = READS.get(type(ins.op))
         if entry is not None:
             self.type_guard.check(ins)
-            if not self._sizes.in_step(ins):
+            if not self._sizes.are_consistent(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
@@ -323,7 +323,7 @@ class Flows(ABC):
         entry = WRITES.get(type(ins.op))
         if entry is not None:
             self.type_guard.check(ins)
-            if not self._sizes.in_step(ins):
+            if not self._sizes.are_consistent(ins):
                 unknown = (self.interner.keep(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
@@ -473,14 +473,14 @@ def is_plain(ins: Instruction) -> bool:
 
 Refusal: TypeAlias = Callable[[Instruction], None]
 """Function that raises `VerifyError` if an instruction is not valid."""
-_ASKED_ALWAYS: Final = (ReduceScatter, CopyStart)
+_VERIFIER_ONLY: Final = (ReduceScatter, CopyStart)
 """Ops whose types the op's own `verify` cannot decide.
 
 Their types depend on device groups or on HLO's rules.
 """
 
 
-def anything_goes(_: Instruction) -> None:
+def accept_all(_: Instruction) -> None:
     """Accept every instruction; for programs that are valid or were verified before."""
 
 
@@ -497,10 +497,10 @@ class TypeGuard:
         Raises:
             VerifyError: The instruction is not valid.
         """
-        if self._refuse is anything_goes:
+        if self._refuse is accept_all:
             return
         if type(ins.op) is Fusion:
-            self._own(ins)
+            self._check_single_caller(ins)
             if _is_plain_fusion(ins):
                 return
         key = "is valid", ins
@@ -509,7 +509,7 @@ class TypeGuard:
                 self._refuse(ins)
             self._results[key] = True
 
-    def _own(self, fusion: Instruction) -> None:
+    def _check_single_caller(self, fusion: Instruction) -> None:
         """Check that no two fusions call one computation, directly or indirectly.
 
         In a map a value of a computation stands for itself.  If two fusions shared a computation,
@@ -560,7 +560,7 @@ def is_doubtful(ins: Instruction) -> bool:
     >>> [is_doubtful(parse_hlo(text.format(n)).entry.root) for n in (4, 5)]
     [False, True]
     """
-    if isinstance(ins.op, _ASKED_ALWAYS):
+    if isinstance(ins.op, _VERIFIER_ONLY):
         return True
     results: list[tuple[Type, ...]] = [(ins.type,)]
     if isinstance(ins.type, TupleType):  # several results, or one that is a tuple

@@ -233,23 +233,23 @@ class Sizes:
         has = self._leaves.has_sizes
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
-    def in_step(self, ins: Instruction) -> bool:
+    def are_consistent(self, ins: Instruction) -> bool:
         """Do all types of a value that an op passes on have the same dynamic dimensions?
 
         A parameter or result of a computation may declare a size that is not known in the type of
         the value passed for it.
         """
-        return self._results.once(("in step", ins), lambda: self._is_in_step(ins))
+        return self._results.once(("consistent sizes", ins), lambda: self._are_consistent(ins))
 
-    def _is_in_step(self, ins: Instruction) -> bool:
+    def _are_consistent(self, ins: Instruction) -> bool:
         """Return what `in_step` memoizes."""
         if not self.concern(ins):
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
             if not any(map(self._leaves.has_sizes, inside)):
                 return True
-        return all(a == b for a, b in self._meetings(ins))
+        return all(a == b for a, b in self._pairs_of_types(ins))
 
-    def _meetings(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
+    def _pairs_of_types(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
         """Yield pairs of types' dynamic dimensions, where both types describe the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
@@ -264,22 +264,22 @@ class Sizes:
             case While():
                 yield sum(handed, ()), result
                 for called in ins.calls:
-                    yield sum(self._taken(called), ()), result
+                    yield sum(self._of_parameters(called), ()), result
                 yield self._dynamic(ins.calls[1].root.type), result
             case Case():
                 for branch, given in zip(ins.calls, handed[1:], strict=False):
-                    yield sum(self._taken(branch), ()), given
+                    yield sum(self._of_parameters(branch), ()), given
                 for branch in ins.calls:
                     yield self._dynamic(branch.root.type), result
             case AsyncStart() | AsyncUpdate() | AsyncDone():
                 for called in ins.calls:
-                    yield from zip(self._taken(called), handed, strict=False)
+                    yield from zip(self._of_parameters(called), handed, strict=False)
             case _:
                 for called in ins.calls:
-                    yield from zip(self._taken(called), handed, strict=False)
+                    yield from zip(self._of_parameters(called), handed, strict=False)
                     yield self._dynamic(called.root.type), result
 
-    def _taken(self, called: Computation) -> list[Dynamic]:
+    def _of_parameters(self, called: Computation) -> list[Dynamic]:
         """Return the dynamic dimensions of each parameter's tensors, one entry per parameter."""
         return [self._dynamic(parameter.type) for parameter in called.parameters]
 

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from hloscope import indexing
-from hloscope.fusion.body_dependences import is_handed_on
+from hloscope.fusion.body_dependences import is_returned_unchanged
 from hloscope.fusion.overapproximate import covers_everything, hull, join_reasons, relaxed
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.traversal import AccessSet, Flow, composed
@@ -179,7 +179,7 @@ class Closure:
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """Return the accesses in `found` with precision `OVER` and the reason."""
-        return self._at.interner.keep_all([_any_number(access) for access in found])
+        return self._at.interner.keep_all([_over_iterations(access) for access in found])
 
 
 def _is_of_one_device(access: Access) -> bool:
@@ -205,7 +205,7 @@ def _loose(access: Access, type: Type) -> Access:
     return indexing.with_joined(access, looser, rank, access.via)
 
 
-def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
+def _initial_leaf(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
     """Return where the initial value of leaf `leaf` of the state of the loop `ins` is.
 
     The result is the number of an operand, and the number of the leaf in that operand.
@@ -233,7 +233,7 @@ def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> I
     `callee` is the condition or the body of the loop `ins`. In the result, `Flow.leaf` is a leaf of
     the root, and operand 0 is the loop's state.
     """
-    number, inner = _part(at, ins, leaf)
+    number, inner = _initial_leaf(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
 
@@ -242,8 +242,8 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
     """Yield the dependences of leaf `leaf` of a loop's final state on its initial state."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
-    if _is_handed_on(at, ins, leaf):
-        yield Flow(*_part(at, ins, leaf), None)
+    if _is_returned_unchanged(at, ins, leaf):
+        yield Flow(*_initial_leaf(at, ins, leaf), None)
         return
     closure = Closure(at, types, leaf)
     # The number of iterations decides every element, so the leaf depends on all that the
@@ -253,7 +253,7 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
         closure.step([decides], flow)
     closure.close(lambda i: _read(at, ins, body, i))
     for i in sorted(closure.found):
-        yield Flow(*_part(at, ins, i), _claimed(at, ins, leaf, i, closure))
+        yield Flow(*_initial_leaf(at, ins, i), _found_accesses(at, ins, leaf, i, closure))
     for (source, i), found in closure.outside.items():
         yield Flow(source, i, closure.accesses(found))
 
@@ -271,7 +271,7 @@ def loop_writes(
     decided = at.leaves(condition.root.type)[0]
     deciding = closure.decide(lambda i: _reached(at, ins, condition, i), decided)
     for i in range(len(types)) if deciding else sorted(closure.found):
-        if _is_handed_on(at, ins, i):
+        if _is_returned_unchanged(at, ins, i):
             if i == start:
                 yield Flow(operand, i, None)
             continue
@@ -287,11 +287,15 @@ def loop_writes(
         found |= dict.fromkeys([a for a in inner if a.via or not has_all])
         if found:
             is_alone = found.keys() == inner.keys()
-            known = _claimed(at, ins, start, i, closure) if is_alone else closure.accesses(found)
+            known = (
+                _found_accesses(at, ins, start, i, closure) if is_alone else closure.accesses(found)
+            )
             yield Flow(operand, i, known)
 
 
-def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
+def _found_accesses(
+    at: Context, ins: Instruction, start: int, i: int, closure: Closure
+) -> Accesses:
     """Return the accesses found between leaf `start` and leaf `i` of the loop's state.
 
     They are exact if iterations do not matter. After no iteration an element is its initial value.
@@ -310,13 +314,13 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
     return closure.accesses(found)
 
 
-def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
+def _is_returned_unchanged(at: Context, ins: Instruction, leaf: int) -> bool:
     """Does the loop's body return leaf `leaf` of its parameter unchanged?"""
-    number, inner = _part(at, ins, leaf)
-    return is_handed_on(at, ins.calls[1], number, inner, leaf)
+    number, inner = _initial_leaf(at, ins, leaf)
+    return is_returned_unchanged(at, ins.calls[1], number, inner, leaf)
 
 
-def _any_number(access: Access) -> Access:
+def _over_iterations(access: Access) -> Access:
     """Return the access with precision `OVER` instead of `EXACT`, and the reason for loops."""
     precision = Precision.OVER if access.precision is Precision.EXACT else access.precision
     return replace(access, precision=precision, reason=join_reasons(access.reason, REASON))

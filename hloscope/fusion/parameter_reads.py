@@ -37,7 +37,7 @@ MANY: Final = 2
 """Number of accesses to one tensor above which contained ones are removed."""
 LOOKS: Final = 64
 """Number of steps between two reads of the clock, which may take longer than a step."""
-MOST_KEPT: Final = 300_000
+MOST_MEMOIZED: Final = 300_000
 """Maximum number of memoized table parts and joins; if exceeded, all are discarded."""
 
 
@@ -88,7 +88,7 @@ class ParameterReads:
 
     def _of(self, ins: Instruction, leaf: int) -> Table | None:
         """Return the table of the accesses of one leaf of a value."""
-        if self._tables.size > MOST_KEPT:
+        if self._tables.size > MOST_MEMOIZED:
             self._forget()
         known = self._known
         waiting: dict[Leaf, list[Flow]] = {}
@@ -279,12 +279,12 @@ class Tables:
         [77]
         """
         number, place = divmod(number, WIDTH)
-        node = self._node(1, _alone(Reading(type, accesses), place))
+        node = self._node(1, _only_child(Reading(type, accesses), place))
         # The digits of `number` to the base `WIDTH` are the path to the value, from the leaf
         # upwards.
         while number:
             number, place = divmod(number, WIDTH)
-            node = self._node(node.height + 1, _alone(node, place))
+            node = self._node(node.height + 1, _only_child(node, place))
         return node
 
     def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
@@ -394,7 +394,7 @@ class Tables:
         found: Part
         if isinstance(first, Node):
             parts = [
-                self._all([(a, p) for a, part in flows if (p := _part(part, k)) is not None])
+                self._all([(a, p) for a, part in flows if (p := _child(part, k)) is not None])
                 for k in range(WIDTH)
             ]
             found = self._node(first.height, tuple(parts)) if any(parts) else None
@@ -409,7 +409,7 @@ class Tables:
     def _lifted(self, table: Node, height: int) -> Node:
         """Return the table with more levels, up to `height`; it has the same entries."""
         while table.height < height:
-            table = self._node(table.height + 1, _alone(table, 0))
+            table = self._node(table.height + 1, _only_child(table, 0))
         return table
 
     def _node(self, height: int, parts: tuple[Part, ...]) -> Node:
@@ -452,13 +452,13 @@ def _span(table: Table) -> tuple[int, int]:
     return ends[0], ends[1]
 
 
-def _alone(part: Part, place: int) -> tuple[Part, ...]:
-    """Return the children of a node whose only child is `part`, as child number `place`."""
+def _only_child(part: Part, position: int) -> tuple[Part, ...]:
+    """Return the children of a node whose only child is `part`, as child number `position`."""
     parts: list[Part] = [None] * WIDTH
-    parts[place] = part
+    parts[position] = part
     return tuple(parts)
 
 
-def _part(part: Part, k: int) -> Part:
+def _child(part: Part, k: int) -> Part:
     """Return child `k` of a node; `None` for a part that is not a node."""
     return part.parts[k] if isinstance(part, Node) else None

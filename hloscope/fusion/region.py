@@ -133,7 +133,9 @@ def epilogue(
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
     """Is it a fusion or call whose instructions can be listed?"""
-    return isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.in_step(ins)
+    return (
+        isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.has_consistent_sizes(ins)
+    )
 
 
 def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[Instruction]) -> None:

@@ -308,7 +308,7 @@ class Results(dict[tuple[Any, ...], Any]):
     | `users` | computation | users of each value | 4 times, 300 outputs |
     | `starts` | instruction | first leaf of each operand | 3.7 times, 1,200 outputs |
     | `offsets` | type | first leaf of each element | 6 times, loop with 640 arrays |
-    | `in step` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
+    | `consistent sizes` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
     | `has sizes` | instruction | is there a run-time size? | 1.7 times, 1,200 operands |
     | `is valid` | instruction | its types are checked | 16 times, loop with 640 arrays |
     | `fusion that calls` | computation | its caller | two callers would not be found |

@@ -219,7 +219,7 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
             yield Flow(k, leaf, (unknown,))
 
 
-def _begun(start: Instruction) -> tuple[Type, bool]:
+def _result_of_start(start: Instruction) -> tuple[Type, bool]:
     """Return the type of the result in an asynchronous value, and whether it is the whole value.
 
     The value is (operands, result, contexts …); for all-reduce it is the result alone.
@@ -231,7 +231,7 @@ def _begun(start: Instruction) -> tuple[Type, bool]:
     return type.elements[1] if len(type.elements) > 1 else TupleType(()), False
 
 
-def _inner(start: Instruction) -> Instruction | None:
+def _wrapped(start: Instruction) -> Instruction | None:
     """Return the operation that an asynchronous start runs, as an instruction.
 
     The result is `None` if it calls a computation.
@@ -239,7 +239,9 @@ def _inner(start: Instruction) -> Instruction | None:
     op = start.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return None
-    return Instruction(start.name, _begun(start)[0], op.wrapped, start.operands, start.calls)
+    return Instruction(
+        start.name, _result_of_start(start)[0], op.wrapped, start.operands, start.calls
+    )
 
 
 @reads(AsyncStart)
@@ -249,16 +251,16 @@ def start_reads(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Ite
     The value is (operands, result, contexts …). The result depends on the operands as in the
     operation itself. Contexts depend on no tensor.
     """
-    result, is_all = _begun(ins)
+    result, is_all = _result_of_start(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     if leaf < before:
         return READS[Tuple](at, ins, op, leaf)
     if leaf - before >= len(at.leaves(result)):
         return ()  # a context
-    inner = _inner(ins)
+    inner = _wrapped(ins)
     if inner is None:
         return at.called(ins.calls[0], leaf - before, ins)
-    return _named(at, at.reads(inner, leaf - before), inner, ins)
+    return _with_start_as_collective(at, at.reads(inner, leaf - before), inner, ins)
 
 
 @writes(AsyncStart)
@@ -270,21 +272,21 @@ def start_writes(
     These are the copy of the operand in the value, and leaves of the result as in the operation
     itself.
     """
-    result, is_all = _begun(ins)
+    result, is_all = _result_of_start(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     count = len(at.leaves(result))  # none where the result is not there before it is done
     yield from [flow for flow in WRITES[Tuple](at, ins, op, operand, leaf) if flow.leaf < before]
-    inner = _inner(ins)
+    inner = _wrapped(ins)
     if inner is None:
         flows: Iterable[Flow] = at.calling(ins.calls[0], operand, leaf, ins)
     else:
-        flows = _named(at, at.writes(inner, operand, leaf), inner, ins)
+        flows = _with_start_as_collective(at, at.writes(inner, operand, leaf), inner, ins)
     for flow in flows:
         if flow.leaf < count:
             yield flow._replace(leaf=before + flow.leaf)
 
 
-def _named(
+def _with_start_as_collective(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
     """Yield the dependences with the start as their collective, instead of `inner`.
@@ -298,7 +300,7 @@ def _named(
         yield flow
 
 
-def _finished(at: Context, done: Instruction) -> range:
+def _result_leaves(at: Context, done: Instruction) -> range:
     """Return the leaves of the asynchronous value that are the result of its `done`.
 
     The range is empty if the result has other types.
@@ -322,7 +324,7 @@ def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Itera
 
     All dependences are unknown if the asynchronous value has no result of these types.
     """
-    finished = _finished(at, ins)
+    finished = _result_leaves(at, ins)
     if finished:
         yield Flow(0, finished[leaf], None)
     else:
@@ -379,7 +381,7 @@ def done_writes(
     Leaves that are not the result, such as contexts, yield nothing. All dependences are unknown if
     the asynchronous value has no result of these types.
     """
-    finished = _finished(at, ins)
+    finished = _result_leaves(at, ins)
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)
     elif not finished:

@@ -12,7 +12,7 @@ from hloscope import indexing
 from hloscope.affine import Dim, Mod, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.overapproximate import (
-    contains_all,
+    covering_all,
     hull,
     is_large,
     join_reasons,
@@ -265,7 +265,7 @@ def with_accesses(
     # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
     # is still too large becomes one superset.
     if len(known) > COMPRESS_AT:
-        fewer = contains_all(known, type)
+        fewer = covering_all(known, type)
         if fewer is None:
             runs = with_runs([*known])
             if len(runs) < len(known):
@@ -440,7 +440,7 @@ class Walk:
             for number in sorted(waiting[at]):
                 k, value = users.value(ins, number)
                 leaves = found[value]
-                for leaf in users.taken(ins, leaves):
+                for leaf in users.read_leaves(ins, leaves):
                     for _, target, further in writes(ins, k, leaf):
                         touched = leaves[leaf]
                         if further is not None:
@@ -502,7 +502,7 @@ class Users:
         for leaf in leaves:
             yield from self._of_leaf.get((value, leaf), ())
 
-    def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
+    def read_leaves(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
         """Return the leaves in `leaves` that `ins` may read, in the order of `leaves`."""
         part = self._part(ins)
         if part is None or len(leaves) < len(part):

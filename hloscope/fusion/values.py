@@ -70,18 +70,18 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     return replace_runtime(map, known) if known else map
 
 
-def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
+def may_be_known(ins: Instruction, known: dict[Instruction, bool], depth: int = 0) -> bool:
     """May the value be computed from constants and iotas?  `False` means that it is not.
 
-    `seen` has the results of other values and is extended.
+    `known` has the results of other values and is extended.
     """
-    found = seen.get(ins)
+    found = known.get(ins)
     if found is None:
-        found = seen[ins] = depth >= MAX_DEPTH or _is_made_of_known(ins, seen, depth + 1)
+        found = known[ins] = depth >= MAX_DEPTH or _has_known_operands(ins, known, depth + 1)
     return found
 
 
-def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: int) -> bool:
+def _has_known_operands(ins: Instruction, memo: dict[Instruction, bool], depth: int) -> bool:
     """Return what `may_be_known` memoizes, from the operands."""
     op = ins.op
     if isinstance(op, Constant | Iota):
@@ -89,7 +89,7 @@ def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: in
     is_move = type(op) in MOVES
     if not is_move and not (isinstance(op, Elementwise) and op.name in ARITHMETIC):
         return False
-    known = [may_be_known(operand, seen, depth) for operand in ins.operands]
+    known = [may_be_known(operand, memo, depth) for operand in ins.operands]
     if op.name == "select":
         return any(known[1:])
     return any(known) if is_move else all(known)

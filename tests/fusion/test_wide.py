@@ -121,9 +121,9 @@ def test_a_part_of_a_loop_looks_at_the_parts_that_it_reaches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
-    is_handed_on: Callable[..., bool] = loops._is_handed_on
+    is_handed_on: Callable[..., bool] = loops._is_returned_unchanged
     monkeypatch.setattr(
-        loops, "_is_handed_on", lambda *a: looked.append(1) is None and is_handed_on(*a)
+        loops, "_is_returned_unchanged", lambda *a: looked.append(1) is None and is_handed_on(*a)
     )
     ins, analysis = wide_loop(), Analysis()
     for leaf in (1, 7, COUNT):
