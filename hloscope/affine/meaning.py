@@ -126,7 +126,7 @@ def largest_number(e: Expr) -> int:
 
 
 def rebuild(e: Expr, new: Callable[[Expr], Expr]) -> Expr:
-    """Return `e` with each new its direct operands `x` replaced by `new(x)`, in normal form."""
+    """Return `e` with each of its direct operands `x` replaced by `new(x)`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
@@ -310,8 +310,8 @@ def bounds_knowing(
         known: Bounds over the box, by expression.
         roots: The expressions to bound.
         box: The interval of each variable.
-        tighten: Optional function that tightens the interval of a sum, given the interval
-            from its operands.
+        tighten: Optional function of a sum and the interval that follows from its operands; it
+            returns a smaller interval.
     """
     stack = list(roots)
     while stack:
@@ -398,7 +398,7 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
 _FAR: Final = 1 << 61
 """Numbers below this are far from the ends of int64, which stand for infinity.
 
-So are their sums.
+Sums of two such numbers are within int64.
 """
 
 
@@ -489,7 +489,7 @@ def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
     if not parts:
         raise ValueError(f"{kind.__name__.lower()} needs an operand")
     pick: Callable[[int, int], int] = min if kind is Min else max
-    best: dict[Expr, int] = {}  # part without its constant -> constant
+    best: dict[Expr, int] = {}  # the constant of each part, by the part without it
     for part in parts:
         # `min(x + 2, x + 5)` is `x + 2`: of parts that differ by a constant, one is always the
         # extremum.

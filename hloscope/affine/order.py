@@ -25,7 +25,7 @@ def order_key(e: Expr) -> OrderKey:
     variables.
     """
     key = e._key
-    if key is None:  # only sums find theirs late: most are never compared
+    if key is None:  # a sum computes its key at the first comparison, as most are never compared
         key = _key_of_sum(e)  # type: ignore[arg-type]
         _set(e, "_key", key)
     return key

@@ -61,14 +61,14 @@ class _Level:
     __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
 
     def __init__(self, word: str, opened: int, negated: bool) -> None:
-        self.word, self.opened = word, opened  # "", "(", "min" or "max", and where it began
+        self.word, self.opened = word, opened  # "", "(", "min" or "max", and its position
         self.negated = negated
         self.pending: list[Expr] = []  # earlier arguments of min and max
         self.start()
 
     def start(self) -> None:
         self.parts: list[tuple[Expr, int]] = []
-        self.sign = 1  # of the term
+        self.sign = 1  # sign of the term being read
         self.term: Expr | None = None
         self.operator = ""  # between the term and the next factor
 
@@ -88,7 +88,7 @@ class _Level:
 
 
 class _Reader:
-    """Reads one expression with an explicit stack: nesting has no limit."""
+    """Parser of one expression with an explicit stack, so that nesting has no limit."""
 
     def __init__(
         self,

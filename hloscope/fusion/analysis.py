@@ -43,7 +43,10 @@ from hloscope.ops import Fusion, Parameter
 
 
 Place: TypeAlias = tuple[int | Instruction, int]
-"""A place: an operand number or a value captured by a region, and the number of a tensor in it."""
+"""An operand and the number of a tensor in it.
+
+The operand is given by its number; a value that a region captures is given by itself.
+"""
 
 _NOTHING: Final[AccessSet] = {}
 _NONE: Final[Accesses] = ()
@@ -208,7 +211,7 @@ class Analysis(Flows):
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return what `summary` returns, by a traversal from the root to its producers."""
+        """Return the result of `summary` without the memo, by a traversal from the root."""
         walk = Walk(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
@@ -224,10 +227,14 @@ class Analysis(Flows):
                 yield Flow(place, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
-        """Return the dependences that a traversal found: on parameters in order, then captures."""
+        """Return the dependences that a traversal found at the parameters and captured values.
+
+        Those on parameters come first, in order.
+        """
         found = walk.found
         flows: list[Flow] = []
-        last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple
+        # Many parameters share one set of accesses, so its tuple is built once.
+        last, kept = _NOTHING, _NONE
         for k, parameter in enumerate(callee.parameters):
             leaves = found.get(parameter)
             if leaves is None:
@@ -296,10 +303,10 @@ class Analysis(Flows):
         return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
     def _lifted(self, flow: Flow, ins: Instruction, callee: Computation, first: int) -> Flow:
-        """Return a dependence inside the callee as one of the caller `ins` on its operands.
+        """Return a callee's dependence on a parameter as one of the caller `ins` on an operand.
 
-        Parameter `k` becomes operand `first + k`.  Origins of runtime variables are replaced in the
-        same way.
+        Parameter `k` becomes operand `first + k`.  Origins of runtime variables inside the callee
+        are replaced by values that name the call.
         """
         operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
         accesses = flow.accesses
@@ -361,7 +368,7 @@ With more, each queried parameter has its own traversal to the users.
 MANY_PARAMETERS: Final = 256
 """Number of parameters above which the first query is computed for its parameter alone."""
 Reached: TypeAlias = dict[int, Accesses]
-"""The accesses to each output that is reached, by output number."""
+"""The accesses to each output that depends on the start, by output number."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
 """The accesses to outputs, by parameter number and leaf."""
 
@@ -369,10 +376,10 @@ Table: TypeAlias = dict[tuple[int, int], Reached]
 def reached_outputs(
     about: Analysis, callee: Computation, parameter: int, leaf: int
 ) -> tuple[Computation, Reached]:
-    """Return a computation, and the accesses from one parameter leaf to its outputs.
+    """Return the accesses from one parameter leaf to the outputs, and a computation.
 
     The computation has the same structure as `callee`; runtime variables are read from its
-    instructions.
+    instructions. It is the first item of the result.
 
     Args:
         about: The analysis, which returns the dependences of single instructions.
@@ -427,10 +434,11 @@ def _of_parameters(
 
 
 def _dependent(callee: Computation, parameter: int) -> set[Instruction]:
-    """Return a parameter and all values that may depend on it."""
+    """Return a parameter and all values of its computation that may depend on it."""
     found = {callee.parameters[parameter]}
     for ins in callee.instructions:
-        if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values
+        # A called computation may capture values.
+        if ins.calls or not found.isdisjoint(ins.operands):
             found.add(ins)
     return found
 
@@ -479,7 +487,7 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
 
 
 def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
-    """Return `both`, but with the result `d0` if `access` keeps every position in memory.
+    """Return `both`, or the identity on positions if `access` keeps every position in memory.
 
     It does if it is an identity between arrays of equal layout. `both` is the composition of
     `access` with the maps between positions and indices. It splits the position into digits and

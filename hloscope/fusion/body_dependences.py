@@ -71,15 +71,18 @@ class Numbers(Protocol):
         """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their number."""
+        """Return the position of each operand's first leaf, then the number of all leaves.
+
+        Positions are in the concatenated leaves of all operands.
+        """
 
 
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the first value and leaf that a root leaf equals unchanged, by tracing it back.
+    """Return the value and leaf that leaf `leaf` of the root equals unchanged.
 
-    The trace passes tuples, copies, calls and parts that a loop does not change.  It ends at
-    parameters, at values outside the computation, and at values that are computed or selected. The
-    result of a recursive function counts as computed.
+    It is found by tracing back through tuples, copies, calls, and elements of a loop's state that
+    the loop does not change. The trace ends at parameters, at values outside the computation, and
+    at values that are computed or selected. The result of a recursive function counts as computed.
     """
     results = at.results
     if ("source", callee, leaf) in results:
@@ -121,10 +124,10 @@ class _UnknownError(Exception):
 
 
 def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the memoized source of a leaf of a called computation.
+    """Return the memoized result of `source_in`.
 
     Raises:
-        _UnknownError: It has not been found yet.
+        _UnknownError: There is none yet.
     """
     found: Source | None = at.results.get(("source", callee, leaf))
     if found is None:
@@ -135,7 +138,7 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
 def is_returned_unchanged(
     at: Numbers, callee: Computation, parameter: int, leaf: int, result_leaf: int
 ) -> bool:
-    """Does leaf `result_leaf` result_leaf the computation's result equal leaf `leaf` of a parameter, unchanged?"""
+    """Does leaf `result_leaf` of the root equal leaf `leaf` of a parameter, unchanged?"""
     return source_in(at, callee, result_leaf) == (callee.parameters[parameter], leaf)
 
 
@@ -178,9 +181,9 @@ def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
 
 def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """Return the operand, and its leaf, that is leaf `leaf` of all operands' leaves in sequence.
+    """Return the operand number, and the leaf in it, of leaf `leaf` of all operands' leaves.
 
-    The result is `None` if there are fewer leaves.
+    The leaves of all operands are concatenated. The result is `None` if there are fewer leaves.
     """
     starts = at.starts(ins)
     if leaf >= starts[-1]:
@@ -190,14 +193,15 @@ def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] |
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
-    """Return the value of an operand, by (operand number, leaf), and the leaf; or `None`."""
+    """Return an operand of `ins`, given by (operand number, leaf), with the leaf; or `None`."""
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
     """Return the source of a callee's result as a value of the caller `ins`.
 
-    The result is `None` if it is computed in the callee, or a parameter without an operand.
+    `found` is the source inside the callee. The result is `None` if that is computed, or a
+    parameter without an operand.
     """
     source, leaf = found
     if not _is_in(callee, source):
@@ -241,7 +245,7 @@ def dependence_of(
 
 
 _Row: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
-"""Sets of parameter leaves that a result may read, surely reads, and reads at its own index."""
+"""Sets of parameter leaves that one result may read, surely reads, and reads at its own index."""
 
 
 def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:

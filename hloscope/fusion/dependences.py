@@ -79,7 +79,7 @@ INSIDE: Final = (Fusion, Call, Composite)
 _OF_TYPES: Final = (Tuple, GetTupleElement)
 """Ops whose maps follow from their types alone."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
-"""Ops that XLA's convention treats otherwise than the structural one."""
+"""Ops whose reads differ between XLA's convention and the structural one."""
 
 
 class Flows(ABC):
@@ -192,7 +192,7 @@ class Flows(ABC):
         return range(first, first + len(self.leaves(ins.type)))
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
-        """Return the accesses; in place of `None`, the identity of leaf `leaf` of the type."""
+        """Return the accesses; in place of `None`, the identity access of leaf `leaf` of `type`."""
         return (self.interner.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
@@ -278,11 +278,11 @@ class Flows(ABC):
         accesses: Accesses,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
-        """Return the accesses from the op's output to a captured value, through all applications.
+        """Return the accesses from an op's output to a captured value, in all applications.
 
         Args:
             instances: Accesses from the op's output to the applications of the body.
-            accesses: Accesses of one application to the captured value.
+            accesses: Accesses of one application of the body to the captured value.
             outside: All captured values.
         """
 
@@ -301,7 +301,7 @@ class Flows(ABC):
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
         """Yield the dependences of an instruction's leaves on a leaf of a captured value.
 
-        They are the inverses of the accesses that read it.
+        They are the inverses of the accesses to that value.
         """
         for k in range(len(self.leaves(ins.type))):
             for flow in self.reads(ins, k):
@@ -362,7 +362,7 @@ class Flows(ABC):
     ) -> Iterator[Flow]:
         """Yield the dependences of all leaves of the value of `ins` on one operand leaf.
 
-        A leaf is a tensor or a run-time size. Dependences of and on run-time sizes are included.
+        A leaf is a tensor or a run-time size of a tensor.
 
         Args:
             ins: The instruction.
@@ -411,7 +411,8 @@ class Flows(ABC):
         concerned = self._sizes.concern(ins)
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         flows: list[Flow] = []
-        for k, accesses in compress(enumerate(answer), answer):  # most of many are not read
+        # Of many operands most are not read.
+        for k, accesses in compress(enumerate(answer), answer):
             flows += self._of_operand(ins, k, tuple([self._folded(ins, a) for a in accesses]))
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
@@ -445,7 +446,10 @@ class Flows(ABC):
         return accesses[0] is self.interner.identity(ins.type) is self.interner.identity(type)
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
-        """Return the access with runtime variables of known value replaced, equal ones merged."""
+        """Return the access with runtime variables of known value replaced by the value.
+
+        Equal runtime variables are merged.
+        """
         if access.map is None or not access.map.runtime:
             return access
         both = indexing.joined(access)
@@ -472,9 +476,9 @@ def is_plain(ins: Instruction) -> bool:
 
 
 Refusal: TypeAlias = Callable[[Instruction], None]
-"""Function that raises `VerifyError` if an instruction is not valid."""
+"""Function that raises `VerifyError` if an instruction is not valid, and else returns."""
 _VERIFIER_ONLY: Final = (ReduceScatter, CopyStart)
-"""Ops whose types the op's own `verify` cannot decide.
+"""Ops whose types only the verifier can check, not the op's own `verify`.
 
 Their types depend on device groups or on HLO's rules.
 """
@@ -510,7 +514,7 @@ class TypeGuard:
             self._results[key] = True
 
     def _check_single_caller(self, fusion: Instruction) -> None:
-        """Check that no two fusions call one computation, directly or indirectly.
+        """Check that no two fusions call the computations that `fusion` calls, also indirectly.
 
         In a map a value of a computation stands for itself.  If two fusions shared a computation,
         two different values would be taken for one.
@@ -542,10 +546,10 @@ def _are_one(a: Instruction, b: Instruction) -> bool:
 
 
 def _is_plain_fusion(ins: Instruction) -> bool:
-    """Does a fusion declare the very type object that its computation returns?
+    """Is the type of a fusion the same object as the type of the root of its computation?
 
-    The operands are not compared with the parameters: that is left to the verifier, and XLA's own
-    tool accepts a mismatch.
+    Operands are not compared with parameters: the verifier does that, and XLA's own tool accepts a
+    mismatch.
     """
     return type(ins.op) is Fusion and len(ins.calls) == 1 and ins.calls[0].root.type is ins.type
 
@@ -569,7 +573,7 @@ def is_doubtful(ins: Instruction) -> bool:
 
 
 def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
-    """Return whether the op's `verify` rejects these result types for their sizes or structure."""
+    """Does the op's `verify` reject these result types for their sizes or structure?"""
     try:
         ins.op.verify(tuple([operand.type for operand in ins.operands]), results, ins.calls)
     except IncompatibleTypesError as error:
@@ -584,7 +588,10 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
 
 
 def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-    """Do two lists of types have equal sizes?  Maps do not depend on element types."""
+    """Do two lists of types have equal sizes?
+
+    Maps do not depend on element types.
+    """
     # An explicit stack, because tuples may nest deeply.
     pairs = [(some, others)]
     while pairs:

@@ -79,7 +79,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """Meaning of a leaf: a tensor, or the run-time size of a dimension of a tensor."""
+    """What a leaf is: a tensor, or the run-time size of a dimension of a tensor."""
 
     tensor: int
     """Number of the tensor in the value."""
@@ -90,7 +90,10 @@ _ALONE: Final = (Part(0),)
 
 
 class _Parts(NamedTuple):
-    """The leaves of a type, and which of them are tensors."""
+    """The leaves of a type, and which of them are tensors.
+
+    `leaves` has the type of each leaf and `parts` its meaning.
+    """
 
     type: Type
     leaves: tuple[Type, ...]
@@ -159,7 +162,7 @@ class Leaves:
         return self._of(type).types
 
     def of_part(self, type: Type, part: Part) -> int:
-        """Return the leaf number of a tensor, or of a run-time size of it."""
+        """Return the number of the leaf that is this tensor or this run-time size."""
         known = self._of(type)
         return known.parts.index(part, known.tensors[part.tensor])
 
@@ -189,7 +192,10 @@ class Leaves:
         return self._results.once(key, lambda: (type, self._starts(elements)))[1][index]
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their number."""
+        """Return the position of each operand's first leaf, then the number of all leaves.
+
+        Positions are in the concatenated leaves of all operands.
+        """
         return self._results.once(
             ("starts", ins), lambda: self._starts([operand.type for operand in ins.operands])
         )
@@ -234,15 +240,15 @@ class Sizes:
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
     def are_consistent(self, ins: Instruction) -> bool:
-        """Do all types of a value that an op passes on have the same dynamic dimensions?
+        """Do all types that describe one value have the same dynamic dimensions?
 
-        A parameter or result of a computation may declare a size that is not known in the type of
-        the value passed for it.
+        The value is an operand or the result of the instruction. A parameter or result of a
+        computation may declare a size that is not known in the type of the value passed for it.
         """
         return self._results.once(("consistent sizes", ins), lambda: self._are_consistent(ins))
 
     def _are_consistent(self, ins: Instruction) -> bool:
-        """Return what `in_step` memoizes."""
+        """Return the result of `are_consistent` without the memo."""
         if not self.concern(ins):
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
             if not any(map(self._leaves.has_sizes, inside)):
@@ -250,7 +256,7 @@ class Sizes:
         return all(a == b for a, b in self._pairs_of_types(ins))
 
     def _pairs_of_types(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
-        """Yield pairs of types' dynamic dimensions, where both types describe the same value."""
+        """Yield pairs of the dynamic dimensions of two types that describe the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
         # Each op passes operands to parameters, and roots to its value; both sides must have the
@@ -333,10 +339,10 @@ class Sizes:
                         yield Flow(k, leaf, (self._interner.keep(replace(access, leaf=0)),))
 
     def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
-        """Yield the dependences of leaf `end` on one operand leaf, from its other direction.
+        """Yield the dependences of leaf `end` of the value on one operand leaf.
 
-        `flows` are the dependences of leaf `end` on operands; those on the operand leaf are
-        inverted.
+        `flows` are the dependences of leaf `end` on all operands. Those on the operand leaf are
+        selected and inverted.
         """
         for flow in flows:
             if (flow.operand, flow.leaf) == (operand, leaf):
@@ -347,9 +353,9 @@ class Sizes:
                 yield Flow(operand, end, self._interner.keep_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
-        """Yield the dependences for reads of sizes and elements, with a map for each.
+        """Yield a dependence, with its map, for each read of a size or of elements.
 
-        `here` has the sizes of the tensor that reads; it is empty for a size that reads.
+        `here` has the sizes of the tensor that reads; it is empty if a run-time size reads.
         """
         for read in reads:
             type = ins.operands[read.operand].type

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_SIZE: Final = 24
 """Maximum number of range variables, runtime variables and constraints of a map, together."""
 MAX_ROUTES: Final = 8
-"""Maximum number of chains of collectives in one result; beyond it the result is unknown."""
+"""Maximum number of routes between devices in one result; with more the result is unknown."""
 TOO_MANY: Final = f"more than {MAX_SIZE} conditions on the way"
 
 
@@ -141,11 +141,10 @@ def covering_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
 
 
 def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
-    """Return the accesses without those that are contained in another one; the union is the same.
+    """Return the accesses without those that are contained in another one.
 
-    An exact access inside an overapproximated one is dropped too.
-
-    Containment is recognised in maps whose results are unconstrained range variables over whole
+    The union stays the same. An exact access inside an overapproximated one is dropped too.
+    Containment is recognised in maps whose results are unconstrained range variables over complete
     dimensions, or the same expressions of dimensions: rows, slices, whole tensors.
 
     >>> from hloscope.hlo_parser.types import parse_type
@@ -175,7 +174,8 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
 ByFixedResults: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
 """Accesses by the numbers and the expressions of their fixed results.
 
-They cover all other results completely.
+A fixed result is a function of the dimensions; in all other results they cover the dimension
+completely.
 """
 
 
@@ -207,7 +207,7 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
 
 
 def _is_inside_one(access: Access, known: ByFixedResults) -> bool:
-    """Is the access contained in one of the accesses `known`?"""
+    """Is the access contained in one of the accesses of `known`?"""
     map = access.map
     if map is None or access.replica is not None:
         return False
@@ -340,10 +340,11 @@ def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
 
 
 def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
-    """Return one superset of the accesses per device, and the accesses without a map.
+    """Return one superset of the accesses for each route, and the accesses without a map.
 
-    A result that is the same function of the dimensions in all maps stays.  Other results take
-    every value between their bounds over all maps.  `reason` is added to the reasons.
+    A route is a sequence of collectives that leads to other devices. A result that is the same
+    function of the dimensions in all maps stays.  Other results take every value between their
+    bounds over all maps.  `reason` is added to the reasons.
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
@@ -367,7 +368,10 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
 
 
 def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
-    """Return one map, of elements and devices, that contains all maps of the accesses."""
+    """Return one map, to elements and positions of devices, that contains those of all accesses.
+
+    `shape` has the sizes of the accessed tensor.
+    """
     maps = [indexing.joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []

@@ -62,15 +62,15 @@ def grouped(
     *,
     opened: bool = True,
 ) -> Grouped:
-    """Return the accesses of one output to every instruction in a region and to its inputs.
+    """Return the accesses of one output to every instruction of a region and to its inputs.
 
     Instructions inside fusions are included: their parameters, and the operands passed for them.
 
     Args:
         analysis: The analysis, which memoizes accesses.
         region: The instructions to traverse.
-        start: An instruction of the region, one inside a fusion, or an input of the region, which
-            reads itself; by default the root.
+        start: The instruction whose output it is: one of the region, one inside a fusion, or an
+            input of the region. An input has only the access to itself. By default it is the root.
         output: Number of the tensor of its value.
         opened: Whether to include the instructions inside fusions.
 
@@ -144,7 +144,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
     Args:
         analysis: The analysis, which memoizes accesses.
         found: The accesses, which are extended in place.
-        walk: The finished traversal; all accesses start where it does.
+        walk: The finished traversal; all accesses start at its start.
         inside: The instructions that may be expanded.
     """
     todo = [
@@ -172,7 +172,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
-    """Finish a traversal inside a computation, expand the fusions in it, and return accesses."""
+    """Finish a traversal inside a computation, expand its fusions, and return the accesses."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: Found = {}
     _merge(found, walk.found)
@@ -183,7 +183,7 @@ def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
 def _from_inside(
     analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
 ) -> Found:
-    """Return the accesses from an instruction inside a fusion to everything inside that it reads.
+    """Return the accesses from an instruction inside a fusion to everything in it that it reads.
 
     The traversal continues at the operands of each enclosing fusion. The accesses to operands of
     the outermost fusion are added to `walk`.
@@ -237,7 +237,10 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
 
 
 def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
-    """Return the accesses inside a fusion, each composed with `before`, those to the fusion."""
+    """Return the accesses `further` inside a fusion, each composed with those to the fusion.
+
+    `before` has the accesses to the fusion.
+    """
     return {
         ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
         for ins, leaves in further.items()

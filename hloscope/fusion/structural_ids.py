@@ -247,7 +247,7 @@ RECURSIVE: Final = "a function that calls itself"
 def computed_ahead(results: Results, question: str, computation: Computation) -> list[Computation]:
     """Return the called computations to analyse before a computation, inner ones first.
 
-    Each is returned only once per question.
+    `question` names the analysis. Each computation is returned only once per question.
     """
     if not any([called.callees for called in computation.callees]):
         return []
@@ -263,7 +263,7 @@ def computed_ahead(results: Results, question: str, computation: Computation) ->
 def depth(results: Results, computation: Computation) -> int:
     """Return the number of computations in the longest chain of calls that begins here.
 
-    A recursive call counts as none.
+    A recursive call ends a chain.
     """
     for top in _called(results, "depth", computation):
         below = [results.get(("depth", callee), 0) for callee in top.callees]
@@ -273,7 +273,10 @@ def depth(results: Results, computation: Computation) -> int:
 
 
 def _called(results: Results, question: str, computation: Computation) -> list[Computation]:
-    """Return `computation` and all that it calls, callees first, except those with a result."""
+    """Return `computation` and all that it calls, callees first.
+
+    Computations that have a result for `question` are left out.
+    """
 
     def missing(computations: Iterable[Computation]) -> list[Computation]:
         return [c for c in computations if (question, c) not in results]

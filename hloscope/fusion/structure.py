@@ -220,7 +220,7 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
 
 
 def _result_of_start(start: Instruction) -> tuple[Type, bool]:
-    """Return the type of the result in an asynchronous value, and whether it is the whole value.
+    """Return the type of an asynchronous start's result, and whether it is the whole value.
 
     The value is (operands, result, contexts …); for all-reduce it is the result alone.
     """
@@ -274,7 +274,7 @@ def start_writes(
     """
     result, is_all = _result_of_start(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
-    count = len(at.leaves(result))  # none where the result is not there before it is done
+    count = len(at.leaves(result))  # 0 if the value of the start does not contain the result
     yield from [flow for flow in WRITES[Tuple](at, ins, op, operand, leaf) if flow.leaf < before]
     inner = _wrapped(ins)
     if inner is None:
@@ -301,9 +301,9 @@ def _with_start_as_collective(
 
 
 def _result_leaves(at: Context, done: Instruction) -> range:
-    """Return the leaves of the asynchronous value that are the result of its `done`.
+    """Return the numbers of the leaves of an asynchronous value that its `done` returns.
 
-    The range is empty if the result has other types.
+    The range is empty if the result has other types than the `done`.
     """
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type

@@ -65,7 +65,7 @@ class AccessInterner:
         return len(self._composed)
 
     def keep(self, access: Access) -> Access:
-        """Return the one object for all accesses equal to `access`; its `leaf` is 0.
+        """Return the interned object that is equal to `access`, except that its `leaf` is 0.
 
         An access with an undefined map becomes unknown.
         """
@@ -94,7 +94,7 @@ class AccessInterner:
         return known
 
     def whole(self, here: Type, there: Type) -> Access:
-        """Return the access from every element of type `here` to all elements of type `there`."""
+        """Return the access from every element of `here` to all elements of `there`."""
         try:
             return self.keep(Access(everything_map(sizes(here), sizes(there))))
         except UnsupportedError as error:
@@ -121,9 +121,9 @@ class AccessInterner:
 
 
 def _is_neutral(first: Access, second: Access) -> bool:
-    """Is `first` the exact identity, with the dimension bounds of `second`?
+    """Is `first` the exact identity on the dimension bounds of `second`?
 
-    With a smaller domain it restricts `second`, and the composition has to be computed.
+    On a smaller domain the identity restricts `second`, so the composition has to be computed.
     """
     if first.map is None or second.map is None or first.map.dims != second.map.dims:
         return False
@@ -219,7 +219,7 @@ WIDEN_AT: Final = 256
 """Number of accesses to one value above which one superset replaces them."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
-"""Accesses from the start of the traversal to each value, by leaf."""
+"""Accesses from the start of the traversal to each value, by the number of its leaf."""
 
 
 class Flow(NamedTuple):
@@ -240,9 +240,9 @@ def composed(
     *,
     forward: bool = False,
 ) -> list[Access]:
-    """Return all compositions of an access of each set that are not empty.
+    """Return the non-empty compositions of each access in `accesses` with each in `further`.
 
-    With `forward` the accesses lead towards users.
+    With `forward` the accesses lead from producers to users.
     """
     compose = interner.compose
     return [
@@ -256,9 +256,10 @@ def composed(
 def with_accesses(
     interner: AccessInterner, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
-    """Return the set with more accesses to a value of this type.
+    """Return `known` with more accesses to a value of this type.
 
-    It is a superset if the set is too large. `known` may be changed in place.
+    If the set is too large, the result has fewer accesses that cover all elements. `known` may be
+    changed in place.
     """
     for access in accesses:
         known[interner.keep(simpler(access, type)) if is_large(access) else access] = None
@@ -279,7 +280,7 @@ def with_accesses(
 
 
 class Walk:
-    """A traversal, and the accesses that it has found so far.
+    """A traversal of the graph, and the accesses from its start that it has found.
 
     Args:
         interner: Composes the accesses.
@@ -313,7 +314,7 @@ class Walk:
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
-        """Return the accesses; if they are many or large, fewer ones that reach a superset."""
+        """Return the accesses, or fewer and smaller ones that cover them if they are too many."""
         if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
             return accesses
         type = self._end or self._leaves(ins.type)[leaf]
@@ -322,9 +323,9 @@ class Walk:
     def through(
         self, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
     ) -> AccessSet:
-        """Return all compositions of an access of each set that are not empty, as a set.
+        """Return the non-empty compositions of each access in both sets, as a set.
 
-        With `forward` the accesses lead towards users.
+        With `forward` the accesses lead from producers to users.
         """
         return dict.fromkeys(composed(self._interner, accesses, further, forward=forward))
 
@@ -412,7 +413,7 @@ class Walk:
         users: Users,
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Extend the accesses found so far to all users that depend on these values.
+        """Extend the accesses found so far to all users that depend on the values found.
 
         Definitions are visited before uses, and only instructions that read a value found.
 
@@ -484,9 +485,10 @@ class Users:
                     self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
 
     def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
-        """Return value number `number` among the operands and then the captured values.
+        """Return an operand or captured value of `ins`, preceded by what identifies it.
 
-        It is preceded by the operand number, or by the value itself if it is captured.
+        Operands are numbered first, then captured values. An operand is identified by its number, a
+        captured value by itself.
         """
         if number < len(ins.operands):
             return number, ins.operands[number]
@@ -494,9 +496,10 @@ class Users:
         return value, value
 
     def of(self, value: Instruction, leaves: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield the users of the leaves, as pairs: position of the user, number of the value in it.
+        """Yield the users of some leaves of a value, as pairs (position, number).
 
-        Positions are in `order`; numbers are those of `value`.
+        `position` is the user's position in `order`; `number` is that of the value among the user's
+        operands and captured values.
         """
         yield from self._of_all.get(value, ())
         for leaf in leaves:

@@ -63,7 +63,7 @@ def compose(first: M, second: M) -> M:
 def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
     """Return the bounds of `second`'s dimensions that results of `first` may violate.
 
-    The result is `None` if a result of `first` lies outside of its bounds for every index.
+    The result is `None` if some result of `first` is out of its bounds for every index.
     """
     found: list[Constraint] = []
     for e, v, image in zip(first.results, second.dims, first.result_bounds, strict=False):
@@ -116,7 +116,7 @@ def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """Return the composition, with constraints that keep the results of `first` in `bounds`."""
+    """Return the composition, with the constraints `bounds` on the dimensions of `second`."""
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
     if len(first.results) != len(second.dims):
@@ -177,9 +177,9 @@ def merge_runtime(m: M) -> M:
 
 
 def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """Remove the runtime variables whose positions are keys of `same`.
+    """Return the map without the runtime variables whose numbers are keys of `same`.
 
-    Each is replaced by the equal variable at the position that is the value.
+    Each is replaced by the runtime variable with the number `same[key]`, which has an equal value.
     """
     kept = [i for i in range(len(m.runtime)) if i not in same]
     position = {old: new for new, old in enumerate(kept)}
@@ -206,11 +206,11 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
 
 
 DEEP_DIVISIONS: Final = 12
-"""Number of divisions of a result above which `compose_deep` composes it."""
+"""Number of divisions of a result above which `compose_deep` composes the map."""
 SMALL_DIVISIONS: Final = 2
 """Number of divisions inside another one up to which they are simplified together with it."""
 FLAT_DIVISIONS: Final = 2
-"""Number of divisions of a term up to which a sum counts as long, but not as deep."""
+"""Number of divisions of a term up to which a sum of such terms is long but not deep."""
 
 
 def is_deep(map: MapBase) -> bool:
@@ -274,7 +274,7 @@ def _composed_with(first: M, second: M, further: Sequence[Expr]) -> tuple[M, lis
     """Return the composition, and the expressions `further` of `first` in its variables.
 
     Composition renumbers range and runtime variables and merges equal runtime variables. So
-    `further` are passed through `second` as additional results.
+    `further` is passed through `second` as additional results.
     """
     if not (first.ranges or first.runtime):
         return compose(first, second), [*further]
@@ -294,7 +294,8 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
     """Return `simple`, unless it is larger than `written` or has weaker bounds; then `written`.
 
     A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
-    bounds and add terms in each round. `inner` has the parts that variables stand for.
+    bounds and add terms in each round. Bounds are over the domain of `where`. `inner` has the part
+    that each variable stands for.
     """
     box = where.box
     if simple is written or largest_number(simple) > largest_number(written):
@@ -370,7 +371,7 @@ class _Bounds:
 
 
 def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
-    """Return the interval of `e` without its constant, given the interval of `e`."""
+    """Return the interval of the terms of `e`, given the interval of `e`: without its constant."""
     return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
 
 
@@ -381,7 +382,7 @@ def _bounds(map: MapBase) -> _Bounds:
     return _bounds_of_domain(dims, ranges, runtime, map.constraints)
 
 
-# The maps of one chain of reshapes have the same few domains and share deep parts.
+# Memoized, as the maps of one chain of reshapes have the same few domains and share deep parts.
 @lru_cache(maxsize=8)
 def _bounds_of_domain(
     dims: tuple[Interval, ...],

@@ -47,7 +47,7 @@ def integers(values: Sequence[int], noun: str) -> list[int]:
 
     Args:
         values: The numbers.
-        noun: Their name in the message, in the plural.
+        noun: Noun for the numbers in the error message, in the plural.
 
     Raises:
         TypeError: A number is not an integer.
@@ -213,7 +213,10 @@ def points_of_box(
 def _results_over(
     m: MapBase, fixed: Mapping[Var, int], varying: Mapping[Var, Interval]
 ) -> set[Point]:
-    """Return all results while `varying` variables take all values and `fixed` ones have one."""
+    """Return all results while the `varying` variables take all values of their intervals.
+
+    `fixed` has the values of the other variables.
+    """
     touched: set[Point] = set()
     for values in chunks([*varying.values()]):
         at: dict[Var, Ints] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
@@ -251,7 +254,7 @@ def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
 
 _DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
 FEW_DIVISIONS: Final = 4
-"""Maximum number of different divisions of maps that go to isl first."""
+"""Number of different divisions of maps up to which isl is used first."""
 MAX_POINTS: Final = 1 << 20
 """Maximum number of points of maps that are enumerated; with more, isl is used."""
 MAX_VALUES: Final = 1 << 28
@@ -259,10 +262,11 @@ MAX_VALUES: Final = 1 << 28
 
 
 def tables_of_pairs(*groups: Sequence[MapBase]) -> list[Rows] | None:
-    """Return a table of all pairs for each union of maps: rows of an index and its result, sorted.
+    """Return one table for each union of maps: a sorted row for each pair (index, result).
 
-    The result is `None` if isl should be used: no map has many divisions, or a map has too many
-    points or runtime variables, or a value does not fit into 64 bits.
+    A row has the coordinates of the index, then those of the result. The value is `None` if isl
+    should be used: no map has many divisions, or a map has too many points or runtime variables, or
+    a value does not fit into 64 bits.
     """
     every = [m for maps in groups for m in maps]
     parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
@@ -301,7 +305,7 @@ def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
 
 
 def _table_of_pairs(m: MapBase) -> Rows | None:
-    """Return the table of pairs of one map; `None` if a value does not fit into 64 bits."""
+    """Return the table of one map, a row per pair; `None` if a value does not fit into 64 bits."""
     left = len(m.dims)
     tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
@@ -322,7 +326,7 @@ def _table_of_pairs(m: MapBase) -> Rows | None:
 
 
 def _distinct(tables: Sequence[Rows]) -> Rows:
-    """Return the different rows of several tables, sorted."""
+    """Return the different rows of several tables as one table, sorted."""
     if not tables:
         return np.zeros((0, 0), np.int64)
     return distinct_rows(np.concatenate(tables))
@@ -375,7 +379,7 @@ def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
 
 
 def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
-    """Return the first row that is not among the others, or `None`."""
+    """Return the first row of `rows` that is not in `others`, or `None`."""
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
     if not len(others):

@@ -287,7 +287,7 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
         for key, v in zip(s.runtime, m.runtime, strict=True)
     }
     owners = [known[key] for key in parameters.number]
-    # The pieces have no place for an index that depends on another value read.
+    # A piece cannot express an index that depends on another value read at run time.
     if any(isinstance(u, Runtime) for v in owners for e in v.arguments for u in variables(e)):
         raise UnsupportedError("undecided: the index of a runtime variable is read at run time")
     runtime = [replace_interval(v, v.values) for v in owners]
@@ -295,7 +295,10 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
 
 
 def _map_of_piece(dims_of: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
-    """Return an isl piece as a map, with the names of `dims_of`'s dimensions."""
+    """Return an isl piece as a map with the names of the dimensions of `dims_of`.
+
+    `runtime` has the runtime variables that the piece's parameters stand for.
+    """
     dims = [Variable(Interval.EVERYTHING, v.name) for v in dims_of.dims]
     ranges = [Variable(Interval.EVERYTHING)] * piece.num_ranges
     found = dims_of.with_(

@@ -39,7 +39,7 @@ from hloscope.ops import (
 
 _TRIES: Final = 400
 _SPREAD: Final = 4
-"""Maximum distance of a random size from its smallest possible value."""
+"""Maximum difference between a random size and the smallest possible size."""
 _MOST_ELEMENTS: Final = 4096
 _MOST_INDICES: Final = 60
 _TRIED_VALUES: Final = 6
@@ -56,7 +56,8 @@ class Instance(NamedTuple):
         sizes: The sizes by name.
         ins: The instruction with these sizes.
         numbers: For each operand of `ins`, its number in the symbolic instruction.
-        values: For each operand of `ins`, its value, if it is one integer determined by sizes.
+        values: For each operand of `ins`, its value if it is one integer that the sizes determine,
+            else `None`.
     """
 
     sizes: Mapping[str, int]
@@ -66,12 +67,13 @@ class Instance(NamedTuple):
 
 
 class ReferenceAccesses(NamedTuple):
-    """Reference accesses of instances, from the rules for known sizes.
+    """Functions that return the reference accesses of an instance.
 
     Attributes:
         reads: Function of an instance and an output: the accesses of each operand, `None` for an
             operand that is not checked.
-        reached: Function of an instance, an output, an operand and its array: the inverse accesses.
+        inverse: Function of an instance, an output, an operand and its array: the accesses from the
+            operand to the output.
     """
 
     reads: Callable[[Instance, int], Sequence[Accesses | None]]
@@ -79,7 +81,7 @@ class ReferenceAccesses(NamedTuple):
 
 
 def by_rules(reader: Reader) -> ReferenceAccesses:
-    """Return reference accesses by the rules of the ops for known sizes.
+    """Return the reference accesses by the rules of the ops for known sizes.
 
     `reader` returns the dependences of called bodies.
     """
@@ -216,7 +218,7 @@ def _joined(types: Sequence[Type]) -> Type:
 
 
 def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
-    """Return the op with its integer operands as constants, and the numbers of other operands.
+    """Return the op with its integer operands as attributes, and the numbers of other operands.
 
     Raises:
         LookupError: An integer operand is not known in terms of sizes.
@@ -288,10 +290,10 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 def difference(
     instance: Instance, output: int, reads: Sequence[Accesses], reference: ReferenceAccesses
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
+    """Return a pair of indices that only one of two accesses relates, symbolic or reference.
 
     Both are accesses from an output to operands; the pair is an output index and an operand index.
-    `None` if there is no such pair. A symbolic superset may have more pairs.
+    The result is `None` if they agree. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.
@@ -317,7 +319,7 @@ def difference(
 
 
 def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
-    """Return the accesses to array `leaf` of a value, and all accesses without a map."""
+    """Return the accesses whose leaf is `leaf`, and all accesses without a map."""
     return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
 
 
@@ -328,10 +330,10 @@ def inverse_difference(
     reached: Accesses,
     reference: ReferenceAccesses,
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
+    """Return a pair of indices that only one of two accesses relates, symbolic or reference.
 
-    Both are accesses from one array of an operand to an output. `None` if there is no such pair, or
-    if the instance does not have the operand. A symbolic superset may have more pairs.
+    Both are accesses from one array of an operand to an output. The result is `None` if they agree,
+    or if the instance does not have the operand. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.
@@ -390,7 +392,7 @@ def _differing(
 
 
 def _at_values(m: IndexingMap, rng: random.Random) -> IndexingMap:
-    """Return a map in which runtime variables have random small values."""
+    """Return the map with runtime variables replaced by random small values."""
     drawn = [
         rng.randint(*sorted((max(v.interval.lo, -2), min(v.interval.hi, _SMALL))))
         for v in m.runtime

@@ -43,9 +43,9 @@ from hloscope.ops import (
 
 
 def symbolic_reads(sized: SizedInstruction) -> tuple[Accesses, ...]:
-    """Return the accesses of each operand that an output element reads; never raises.
+    """Return, for each operand, the accesses of the elements that an output element reads.
 
-    Operands without a known access have one that states the reason.
+    It never raises: an operand without a known access has one that states the reason.
     """
     op = sized.ins.op
     rule = RULES.find(op)
@@ -86,7 +86,8 @@ def _(sized: SizedInstruction, op: Op) -> Answer:
 
 @RULES.add(DotGeneral)
 def _(sized: SizedInstruction, op: DotGeneral) -> Answer:
-    if len(sized.operands) > 2:  # the third tells which elements there are
+    # The third operand holds the sizes, which decide which elements exist.
+    if len(sized.operands) > 2:
         raise UnsupportedError(SPARSE)
     lhs, rhs = sized.shape(0), sized.shape(1)
     left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
@@ -123,7 +124,7 @@ def _(sized: SizedInstruction, op: Reduce) -> Answer:
 
 
 def _uses_everything(sized: SizedInstruction) -> bool:
-    """Does every result of the body depend on all its inputs, for all values?"""
+    """Does every result of the bodies depend on all parameters, for all values?"""
     return bool(sized.bodies) and all(
         len(sure) == 2 * len(body.reads) for body in sized.bodies for sure in body.sure
     )
@@ -135,7 +136,7 @@ def folded(sized: SizedInstruction, m: IndexingMap, count: int) -> list[Accesses
 
 
 def initial_values(sized: SizedInstruction, count: int) -> list[Accesses]:
-    """Return the accesses of `count` initial values, which every output element reads."""
+    """Return, for each of `count` initial values, the access from every output element."""
     initial = sized.everything(count)
     if not _uses_everything(sized):
         initial = over(_SOME, *[a.map for a in initial if a.map is not None])
@@ -154,7 +155,7 @@ def _(sized: SizedInstruction, op: Sort) -> Answer:
 
 
 def _reads_both(sized: SizedInstruction) -> bool:
-    """Does the comparator of a single operand always read both elements?"""
+    """Does the comparator of a sort of one operand always read both elements?"""
     body = sized.bodies[0] if sized.bodies else None
     return len(sized.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
 
@@ -188,7 +189,7 @@ def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Sh
 
 
 def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
-    """Return the index of the positions whose windows have the element of the map's dimensions."""
+    """Return the index of the window positions that contain the element of the map's dimensions."""
     found = []
     for k, tap in enumerate(taps(at, window)):
         coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
@@ -269,7 +270,7 @@ def _padding_before(sized: SizedInstruction, op: Convolution | DynamicConv, k: i
 
 
 def _group(sized: SizedInstruction, op: Convolution | DynamicConv) -> Expr:
-    """Return the number of the group of the output feature."""
+    """Return the number of the feature group that the output feature belongs to."""
     feature = op.dimensions.output_feature
     count = max(op.batch_group_count, op.feature_group_count)
     return Dim(feature) // (_number(sized, sized.result[feature]) // count)

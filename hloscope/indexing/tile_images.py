@@ -36,14 +36,18 @@ Element: TypeAlias = tuple[int, ...]
 
 
 class Shape(NamedTuple):
-    """Size and stride of a tile's hull along each result of a part."""
+    """Sizes and strides of the hull of a tile's image.
+
+    The hull is the smallest strided box that contains the image; there is one entry per result of a
+    part.
+    """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
 
 class Missing(NamedTuple):
-    """An element in the hull of a tile's image that is not in the image."""
+    """An element that is in the hull of a tile's image and not in the image."""
 
     tile: Tile
     element: Element
@@ -69,11 +73,11 @@ class Images(Struct, frozen=True):
         least: Number of elements of the smallest image.
         most: Number of elements of the largest image.
         shapes: Sizes and strides of hulls, most frequent first, with their numbers of tiles.
-        inner: The same table for tiles that lie wholly in the output.
+        inner: Like `shapes`, for tiles that the end of no dimension cuts.
         some: A tile and an element that it reads.
         missing: An example of a hull larger than its image.
         shared: An example of an element that two tiles read.
-        method: Name of the method.
+        method: Name of the method that counted.
     """
 
     tiles: int
@@ -228,9 +232,9 @@ Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
 def runtime_shifts(m: MapBase) -> Moves | None:
-    """Return what runtime variables add to each result, as pairs (variable, factor).
+    """Return the runtime variables that are added to each result, as pairs (variable, factor).
 
-    The result is `None` if they have any other effect.
+    The result is `None` if runtime variables have any other effect.
 
     >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
@@ -262,9 +266,9 @@ def have_equal_offsets(maps: Sequence[MapBase]) -> bool:
 
 
 def _results_at_least_values(m: MapBase) -> list[Expr] | None:
-    """Return the results for the smallest runtime values, or `None`.
+    """Return the results with each runtime variable replaced by its smallest value.
 
-    The result is `None` if runtime values do more than shift results.
+    The result is `None` if runtime variables do more than shift results.
     """
     if runtime_shifts(m) is None:
         return None
@@ -279,7 +283,14 @@ def _results_at_least_values(m: MapBase) -> list[Expr] | None:
 
 
 class _Sums(NamedTuple):
-    """A set of sums of progressions that begin at 0: number of values, size and stride of hull."""
+    """The set of the sums of some progressions.
+
+    Attributes:
+        number: Number of different sums.
+        size: Size of the hull: number of multiples of `stride` between the smallest and the largest
+            sum.
+        stride: Greatest common divisor of the steps.
+    """
 
     number: int
     size: int
@@ -289,9 +300,9 @@ class _Sums(NamedTuple):
 def _sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
     """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`, or `None`.
 
-    The set is a progression if and only if no larger stride leaves a gap beyond the smaller ones.
-    The sums are all different if and only if every stride exceeds the reach of the smaller ones.
-    Otherwise the result is `None`.
+    The set is a progression if and only if no larger `c` leaves a gap beyond the sums of the terms
+    with smaller `c`. The sums are all different if every `c` exceeds the sums of the terms with
+    smaller `c`. Otherwise the result is `None`.
     """
     moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
     if not moving:
@@ -321,9 +332,13 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
 
 
 class _TilesOfLength(NamedTuple):
-    """Tiles of one length along one dimension: their number, and the number of the first one.
+    """Tiles along one dimension from which equally many indices are read.
 
-    A whole tile lies wholly in the output, even if less of it is read.
+    Attributes:
+        length: Number of indices.
+        is_whole: Whether the end of the dimension does not cut the tiles.
+        number: Number of these tiles.
+        first: Number of the first of them.
     """
 
     length: int
@@ -358,7 +373,8 @@ def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_TilesOfLength
 def of_progression(part: Part) -> Images | None:
     """Return the counts of the images under one linear result without constraints.
 
-    The result is `None` if the part has another form, or the counts are not easy.
+    The result is `None` if the part has another form, or the numbers of sums are not known from
+    their steps.
     """
     linear = _linear(part)
     if linear is None or part.points == 0:
@@ -385,7 +401,14 @@ def of_progression(part: Part) -> Images | None:
 
 
 class _Kind(NamedTuple):
-    """Tiles with the same reach: their number, the first one, and whether they are whole tiles."""
+    """Tiles whose images are equal up to a shift.
+
+    Attributes:
+        reach: The image of one tile.
+        number: Number of these tiles.
+        first: The first of them.
+        is_whole: Whether the output contains them completely.
+    """
 
     reach: _Sums
     number: int
@@ -457,7 +480,7 @@ def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
 
 
 def _missing_of(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Sums) -> Missing:
-    """Return the first element of the hull, from its beginning, that is not in the image."""
+    """Return the smallest element of a tile's hull that is not in its image."""
     lowest, dense = _lowest(part, linear, tile), 0
     # Strides in ascending order: up to the first one that leaves a gap, all sums are present.
     spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
@@ -486,7 +509,7 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
 
 
 def _elements_of_tile(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
-    """Return elements that a tile reads: all of them if they are few, else some."""
+    """Return the elements that a tile reads, or only some of them if they are many."""
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
         values = range(lo, hi + 1)

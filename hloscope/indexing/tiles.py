@@ -80,11 +80,12 @@ class ExactTiles(Struct, frozen=True):
     Attributes:
         sizes: Size of a tile of the output.
         verdict: Form of the images of the tiles.
-        reason: Why it is undecided.
+        reason: Why the verdict is `UNDECIDED`; empty for others.
         tiles: Number of tiles that read any element.
         least: Number of elements of the smallest image.
         most: Number of elements of the largest image.
-        shape: Size and stride along each dimension of the operand, of most whole tiles.
+        shape: Most frequent sizes and strides, along each dimension of the operand, of the images
+            of tiles that no end of a dimension cuts.
         total: Number of elements read, counted once for each tile that reads it.
         union: Number of different elements read.
         holes: Number of elements in boxes around images that are not in the images.
@@ -92,9 +93,9 @@ class ExactTiles(Struct, frozen=True):
         missing: An example of a hole.
         overlap: An example of an element that two tiles read.
         ragged: Dimensions of the output that tiles do not divide.
-        method: Name of the method.
-        is_moved: Whether values read at run time shift all images. Examples are for the
-            smallest values.
+        method: Name of the method that counted.
+        is_moved: Whether values read at run time shift all images. Examples are for the smallest
+            values.
     """
 
     sizes: tuple[int, ...]
@@ -211,9 +212,9 @@ def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
 
 
 class _Combined(Struct, frozen=True):
-    """Counts of all parts together, in the order of the map's dimensions and results.
+    """Counts of all parts of a map together, in the order of its dimensions and results.
 
-    `uniform` says whether all whole tiles have the same shape.
+    `uniform` says whether all tiles that no end of a dimension cuts have the same shape.
     """
 
     images: Images
@@ -242,7 +243,7 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
 
 
 def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
-    """Return the counts of a product of independent images."""
+    """Return the counts of the products of independent images, one factor for each part."""
     every = [i for _, i in parts]
     tiles = prod([i.tiles for i in every])
     if not tiles:
@@ -282,9 +283,10 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
 
 
 def _tile_at(parts: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
-    """Return a tile of the output, with the chosen tiles of parts, by number of the part.
+    """Return a tile of the output from tiles of the parts.
 
-    Other parts have any tile that reads an element.
+    `chosen` has the tile of some parts, by the number of the part. Of other parts it is any tile
+    that reads an element.
     """
     found: dict[int, int] = {}
     for k, (part, images) in enumerate(parts):
@@ -321,8 +323,8 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
 def _of_union(maps: Sequence[Sequence[Part]], budget: int) -> _Combined | None:
     """Return the counts of a union of maps, each given by its parts.
 
-    Equal and nested images count once, and the rest is enumerated. The result is `None` if that
-    exceeds the budget.
+    Equal and nested images count once, and the remaining maps are enumerated. The result is `None`
+    if these have more than `budget` points.
     """
     different = without_nested(maps)
     if len(different) == 1:
@@ -402,7 +404,7 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
     sides = {v: i for part in inner for v, i in part.intervals.items() if isinstance(v, Dim)}
     known = {part.numbers: part for part in inner if part.numbers}
     for part in outer:
-        if not part.numbers:  # it says for which indices anything is read
+        if not part.numbers:  # a part without results restricts the indices that read anything
             is_free = all([i.lo <= sides[v].lo and sides[v].hi <= i.hi
                            for v, i in part.intervals.items() if isinstance(v, Dim)])  # fmt: skip
             if part.constraints or not is_free:
@@ -417,7 +419,10 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
 
 
 def _key(part: Part) -> object:
-    """Return a key that is equal for parts with equal images; names of ranges do not matter."""
+    """Return a key of a part that is equal for parts with equal images.
+
+    Names of ranges are not compared.
+    """
     ranges = [v for v in part.intervals if isinstance(v, Range)]
     names: dict[Var, Expr] = {v: Range(k) for k, v in enumerate(ranges)}
     return (
@@ -505,7 +510,7 @@ def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
 
 
 def factored(maps: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
-    """Return the parts that all maps have, and for each map its other parts as one part."""
+    """Return the parts that all maps have, and for each map its other parts joined to one part."""
     first, *others = maps
     shared = [
         part
@@ -518,7 +523,7 @@ def factored(maps: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
 
 
 def _as_one_part(parts: Parts) -> Part:
-    """Return several parts joined to one part."""
+    """Return one part with the results, variables and constraints of all parts."""
     numbers = [n for part in parts for n in part.numbers]
     results = [e for part in parts for e in part.results]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -54,7 +54,7 @@ _COPY: Final = ELEMENTWISE["copy"]
 
 
 def _leaf(type: Type, number: int) -> Accesses:
-    """Return the access from an element to the same element of leaf `number` of a tuple."""
+    """Return the access from an element to the same element of leaf `number` of a tuple `type`."""
     leaf = leaves(type)[number]
     if not is_data(leaf):
         return NEVER  # a token: nothing is read

@@ -72,9 +72,10 @@ class ConvolutionMaps:
         return at.read(lo, hi, self.padding, (Const(k), Const(0)))
 
     def move_into_group(self, index: list[Expr], out_feature: Expr) -> None:
-        """Change an index of the input so that it lies in the group of an output feature.
+        """Shift an index of the input in place, so that it lies in the group of an output feature.
 
-        Its batch or feature, which counts inside one group, is shifted in place.
+        The input's batch or feature is an index inside one group before, and inside the array
+        after.
         """
         names, op = self.names, self.op
         for name, groups in (
@@ -86,7 +87,7 @@ class ConvolutionMaps:
                 index[name] = group * (self.lhs[name] // groups) + index[name]
 
     def group_of_input(self) -> tuple[Expr, Expr]:
-        """Return the group of the input index that the map starts from, and its batch inside it."""
+        """Return the group of the input index that the map starts from, and the batch inside it."""
         names, op = self.names, self.op
         batch = Dim(names.input_batch)
         if op.batch_group_count > 1:
@@ -210,7 +211,7 @@ _PADDING: Final = "taps count also where they meet padding or holes of dilation"
 def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
     """Return the accesses from output to kernel and back, with taps on padding or holes as read.
 
-    The result is `None` for ops that are not convolutions.
+    This is XLA's convention. The result is `None` for ops that are not convolutions.
     """
     if not isinstance(ins.op, Convolution | DynamicConv):
         return None

@@ -61,7 +61,7 @@ def _config(ins: Instruction) -> Config:
 
 
 def _letter(config: Config, name: str) -> str:
-    """Return the letter whose character code is the value of setting `name`."""
+    """Return the letter whose character code is the value of the setting `name`."""
     return chr(int(config[name]))
 
 
@@ -262,7 +262,7 @@ _MATRIX = "any element of a matrix (or vector) of the same batch may matter"
 
 
 def _batch_rank(ins: Instruction) -> int:
-    """Return the number of leading batch dimensions that all operands and outputs share."""
+    """Return the number of leading dimensions with equal sizes in all operands and outputs."""
     rank = len(sizes(ins.operands[0].type))
     assert isinstance(ins.op, CustomCall)
     return max(0, rank - (1 if "pivots" in ins.op.call_target_name else 2))
@@ -344,7 +344,7 @@ _UNKNOWN = "custom-call `{}`: may read anything"
 def _(ins: Instruction, op: CustomCall, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     try:
         known = _reads(ins, op, output, bodies)
-    except (ParseError, KeyError, ValueError):  # settings in a form that nobody knows
+    except (ParseError, KeyError, ValueError):  # the settings have an unknown form
         known = None
     return (
         (unknown(_UNKNOWN.format(op.call_target_name)),) * len(ins.operands)
@@ -425,7 +425,7 @@ def _writes(
     equal = _op_of(ins)
     if equal is None:
         return None
-    # The rule knows only the two factors: a further operand is a bias, or a matrix to add.
+    # The rule is about the two factors only: a further operand is a bias, or a matrix to add.
     if isinstance(equal, DotGeneral) and operand > 1:
         return (_epilogue(here, outputs[0], len(outputs[0]) - 1, back=True), *rest)
     inner, entry = _as_op(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
@@ -442,7 +442,7 @@ def _writes(
 
 
 def _as_op(ins: Instruction, op: Op) -> Instruction:
-    """Return the call as an instruction of the equivalent op.
+    """Return the custom call as an instruction of the equivalent op.
 
     Workspace outputs and additional operands are left out.
     """

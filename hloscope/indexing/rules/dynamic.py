@@ -63,10 +63,12 @@ from hloscope.ops import (
 
 
 def _require_static(ins: Instruction) -> None:
-    """Check that sizes are static, as the row-major order depends on their values.
+    """Raise an error if the result or operand 0 has a dynamic size.
+
+    The row-major order of the elements then depends on run-time values.
 
     Raises:
-        UnsupportedError: The result or operand 0 has a dynamic size.
+        UnsupportedError: A size is dynamic.
     """
     for type in (ins.type, ins.operands[0].type):
         if isinstance(type, TensorType) and not type.is_static:
@@ -134,9 +136,9 @@ def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, .
 
 
 def _identity_on_both(ins: Instruction) -> Accesses:
-    """Return the identity access on the indices that both arrays have.
+    """Return the identity access of operand 0 on the indices that it shares with the result.
 
-    The declared bound may differ from the operand's size.
+    The declared bound of the result may differ from the operand's size.
     """
     return identity(tuple(map(min, sizes(ins.type), sizes(ins.operands[0].type))))
 
@@ -210,7 +212,7 @@ def widened_for_sizes(
         direction: Direction of the accesses.
         ins: The instruction.
         number: Number of the output, or of the operand for accesses from input to output.
-        answer: The accesses that the rule returns with bounds as sizes.
+        answer: The accesses of the op's rule, which takes bounds for sizes.
     """
     if _position_varies(ins):
         return (unknown(MOVED),) * len(answer)
@@ -249,9 +251,9 @@ def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
 
 
 def over_unless_kept(ins: Instruction, accesses: Accesses) -> Accesses:
-    """Return the accesses, with exact ones as `OVER`.
+    """Return the accesses with exact ones changed to `OVER`.
 
-    They stay unchanged if the instruction keeps dynamic sizes unchanged.
+    Accesses stay unchanged if the instruction keeps dynamic sizes unchanged.
     """
     if keeps_indices(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
@@ -276,7 +278,7 @@ def _inverted(accesses: Accesses) -> Accesses:
 
 
 def _position_varies(ins: Instruction) -> bool:
-    """Does the position of an element depend on a size in a way that is not modelled?"""
+    """Does the position of an element depend on a run-time size in a way that is not modelled?"""
     match ins.op:
         case Reshape() | Bitcast():
             return not _keeps_order(ins.operands[0].type, ins.type)
@@ -315,7 +317,7 @@ def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
 def _wider_accesses(ins: Instruction) -> Mapping[int, Accesses]:
     """Return, by operand number, accesses that replace those of the op's rule.
 
-    They are larger, as they hold for every run-time size.
+    They contain the rule's accesses and hold for every run-time size.
     """
     match ins.op:
         case Reverse(dimensions):
@@ -384,7 +386,7 @@ def _set_again(ins: Instruction, dimension: int) -> Iterator[tuple[int, Accesses
 
 
 def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
-    """Yield, by number, the accesses of operands that may have size 1 and then expand.
+    """Yield the accesses, by operand number, of operands that may have size 1 and expand.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -408,13 +410,14 @@ def _expanded(
 ) -> Accesses:
     """Return the accesses of an operand whose dynamic `expandable` dimensions may have size 1.
 
-    Empty if it has no such dimension.
+    The result is empty if no such dimension exists.
 
     Args:
         ins: The instruction.
         number: Number of the operand.
         result_dims: The dimension of the result for each dimension of the operand.
-        expandable: Dimensions of the operand that may expand; others expand only by their bounds.
+        expandable: Dimensions of the operand that may expand at run time. The others expand only if
+            their bound is 1.
     """
     source, target = sizes(ins.operands[number].type), sizes(ins.type)
     free = set(expandable) & set(dynamic_dimensions(ins.operands[number].type))

@@ -32,9 +32,9 @@ def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
 
 
 def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
-    """Return, for each operand, the access from an output element.
+    """Return, for each operand, the access from an output element to the operand element it reads.
 
-    It is the element at the same index; or the only one, of a scalar (predicate, bound of clamp).
+    It is the element at the same index; of a scalar (predicate, bound of `clamp`), the only one.
     """
     return tuple(
         identity(target) if len(source) == len(target) else everything(target, source)
@@ -139,7 +139,7 @@ def broadcast_write(source: Dims, target: Dims, result_dims: Dims) -> Accesses:
 
 
 def _broadcast_error(source: Dims, target: Dims, result_dims: Dims) -> str:
-    """Return why the source cannot be broadcast to dimensions `result_dims`, or an empty text.
+    """Return why `source` cannot be broadcast to dimensions `result_dims`, or an empty text.
 
     CHLO's types allow such ops.
     """

@@ -56,9 +56,10 @@ def _(ins: Instruction, op: Slice, operand: int) -> tuple[Accesses, ...]:
 
 
 def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, Sequence[Expr]]]:
-    """Return, for each dimension, the operand that holds the start and the index in it.
+    """Return, for each dimension, the operand that holds the start, and the element of it.
 
-    From operand `first` on, there is one scalar per dimension, or one vector.
+    From operand `first` on, there is one scalar per dimension, or one vector. The element is given
+    by its index, `()` in a scalar.
     """
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -74,16 +75,19 @@ def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims
 
 
 def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
-    """Return the dimensions in which the slice can be moved, so that its start matters."""
+    """Return the dimensions in which a slice of sizes `part` can be moved in an array of `whole`.
+
+    In other dimensions the start is always clamped to 0.
+    """
     if 0 in part:
         return []
-    if has_dynamic_sizes(ins):  # what is as large as its bound may be smaller at run time
+    if has_dynamic_sizes(ins):  # a dimension as large as its bound may be smaller at run time
         return [*range(len(whole))]
     return [k for k, (size, window) in enumerate(zip(whole, part, strict=True)) if window < size]
 
 
 def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
-    """Return the accesses of the start operands, from `first` on, by an output element."""
+    """Return the accesses of the start operands, from number `first` on, by an output element."""
     shape, movable = sizes(ins.type), _movable(ins, whole, part)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -93,7 +97,10 @@ def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple
 
 
 def _elements_of_vector(shape: Dims, numbers: Sequence[int]) -> Accesses:
-    """Return the access from each element of a shape to elements `numbers` of a vector."""
+    """Return the access from each element of an array of sizes `shape` to elements of a vector.
+
+    The elements are those at `numbers`.
+    """
     found = []
     for lo, hi in runs(numbers):
         at = MapBuilder(shape)
@@ -104,7 +111,10 @@ def _elements_of_vector(shape: Dims, numbers: Sequence[int]) -> Accesses:
 def _from_start(
     ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
 ) -> tuple[Accesses, ...]:
-    """Return the accesses of outputs from a start operand, the inverse of `_starts_read`."""
+    """Return the accesses of outputs from a start operand, the inverse of `_starts_read`.
+
+    `operand` is the number of that operand, and `first` the number of the first start operand.
+    """
     source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
     if not source:
         return everywhere(ins, operand) if operand - first in movable else (NEVER,)
@@ -136,7 +146,10 @@ def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
 
 
 def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
-    """Return the index inside the window of an array element; require that it is inside."""
+    """Return the index inside the window of the array element at the map's dimensions.
+
+    The builder gets the constraint that the element is inside the window.
+    """
     results: list[Expr] = []
     for k, start in enumerate(_start(at, ins, first, whole, part)):
         at.require(Dim(k) - start, 0, part[k] - 1)
@@ -164,11 +177,12 @@ def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses,
 
 
 def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
-    """Return the access of elements that the update leaves unchanged, as disjoint pieces.
+    """Return the access from an output element to the same operand element, outside the update.
 
-    Each piece is determined by the first dimension outside of the window. With `0 <= index < size`
-    and `0 <= start <= size - window`, `index` is outside of the window if and only if `(index -
-    start) % size >= window`, as an index before the window wraps around.
+    It consists of disjoint pieces, each determined by the first dimension that is outside of the
+    window. With `0 <= index < size` and `0 <= start <= size - window`, `index` is outside of the
+    window if and only if `(index - start) % size >= window`, as an index before the window wraps
+    around.
     """
     if 0 in part:
         return identity(whole)
