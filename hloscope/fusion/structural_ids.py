@@ -16,7 +16,7 @@ from hloscope.ir import (
     TensorType,
     Type,
     called_value,
-    inside_out,
+    callees_first,
 )
 from hloscope.ops import Constant, Parameter
 from hloscope.support.walks import needed_first
@@ -64,7 +64,7 @@ class StructureIds:
         """Return the number of the computation's structure."""
         known = self._number.known
         if computation not in known:
-            for inner in inside_out(computation, known):
+            for inner in callees_first(computation, known):
                 known[inner] = self._number(self._key(inner))  # callees are numbered already
         return known[computation]
 

@@ -53,8 +53,8 @@ from hloscope.ops.inference import (
     array as array,
     bare as bare,
     extents as extents,
-    fit as fit,
     leaves as leaves,
+    may_be_one_size as may_be_one_size,
     packed as packed,
 )
 from hloscope.ops.linalg import *

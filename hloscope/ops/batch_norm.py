@@ -11,7 +11,7 @@ from hloscope.ops.inference import (
     compatible_shapes,
     count,
     extents,
-    fit,
+    may_be_one_size,
     op,
     require,
     same_elements,
@@ -48,7 +48,7 @@ def _feature(
     require(index >= 0, index_rule, message)
     feature, found = extents(whole[0])[index], single[0].sizes[0]
     require(
-        fit(found, feature[0]),
+        may_be_one_size(found, feature[0]),
         "batch_norm_grad_c5" if name == "batch_norm_grad" else size_rules[0],
         "expects the size of single-dimensional operands to be compatible with feature count, but"
         f" the size of single-dimensional operands is {size_text(found)} and the feature count is"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.errors import Name, said
+from hloscope.errors import Name, message_of
 from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatible
 from hloscope.ops.inference import bare, count, op, require
 
@@ -28,7 +28,7 @@ class _Pair(Expectation):
         require(
             compatible(a, b),
             "",
-            said("the operands of `{}` are of different types", Name(self.name)),
+            message_of("the operands of `{}` are of different types", Name(self.name)),
         )
         return super().infer(operands, calls)
 

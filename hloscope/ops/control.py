@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from hloscope.errors import Name, Said, VerifyError, said
+from hloscope.errors import MessageTemplate, Name, VerifyError, message_of
 from hloscope.ir import Callee, FutureType, Op, TensorType, TokenType, TupleType, Type, compatible
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.inference import (
@@ -25,9 +25,9 @@ from hloscope.ops.windows import Window
 from hloscope.support.limits import MOST_LEAVES, MOST_NESTING
 
 
-def _listed(types: Sequence[Type]) -> Said:
+def _listed(types: Sequence[Type]) -> MessageTemplate:
     """Return types as a list, as text for messages."""
-    return said(", ".join(["{}"] * len(types)), *types)
+    return message_of(", ".join(["{}"] * len(types)), *types)
 
 
 def _all_compatible(a: Sequence[Type], b: Sequence[Type]) -> bool:
@@ -73,7 +73,9 @@ class GetTupleElement(Op):
         whole = operands[0]
         if not isinstance(whole, TupleType):
             raise VerifyError(
-                said(f"the operand of `{{}}` is a {kind(whole)}, needs a tuple", Name(self.name))
+                message_of(
+                    f"the operand of `{{}}` is a {kind(whole)}, needs a tuple", Name(self.name)
+                )
             )
         size = len(whole.elements)
         require(
@@ -146,7 +148,7 @@ class While(Op):
                 require(
                     _all_compatible(operands, types),
                     rule,
-                    said(
+                    message_of(
                         f"expect operands to be compatible with {what} but got {{}} vs {{}}",
                         _listed(operands),
                         _listed(types),
@@ -167,7 +169,7 @@ def _check_condition(results: tuple[Type, ...]) -> None:
     require(
         isinstance(result, TensorType) and result.rank == 0 and result.element == PRED,
         "while_c1",
-        said(
+        message_of(
             "expect condition block return a zero-ranked tensor of i1 but got {}",
             _listed(results),
         ),
@@ -227,7 +229,7 @@ class Case(Op):
             require(
                 _all_compatible(first, branch.results),
                 rules.agree,
-                said(
+                message_of(
                     f"branch 0 and branch {i} have mismatched return types: {{}} vs {{}}",
                     _listed(first),
                     _listed(branch.results),
@@ -290,7 +292,7 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
         require(
             bare(operand) == bare(argument),
             rule,
-            said(
+            message_of(
                 f"{at} operand type {{}} at index {i} must match region argument type {{}}",
                 operand,
                 argument,

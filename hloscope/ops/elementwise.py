@@ -29,7 +29,6 @@ from hloscope.ops.inference import (
     complex_of,
     count,
     kind,
-    like,
     op,
     raw_size,
     real_part,
@@ -39,6 +38,7 @@ from hloscope.ops.inference import (
     sizes_text,
     tensor,
     tensors,
+    with_element,
 )
 from hloscope.ops.quantization import any_quantized, check_binary
 from hloscope.ops.result_types import broadcast_along, most_specific, numpy_broadcast
@@ -80,7 +80,7 @@ class Elementwise(Op):
         # Operands often share one type object; then there is nothing to compare.
         first = types[0]
         if all(t is first for t in types):
-            return like(first, _result_element(self, first.element))
+            return with_element(first, _result_element(self, first.element))
         element = _result_element(self, common_element(self.name, types, self.same_rule))
         dims = same_sizes(self.name, types, self.shape_rule)
         return array(element, dims, first.encoding)
@@ -197,7 +197,7 @@ class Add(Elementwise):
 
 @op("compare")
 class Compare(Elementwise):
-    """`lhs[i] < rhs[i]` and the like.  Source: StableHLO spec `compare`.
+    """`lhs[i] < rhs[i]` and the with_element.  Source: StableHLO spec `compare`.
 
     Attributes:
         comparison_direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`.
@@ -326,7 +326,7 @@ class ConstantLike(Elementwise):
             return Op.infer(self, operands, calls)
         if isinstance(operands[0], UnrankedTensorType):
             return UnrankedTensorType(element)
-        return like(tensor(self.name, operands[0], "the operand"), element)
+        return with_element(tensor(self.name, operands[0], "the operand"), element)
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
@@ -378,24 +378,28 @@ class ImplicitBroadcast(Op):
     broadcast_dimensions: Dims | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def places(self, rank: int, of: int) -> Dims:
+    def places(self, rank: int, result_rank: int) -> Dims:
         """Return the result dimension of each dimension of an operand of rank `rank`.
 
-        The result has rank `of`.
+        The result has rank `result_rank`.
 
         Raises:
             UnsupportedError: `broadcast_dimensions` are not distinct dimensions of the result,
                 which the verifier does not check.
         """
-        if rank == of:
-            return tuple(range(of))
+        if rank == result_rank:
+            return tuple(range(result_rank))
         dims = self.broadcast_dimensions
         if dims is None:
-            return tuple(range(of - rank, of))
-        if len(set(dims)) != len(dims) or len(dims) != rank or not all(0 <= d < of for d in dims):
+            return tuple(range(result_rank - rank, result_rank))
+        if (
+            len(set(dims)) != len(dims)
+            or len(dims) != rank
+            or not all(0 <= d < result_rank for d in dims)
+        ):
             raise UnsupportedError(
                 f"broadcast_dimensions [{sizes_text(dims)}] are not {rank} different dimensions of"
-                f" {of}"
+                f" {result_rank}"
             )
         return dims
 
@@ -444,7 +448,7 @@ def _shapes_fit(a: Type, b: Type) -> bool:
     """Are the shapes of two types compatible?  Element types may differ."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return True
-    return compatible(a, like(b, a.element))
+    return compatible(a, with_element(b, a.element))
 
 
 @op("chlo.broadcast_compare")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hloscope.errors import Name, said
+from hloscope.errors import Name, message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     array,
@@ -43,7 +43,7 @@ def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) ->
         require(
             scalar,
             number,
-            said(f"start of dimension {d} of `{{}}` has rank {t.rank}, needs 0", Name(op)),
+            message_of(f"start of dimension {d} of `{{}}` has rank {t.rank}, needs 0", Name(op)),
         )
     require(
         same_elements(starts, any_float=False), same, "start indices must have same element type"

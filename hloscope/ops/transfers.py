@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.errors import VerifyError, said
+from hloscope.errors import VerifyError, message_of
 from hloscope.ir import Callee, Op, TensorType, TokenType, TupleType, Type, Written
 from hloscope.ops.groups import Table
 from hloscope.ops.inference import U32, array, bare, count, kind, op, require
@@ -42,12 +42,12 @@ def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], array
         require(
             isinstance(result, TensorType | TupleType),
             before,
-            said(f"{arrays} of tensor type, but got {{}}", result),
+            message_of(f"{arrays} of tensor type, but got {{}}", result),
         )
     require(
         isinstance(results[-1], TokenType),
         last,
-        said(
+        message_of(
             "last element of result types is expected to be of token type, but got {}", results[-1]
         ),
     )

@@ -44,7 +44,7 @@ from hloscope.indexing import (
     system_of,
     unravel,
 )
-from hloscope.ir import Computation, Instruction, inside_out
+from hloscope.ir import Computation, Instruction, callees_first
 from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker
 from hloscope.proof.integers import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
@@ -491,7 +491,7 @@ class StepsThroughBodies(Steps):
 
 def _bodies(computation: Computation) -> list[Computation]:
     """Return the computations that ops of a computation or its callees apply, inner ones first."""
-    inner = list(inside_out(computation, ()))
+    inner = list(callees_first(computation, ()))
     called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
     return [c for c in inner if c in called and c is not computation]
 

@@ -129,7 +129,7 @@ class Domain:
             engine = self._engine(0)
             flat = engine.flat(e)
             lo, hi = engine.bounds(flat)
-            low, high = engine.shown_bounds(engine.surface(flat))
+            low, high = engine.bounds_of_printed(engine.printed_form(flat))
         return interval((max(lo, low), min(hi, high)))
 
     def _bounds_of_operands(self, e: Expr) -> Interval:

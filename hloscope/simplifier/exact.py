@@ -55,7 +55,7 @@ PARTS: Final = 400
 """Maximum number of parts of one expression that are tried."""
 FLOORS: Final = 8
 """Maximum number of quotients of a sum of which pairs and triples are tried as parts."""
-MOST: Final = 64
+MOST_DIVISIONS: Final = 64
 """Maximum number of divisions of an expression that is searched; shared parts count each time."""
 SAFE: Final = 1 << 61
 
@@ -83,7 +83,7 @@ def simplify_exact(
     domain = where if isinstance(where, Domain) else Domain(where)
     best = simplify(e, domain, trace=trace)
     search = _Search(domain, budget)
-    while 1 < best._divisions <= MOST:
+    while 1 < best._divisions <= MOST_DIVISIONS:
         shorter = search.shorter(best)
         if shorter is None:
             break
@@ -259,7 +259,7 @@ def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool
 # points is only a candidate: `is_equal` proves it.
 
 
-SMALL: Final = 64
+FEW_VALUES: Final = 64
 """Maximum number of values of a variable along which all slopes that fit are tried."""
 SLOPES: Final = 64
 """Maximum number of combinations of slopes that are tried for one divisor."""
@@ -398,7 +398,7 @@ def _fractions(
         yield {v: int(a * m) for v, a in slope.items()}, m
     # Along a short variable several slopes give the same floors, and one with a smaller denominator
     # may be the simplest.
-    short = [v for v in slope if box[v].size <= SMALL]
+    short = [v for v in slope if box[v].size <= FEW_VALUES]
     long = [slope[v].denominator for v in slope if v not in short]
     between = {v: _slopes_along(quotient, at, v) for v in short}
     if any(low >= high for low, high in between.values()):

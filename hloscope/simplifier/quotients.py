@@ -135,7 +135,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
         lo, outer = low, [(t, k) for t, c in terms if (k := c // den)]
     else:
         return None
-    return engine.settle(sorted_sum(outer, const // den + lo // den))
+    return engine.apply_sum_laws(sorted_sum(outer, const // den + lo // den))
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
@@ -175,7 +175,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
             lo, hi = engine.bounds(sum_of(rest, base))
     if lo // den != hi // den:
         return None
-    return engine.settle(linear(*outer, (const // den + lo // den, 1)))
+    return engine.apply_sum_laws(linear(*outer, (const // den + lo // den, 1)))
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
@@ -208,7 +208,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     if not outer and not k:
         return None
     inner = engine.floor(sorted_sum(rest, const - k * den), den, wanted)
-    return engine.settle(plus_terms(outer, k, inner, 1))
+    return engine.apply_sum_laws(plus_terms(outer, k, inner, 1))
 
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
@@ -241,7 +241,9 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
         inner = engine.floor(others, g)
         if inner._divisions > before:
             continue
-        new = engine.settle(plus_terms({t: c // g for t, c in terms if c % g == 0}, 0, inner, 1))
+        new = engine.apply_sum_laws(
+            plus_terms({t: c // g for t, c in terms if c % g == 0}, 0, inner, 1)
+        )
         after = new._divisions
         if after < before or (after == before and inner._divisions == 0):
             return engine.floor(new, den // g)
@@ -266,7 +268,7 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     rest = {t: c * d for t, c in terms if t is not best}
     # `-(x // d)` is `(-x + d - 1) // d`, as the sign turns the floor into a ceiling.
     shift = const * d + (d - 1 if sign < 0 else 0)
-    new = engine.settle(plus_terms(rest, shift, inner, sign))
+    new = engine.apply_sum_laws(plus_terms(rest, shift, inner, sign))
     lo, hi = engine.bounds_of_terms(*as_sum(new))
     if lo < -LIMIT or hi > LIMIT:
         lo, hi = engine.bounds(new)
@@ -313,7 +315,7 @@ def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
     # A negative sign turns a minimum into a maximum.
     of = minimum if isinstance(e, Min) == (sign == 1) else maximum
     args = [engine.flat(linear((x, sign), (const, 1))) for x in e.args]
-    return engine.flat(of(*[engine.surface(engine.floor(x, den)) for x in args]))
+    return engine.flat(of(*[engine.printed_form(engine.floor(x, den)) for x in args]))
 
 
 MERGED: Final[Rule[FloorCode]] = Rule(
@@ -353,7 +355,7 @@ ModCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 
 def by_quotient(num: Expr, den: int, engine: Context) -> Expr:
     """A remainder is written as `num - den * (num // den)`."""
-    return engine.settle(linear((num, 1), (engine.floor(num, den), -den)))
+    return engine.apply_sum_laws(linear((num, 1), (engine.floor(num, den), -den)))
 
 
 def ceiling(num: Expr, den: int, engine: Context) -> Expr:
@@ -412,7 +414,7 @@ def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | Non
             new.append((t, c))
     if tuple(new) == terms:
         return None
-    return engine.remainder(engine.settle(linear(*new, (const, 1))), den)
+    return engine.remainder(engine.apply_sum_laws(linear(*new, (const, 1))), den)
 
 
 MOD: Final[tuple[Rule[ModCode], ...]] = (
@@ -516,7 +518,7 @@ def ceiling_by_symbol(e: CeilDiv, engine: Context) -> Expr | None:
 
 def leaf_is_known(e: Expr, engine: Context) -> Expr | None:
     """An expression whose range is one value is that value."""
-    lo, hi = engine.shown_bounds(e)
+    lo, hi = engine.bounds_of_printed(e)
     return Const(lo) if lo == hi else None
 
 

@@ -102,16 +102,16 @@ class Ranges:
         those of `self`.
         """
         if self._inside is None:
-            self._inside = self.twin()
+            self._inside = self.with_empty_memos()
             self._inside._depth = self._depth + 1
         return self._inside
 
     @abstractmethod
-    def twin(self) -> Self:
+    def with_empty_memos(self) -> Self:
         """Return an object with the same box and facts and with empty memo tables."""
 
     @abstractmethod
-    def surface(self, e: Expr) -> Expr:
+    def printed_form(self, e: Expr) -> Expr:
         """Return the printed form of a flat expression; see `sums.best_form`."""
 
     # ------------------------------------------------------------------ flat expressions
@@ -154,7 +154,7 @@ class Ranges:
             lo, hi = self._bounds.get(num) or self.bounds(num)
             d = e.by
             return self._with_fact(e, lo // d, hi // d) if self.known else (lo // d, hi // d)
-        return self.shown_bounds(e)
+        return self.bounds_of_printed(e)
 
     def _with_fact(self, e: Expr, lo: int, hi: int) -> Ends:
         fact = self.known.get(e)
@@ -166,9 +166,9 @@ class Ranges:
         # Each of the three bounds is valid, so their intersection is: term by term, from the
         # printed form, and with correlated quotients.
         if len(terms) > 1 and e._divisions > 0:
-            shown = self.surface(e)
+            shown = self.printed_form(e)
             if shown is not e:
-                low, high = self.shown_bounds(shown)
+                low, high = self.bounds_of_printed(shown)
                 lo, hi = max(lo, low), min(hi, high)
             if lo < hi:
                 low, high = self._relaxed_bounds(e)
@@ -331,7 +331,7 @@ class Ranges:
 
     # --------------------------------------------------------------------- printed expressions
 
-    def shown_bounds(self, e: Expr) -> Ends:
+    def bounds_of_printed(self, e: Expr) -> Ends:
         """Return a lower and an upper bound of a printed expression, which may have remainders."""
         found = self._shown.get(e)
         if found is None:
@@ -346,7 +346,7 @@ class Ranges:
             lo = hi = e.const  # type: ignore[union-attr]
             known = self._shown
             for t, c in e.terms:  # type: ignore[union-attr]
-                low, high = known.get(t) or self.shown_bounds(t)
+                low, high = known.get(t) or self.bounds_of_printed(t)
                 if c > 0:
                     lo += c * low
                     hi += c * high
@@ -357,13 +357,13 @@ class Ranges:
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
         if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]
-            lo, hi = self.shown_bounds(e.num)  # type: ignore[union-attr]
+            lo, hi = self.bounds_of_printed(e.num)  # type: ignore[union-attr]
             d = e.den.value  # type: ignore[union-attr]
             if kind is FloorDiv:
                 return self._with_fact(e, lo // d, hi // d)
             # Without a multiple of `d` between the ends the remainder is monotonic.
             return (lo % d, hi % d) if lo // d == hi // d else (0, d - 1)
-        of = {x: interval(self.shown_bounds(x)) for x in children(e)}
+        of = {x: interval(self.bounds_of_printed(x)) for x in children(e)}
         return ends(bounds_of_node(e, of, {}))
 
     # -------------------------------------------------------------------------------- facts
@@ -508,10 +508,10 @@ class Context(Ranges, ABC):
         """Return the flat form, which is equal to `e` on the domain."""
 
     @abstractmethod
-    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
+    def floor(self, num: Expr, den: int, needed_features: int = -1) -> Expr:
         """Return the flat form of `num // den` for a flat `num` and a positive `den`.
 
-        Laws that need only features outside of the mask `wanted` are not tried: the caller knows
+        Laws that need only features outside of the mask `needed_features` are not tried: the caller knows
         that they do nothing.
         """
 
@@ -520,7 +520,7 @@ class Context(Ranges, ABC):
         """Return the flat form of `num % den` for a flat `num` and a positive `den`."""
 
     @abstractmethod
-    def settle(self, e: Expr) -> Expr:
+    def apply_sum_laws(self, e: Expr) -> Expr:
         """Return `e` after the laws between the terms of a sum, applied until none changes it."""
 
     @abstractmethod

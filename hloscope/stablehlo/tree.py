@@ -289,7 +289,7 @@ class _Body:
         if (
             isinstance(op, Scatter)
             and op.by_window
-            and op.sticks_out(tuple([o.type for o in ins.operands]))
+            and op.may_exceed_bounds(tuple([o.type for o in ins.operands]))
         ):
             raise UnsupportedError(
                 f"`{ins.name}`: StableHLO's `scatter` drops the elements of a window that are"

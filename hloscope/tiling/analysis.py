@@ -280,9 +280,9 @@ class _TileTraversal:
 
     def run(self, root: TiledNode) -> list[TiledNode]:
         """Return the tiles of everything that the root depends on; the root's is the last."""
-        return answered(self._region, root)
+        return without_recursion(self._region, root)
 
-    def _region(self, root: TiledNode) -> Asking[TiledNode, list[TiledNode]]:
+    def _region(self, root: TiledNode) -> RecursiveCalls[TiledNode, list[TiledNode]]:
         """Return the tiles of one region, its root last.
 
         Yields the roots of nested regions to receive their tiles.
@@ -536,27 +536,27 @@ def _definitions_first(root: TiledNode) -> dict[int, int]:
 
 Q = TypeVar("Q")
 A = TypeVar("A")
-Asking: TypeAlias = Generator[Q, Any, A]
+RecursiveCalls: TypeAlias = Generator[Q, Any, A]
 """Generator of a recursive function.
 
 It yields the arguments of recursive calls, receives their results, and returns its result.
 """
 
 
-def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
-    """Return the result of `ask(question)`, without recursion on Python's stack.
+def without_recursion(function: Callable[[Q], RecursiveCalls[Q, A]], arguments: Q) -> A:
+    """Return the result of `function(arguments)`, without recursion on Python's stack.
 
-    `ask` is a generator function that yields the arguments of recursive calls.
+    `function` is a generator function that yields the arguments of recursive calls.
 
     >>> def depth(tree):
     ...     below = []
     ...     for child in tree:
     ...         below.append((yield child))
     ...     return 1 + max(below, default=0)
-    >>> answered(depth, [[], [[]]])
+    >>> without_recursion(depth, [[], [[]]])
     3
     """
-    waiting = [ask(question)]
+    waiting = [function(arguments)]
     answer: Any = None
     while waiting:
         try:
@@ -565,7 +565,7 @@ def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
             waiting.pop()
             answer = done.value
         else:
-            waiting.append(ask(further))
+            waiting.append(function(further))
             answer = None
     found: A = answer
     return found

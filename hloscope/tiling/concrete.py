@@ -31,7 +31,13 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.ops import Concatenate, DotGeneral
 from hloscope.support.arrays import np
-from hloscope.tiling.analysis import DOTS, Asking, SymbolicTiles, TiledNode, answered
+from hloscope.tiling.analysis import (
+    DOTS,
+    RecursiveCalls,
+    SymbolicTiles,
+    TiledNode,
+    without_recursion,
+)
 from hloscope.tiling.tile import Refusal, RefusalCode, RefusedError, refused
 
 # --------------------------------------------------------------------------------------------------
@@ -264,8 +270,8 @@ class _Concrete:
                 raise refused("negative strides", node.instruction)
         root = nodes[-1]
         active = with_parameters(root.map, ())
-        place = self._place(root.map, active, None)
-        instructions = answered(self._region, (nodes, place))
+        place = self._iteration_space(root.map, active, None)
+        instructions = without_recursion(self._region, (nodes, place))
         bounds = [place.bounds[p] for p in active]
         return TiledComputation(
             self._sizes, tuple(bounds), instructions, self._roots(instructions, prod(bounds))
@@ -273,7 +279,7 @@ class _Concrete:
 
     # ------------------------------------------------------------------------------- offsets
 
-    def _place(
+    def _iteration_space(
         self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
     ) -> _IterationSpace:
         """Return the iteration space of a region whose root has the map `m`.
@@ -310,12 +316,12 @@ class _Concrete:
             offsets = transposed(tiles, space, self._exchanged)
         return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
 
-    def _offsets(self, node: TiledNode, place: _IterationSpace) -> IndexingMap:
+    def _offsets(self, node: TiledNode, iteration: _IterationSpace) -> IndexingMap:
         """Return the map from the number of a program to the first index of a node's tile."""
         for p, (v, size) in enumerate(zip(node.map.dims, self._sizes, strict=True)):
             if v.interval.lo % max(size, 1):  # a tile that begins before the bound would be lost
                 raise refused(_not_divisible(v.interval, p, size), node.instruction)
-        m = place.offsets.compose(node.map)
+        m = iteration.offsets.compose(node.map)
         if any([v.interval.lo for v in m.ranges]):
             raise refused("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
         # A tile begins where all range variables are 0.
@@ -332,7 +338,7 @@ class _Concrete:
 
     def _region(
         self, question: tuple[Sequence[TiledNode], _IterationSpace]
-    ) -> Asking[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
+    ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
         """Return the tiles of one region.
 
         Yields nested regions, with their iteration spaces, to receive their tiles.
@@ -355,7 +361,7 @@ class _Concrete:
             active = with_parameters(node.regions[-1][-1].map, active)
         if isinstance(node.instruction.op, Concatenate):
             parent = place
-        return [self._place(region[-1].map, active, parent) for region in node.regions]
+        return [self._iteration_space(region[-1].map, active, parent) for region in node.regions]
 
     def _instruction(
         self,
@@ -409,7 +415,9 @@ class _Concrete:
         if prod(counts) != programs:
             return False
         own = _Concrete(self._symbolic, tiled.sizes, None)
-        place = own._place(IndexingMap.identity(type.shape), tuple(range(type.rank)), None)
+        place = own._iteration_space(
+            IndexingMap.identity(type.shape), tuple(range(type.rank)), None
+        )
         return place.offsets == tiled.offsets
 
 

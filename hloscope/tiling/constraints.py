@@ -29,7 +29,7 @@ ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
 MAX_EXPANDED: Final = 20_000
 """Maximum number of conjunctions that `expand` returns; with more it raises an error."""
-_TRIED: Final = 20_000
+_MOST_ALTERNATIVES: Final = 20_000
 """Maximum number of alternatives that are tried to find out if constraints are satisfiable.
 
 Beyond it they count as satisfiable.
@@ -265,7 +265,7 @@ class TileConstraints(Struct, frozen=True):
                 continue
             tried += 1
             merged = _merged(chosen[-1], some)
-            if merged is None and tried <= _TRIED:
+            if merged is None and tried <= _MOST_ALTERNATIVES:
                 continue
             if merged is None or len(left) == len(self.clauses):
                 return True

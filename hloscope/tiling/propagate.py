@@ -45,7 +45,7 @@ from hloscope.tiling.propagation.registry import (
     Answer,
     Entry,
     Propagated,
-    Way,
+    TileDirection,
     entry_of,
     exact,
     refuse,
@@ -78,7 +78,7 @@ def propagate_to_operands(
 
     Source: XLA's experimental `PropagateTileToInput`.
     """
-    return _carried(Way.TO_OPERANDS, space, ins, tile, output, beyond_xla)
+    return _carried(TileDirection.TO_OPERANDS, space, ins, tile, output, beyond_xla)
 
 
 def propagate_to_outputs(
@@ -100,11 +100,16 @@ def propagate_to_outputs(
 
     Source: XLA's experimental `PropagateTileToOutput`.
     """
-    return _carried(Way.TO_OUTPUTS, space, ins, tile, operand, beyond_xla)
+    return _carried(TileDirection.TO_OUTPUTS, space, ins, tile, operand, beyond_xla)
 
 
 def _carried(
-    way: Way, space: TilingSpace, ins: Instruction, tile: Tile, number: int, beyond_xla: bool
+    way: TileDirection,
+    space: TilingSpace,
+    ins: Instruction,
+    tile: Tile,
+    number: int,
+    beyond_xla: bool,
 ) -> Answer:
     entry = entry_of(way, type(ins.op)) or Entry(reason="there is no rule")
     answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(way, ins, entry.reason))
@@ -126,15 +131,15 @@ def _carried(
     return _simplified(space, answer)
 
 
-def _shape(way: Way, ins: Instruction, number: int) -> Dims:
+def _shape(way: TileDirection, ins: Instruction, number: int) -> Dims:
     """Return the sizes of output or operand `number`, whose tile is propagated."""
-    if way is Way.TO_OUTPUTS:
+    if way is TileDirection.TO_OUTPUTS:
         type_ = ins.operands[number].type
         return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
     return output_sizes(ins, number)
 
 
-def _no_rule(way: Way, ins: Instruction, reason: str) -> str:
+def _no_rule(way: TileDirection, ins: Instruction, reason: str) -> str:
     return f"no propagation of tiles {way} of {ins.op.name}: {reason}"
 
 
@@ -171,7 +176,9 @@ def tile_coverage() -> tuple[TileCoverage, ...]:
     """
     rows = []
     for name, cls in sorted(OPS.items()):
-        back, forth = [entry_of(way, cls) or Entry(reason="there is no rule") for way in Way]
+        back, forth = [
+            entry_of(way, cls) or Entry(reason="there is no rule") for way in TileDirection
+        ]
         reasons = "; ".join(dict.fromkeys(filter(None, (back.reason, forth.reason))))
         rows.append(TileCoverage(name, back.rule is not None, forth.rule is not None, reasons))
     return tuple(rows)
@@ -193,7 +200,7 @@ def _(space: TilingSpace, ins: Instruction, op: Parameter, tile: Tile, output: i
     return exact()
 
 
-refuse(Parameter, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+refuse(Parameter, reason="it has no operands", ways=(TileDirection.TO_OUTPUTS,))
 
 
 @to_operands(Domain, refused="it marks a boundary, and computes nothing")

@@ -25,7 +25,7 @@ from hloscope.ops import (
 from hloscope.support.walks import needed_first
 from hloscope.tiling.fused import PROJECTIONS
 from hloscope.tiling.propagate import propagate_to_operands
-from hloscope.tiling.propagation.registry import CarriedTile, Fit
+from hloscope.tiling.propagation.registry import CarriedTile, TilePrecision
 from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Refusal, RefusalCode, Tile
 
@@ -34,7 +34,7 @@ MOST_INSTRUCTIONS: Final = 1 << 13
 
 With more, the kernel is incomplete and has a refusal.
 """
-_WORST: Final = {fit: k for k, fit in enumerate(Fit)}
+_WORST: Final = {fit: k for k, fit in enumerate(TilePrecision)}
 
 
 class RegionInstruction:
@@ -58,7 +58,7 @@ class RegionInstruction:
         self.tile: Final = tile
         self.operands: tuple[RegionInstruction, ...] = ()
         self.regions: tuple[TiledRegion, ...] = ()
-        self.fit = Fit.EXACT
+        self.fit = TilePrecision.EXACT
         self.reasons: tuple[str, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class RegionInstruction:
         """The tiled operands that are the start indices of a dynamic slice; empty for other ops."""
         return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
 
-    def claims(self, fit: Fit, reasons: Sequence[str]) -> bool:
+    def lower_precision(self, fit: TilePrecision, reasons: Sequence[str]) -> bool:
         """Lower the tile's precision to `fit`, if that is lower, and add the reasons.
 
         Return whether anything changed.
@@ -210,7 +210,7 @@ class _Tiling:
         self.open.append(outer)
         while self.open:
             self._grow(self.open.pop())
-        _spread_claims(self.edges)
+        _propagate_precision(self.edges)
         refusals, beyond = [*self.refusals.values()], [*self.beyond.items()]
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
@@ -265,7 +265,7 @@ class _Tiling:
 _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 
 
-def _spread_claims(
+def _propagate_precision(
     edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
 ) -> None:
     """Lower the precision of every tile to the lowest precision of the tiles that need it.
@@ -276,12 +276,12 @@ def _spread_claims(
     todo: list[RegionInstruction] = []
     for tiled, operand, part in edges:
         below.setdefault(tiled, []).append(operand)
-        if operand.claims(part.fit, [part.reason]):
+        if operand.lower_precision(part.fit, [part.reason]):
             todo.append(operand)
     while todo:
         tiled = todo.pop()
         for operand in below.get(tiled, ()):
-            if operand.claims(tiled.fit, tiled.reasons):
+            if operand.lower_precision(tiled.fit, tiled.reasons):
                 todo.append(operand)
 
 

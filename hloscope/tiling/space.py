@@ -273,7 +273,7 @@ class _Builder:
         if not sources:
             return Refusal(RefusalCode.INVALID_ARGUMENT, "there are no roots")
         for source in sources:
-            refusal = _unfit_root(source)
+            refusal = _root_refusal(source)
             if refusal is not None:
                 return refusal
         if len(sources) > 1 and roots is Roots.REFUSED:
@@ -329,7 +329,7 @@ def is_carry(ins: Instruction, output: int) -> bool:
     return output >= len(ins.type.elements) - ins.op.num_carries
 
 
-def _unfit_root(root: Instruction) -> Refusal | None:
+def _root_refusal(root: Instruction) -> Refusal | None:
     """Return why a root cannot be tiled; `None` if it can."""
     arrays = root.type.elements if isinstance(root.type, TupleType) else (root.type,)
     if not arrays or not all(isinstance(array, TensorType) for array in arrays):

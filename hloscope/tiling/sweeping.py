@@ -374,7 +374,7 @@ class _Sweeping:
             figures = counted(array.node, array.region, self._table, self._transaction)
             moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
-            is_valid &= self._takes(node)
+            is_valid &= self._can_place(node)
             padded = self.padded(node)
             elements = np.maximum(elements, padded)
             if node.instruction not in symbolic.fused.inside:
@@ -400,7 +400,7 @@ class _Sweeping:
             dot_side,
         )
 
-    def _takes(self, node: TiledNode) -> Bools:
+    def _can_place(self, node: TiledNode) -> Bools:
         """Return for which tilings XLA can place the node's tile: [tilings].
 
         Tiles of a concatenate must begin where operands do, and no stride may be negative.

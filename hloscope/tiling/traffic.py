@@ -324,7 +324,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
     strides = node.tile.strides_at(sizes)
     run, is_run = bits, True
     for d in reversed(major_to_minor(type)):
-        common = gcd(common, _step(node, d, sizes) * pitch)
+        common = gcd(common, _offset_divisor(node, d, sizes) * pitch)
         if extents[d] > 1:
             is_run &= max(strides[d], 1) * pitch == run
             run *= extents[d] if is_run else 1
@@ -332,7 +332,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
     return common % per == 0 or (is_run and per % run == 0 and common % run == 0)
 
 
-def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
+def _offset_divisor(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
     """Return a divisor of all offsets of the tiles along dimension `d`; 0 if all are 0."""
     terms, constant = as_sum(node.map.results[d])
     common = abs(constant)

@@ -208,7 +208,7 @@ def test_broken_constraint_is_named(op: Op, operands: str, rule: str, message: s
     with pytest.raises(VerifyError) as caught:
         op.infer(types(operands))
     assert caught.value.rule == rule
-    assert message in caught.value.worded(spell)
+    assert message in caught.value.message_in(spell)
 
 
 @pytest.mark.parametrize(

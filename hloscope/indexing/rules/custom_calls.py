@@ -48,7 +48,7 @@ from hloscope.ops import (
     Sort,
     TopK,
     TriangularSolve,
-    fit,
+    may_be_one_size,
 )
 from hloscope.support.lazy import pattern
 
@@ -171,7 +171,7 @@ def _fits(ins: Instruction, op: Op) -> bool:
 def _same_sizes(a: Type, b: Type) -> bool:
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return type(a) is type(b)
-    return a.rank == b.rank and all(map(fit, a.sizes, b.sizes))
+    return a.rank == b.rank and all(map(may_be_one_size, a.sizes, b.sizes))
 
 
 # Convolutions of cuDNN.  The window and the labels are those of the forward convolution, whose

@@ -23,14 +23,14 @@ from hloscope.tiling.tile import DimTile, Refusal, RefusalCode, Tile
 # request.
 
 
-class Way(StrEnum):
+class TileDirection(StrEnum):
     """Direction in which a tile is propagated."""
 
     TO_OPERANDS = "to operands"
     TO_OUTPUTS = "to outputs"
 
 
-class Fit(StrEnum):
+class TilePrecision(StrEnum):
     """Precision of a propagated tile.
 
     It is compared with the elements that the original tile reads or influences.
@@ -56,7 +56,7 @@ class CarriedTile(Struct, frozen=True):
     """
 
     tile: Tile
-    fit: Fit = Fit.EXACT
+    fit: TilePrecision = TilePrecision.EXACT
     reason: str = ""
 
 
@@ -96,11 +96,13 @@ class Entry(Struct, frozen=True):
     beyond: Rule | None = None
 
 
-RULES: Final[dict[Way, dict[type[Op], Entry]]] = {way: {} for way in Way}
+RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {way: {} for way in TileDirection}
 """The entries by direction and op class."""
 
 
-def _registering(way: Way, classes: tuple[type[Op], ...], reason: str) -> Callable[[R], R]:
+def _registering(
+    way: TileDirection, classes: tuple[type[Op], ...], reason: str
+) -> Callable[[R], R]:
     def register(rule: R) -> R:
         for cls in classes:
             entry = Entry(None, reason, rule) if reason else Entry(rule)
@@ -117,7 +119,7 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
         classes: The op classes that it applies to, with their subclasses.
         refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
-    return _registering(Way.TO_OPERANDS, classes, refused)
+    return _registering(TileDirection.TO_OPERANDS, classes, refused)
 
 
 def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
@@ -125,10 +127,10 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
     The arguments are those of `to_operands`.
     """
-    return _registering(Way.TO_OUTPUTS, classes, refused)
+    return _registering(TileDirection.TO_OUTPUTS, classes, refused)
 
 
-def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
+def although_refused(way: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
     """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
 
     It becomes the `beyond` rule of their entries.
@@ -142,14 +144,16 @@ def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
     return register
 
 
-def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
+def refuse(
+    *classes: type[Op], reason: str, ways: tuple[TileDirection, ...] = tuple(TileDirection)
+) -> None:
     """Register the reason why ops of these classes have no propagation rule in `ways`."""
     for way in ways:
         for cls in classes:
             RULES[way][cls] = Entry(None, reason)
 
 
-def entry_of(way: Way, cls: type[Op]) -> Entry | None:
+def entry_of(way: TileDirection, cls: type[Op]) -> Entry | None:
     """Return the entry of a class, or of its nearest base class with one; `None` without any."""
     table = RULES[way]
     return next((table[base] for base in cls.__mro__ if base in table), None)
@@ -168,10 +172,10 @@ def parts(*every: CarriedTile) -> Propagated:
     return Propagated(every)
 
 
-def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
+def exact_unless(reason: str, tile: Tile, fit: TilePrecision = TilePrecision.OVER) -> CarriedTile:
     """Return the tile with precision `fit` and the reason; as exact if the reason is empty.
 
-    >>> unless("", Tile()).fit.value, unless("edges", Tile()).fit.value
+    >>> exact_unless("", Tile()).fit.value, exact_unless("edges", Tile()).fit.value
     ('exact', 'over')
     """
     return CarriedTile(tile, fit, reason) if reason else CarriedTile(tile)
@@ -208,10 +212,10 @@ def has_element(space: TilingSpace, tile: DimTile) -> bool:
         return True
     if not starts_inside(space, tile):
         return False
-    return _is_own(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
+    return _is_space_tile(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
 
 
-def _is_own(space: TilingSpace, tile: DimTile) -> bool:
+def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
     """Is it the space's own tile of a whole dimension, so that all tiles begin inside?"""
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:

@@ -20,7 +20,7 @@ from hloscope.ops import Bitcast, Reshape
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
-    Fit,
+    TilePrecision,
     ends_inside,
     joined,
     lost_start,
@@ -108,7 +108,7 @@ def through_reshape(
     kept = tuple([n for n in target if n != 1])
     out: list[DimTile] = []
     reasons: list[str] = []
-    fit = Fit.EXACT
+    fit = TilePrecision.EXACT
     for group in minimal_reshapes(source, kept):
         found = _through_group(space, tile, source, kept, group)
         if isinstance(found, Refusal):
@@ -117,12 +117,12 @@ def through_reshape(
         out += dims
         reasons.append(reason)
         if space.is_symbolic and group.category not in _COPIES:
-            fit = Fit.UNCHECKED
+            fit = TilePrecision.UNCHECKED
             reasons.append(_UNCHECKED)
     rest = iter(out)
     reason = joined(*reasons)
-    if reason and fit is Fit.EXACT:
-        fit = Fit.OVER
+    if reason and fit is TilePrecision.EXACT:
+        fit = TilePrecision.OVER
     return CarriedTile(
         tile.with_dims([UNIT if n == 1 else next(rest) for n in target]), fit, reason
     )
@@ -158,11 +158,11 @@ def _through_group(
     if wrong:
         return _non_contiguous(dims, found, from_sizes, to_sizes, wrong)
     if not collapses:
-        found = tuple([_cut(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
+        found = tuple([_bounded(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
     return found, joined(dropped, reason)
 
 
-def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
+def _bounded(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
     """Return the tile of a dimension with its upper bound at most `n`."""
     bound = space.simplify(minimum(tile.upper_bound, n))
     return DimTile(tile.offset, tile.size, tile.stride, bound)
@@ -294,7 +294,8 @@ def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) ->
         i += 1
     j = len(many) - 1
     while j >= 0 and (
-        _is_whole(many[j], shape[j]) or (collapses and many[j].size is ONE and _is_last(many, j))
+        _is_whole(many[j], shape[j])
+        or (collapses and many[j].size is ONE and _have_size_one_after(many, j))
     ):
         j -= 1
     return "Multiple dimensions are partially tiled" if i < j else ""
@@ -305,7 +306,7 @@ def _is_whole(tile: DimTile, n: int) -> bool:
     return size is not None and stride is not None and size * stride == n
 
 
-def _is_last(many: Sequence[DimTile], j: int) -> bool:
+def _have_size_one_after(many: Sequence[DimTile], j: int) -> bool:
     """Do all dimensions after number `j` have size 1?"""
     return all(d.size is ONE for d in many[j + 1 :])
 

@@ -220,7 +220,7 @@ def _message_of(ins: Instruction, error: VerifyError) -> str:
     def in_hlo(value: object, form: str) -> str:
         return own_name if isinstance(value, Name) and value == name else spell(value, form)
 
-    message = error.worded(in_hlo)
+    message = error.message_in(in_hlo)
     return message if f"`{own_name}`" in message else f"`{own_name}`: {message}"
 
 
