@@ -23,7 +23,7 @@ _LONG_MESSAGE: Final = 4000
 
 
 def _shown(message: str) -> str:
-    """Return the message; of a long one, its start and end.
+    """Return the message; if it is long, only its start and its end.
 
     >>> len(_shown("x" * 10_000_000))
     4000
@@ -34,7 +34,7 @@ def _shown(message: str) -> str:
 
 
 class Name(str):
-    """The name of an op in a message; a language may spell it in another way."""
+    """The name of an op in a message; each language has its own spelling of it."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ The second argument is `bare` for no quotes.
 
 
 def plain(value: object, form: str = "") -> str:
-    """Format a value without regard to a language."""
+    """Format a value without regard to a language: the `Formatter` by default."""
     return str(value)
 
 
@@ -82,7 +82,8 @@ class MessageTemplate(Struct, frozen=True):
 def message_of(template: str, *values: object) -> MessageTemplate:
     """Return a message with placeholders for types and names.
 
-    >>> message_of("needs {}, found {:bare}", "f32", "s32").text(lambda value, form: form or f"<{value}>")
+    >>> needs = message_of("needs {}, found {:bare}", "f32", "s32")
+    >>> needs.text(lambda value, form: form or f"<{value}>")
     'needs <f32>, found bare'
     """
     return MessageTemplate(template, values)
@@ -125,9 +126,9 @@ class HloscopeError(Exception):
 
     @property
     def message(self) -> str:
-        """Return the error's text.
+        """Return the error's text, with types and names formatted by `spell`.
 
-        `spell`, which a front end sets, formats types and names.
+        A front end sets `spell` to the formatter of its language.
         """
         return self.message_in(self.spell)
 

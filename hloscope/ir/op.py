@@ -236,7 +236,7 @@ def called_value(value: Instruction, call: Instruction, first: int = 0) -> Calle
 
 
 def instruction_of(value: Instruction) -> Instruction:
-    """Return the instruction that computes a value, whatever call it belongs to."""
+    """Return the instruction that computes a value, without the calls of a `CalledValue`."""
     return value.instruction if isinstance(value, CalledValue) else value
 
 

@@ -415,10 +415,7 @@ class ImplicitBroadcast(Op):
         return UnrankedTensorType(element) if dims is None else array(element, dims)
 
     def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
-        """Are the element types of the last two operands compatible?
-
-        For `select`, are they equal?
-        """
+        """Are the element types of the last two operands compatible; for `select`, equal?"""
         a, b = [element_of(self, t) for t in operands[-2:]]
         return a == b or (self.applies != "select" and compatible_elements(a, b))
 

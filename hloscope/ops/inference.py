@@ -88,7 +88,7 @@ def scalar(op: str, type_: Type, noun: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
     Raises:
-        VerifyError: The type is not an array type of rank 0.
+        VerifyError: The type is not an array type of rank 0; `noun` names it in the message.
     """
     array = tensor(op, type_, noun)
     require(array.rank == 0, rule, f"{noun} has rank {array.rank}, needs 0")
@@ -116,7 +116,7 @@ def bare(type_: Type) -> Type:
 
 
 def packed(types: Iterable[Type]) -> Type:
-    """Return the type of an op with these results: the only one, or their tuple.
+    """Return the type of an op with these result types: the only one, or their tuple.
 
     Layouts are removed.
     """
@@ -253,7 +253,7 @@ def compatible_shapes(a: TensorType, b: TensorType) -> bool:
 
 
 def may_be_one_size(a: int | None, b: int | None) -> bool:
-    """Could both be sizes of the same dimension?  `None` is an unknown size."""
+    """Could `a` and `b` be sizes of the same dimension? `None` is an unknown size."""
     return a is None or b is None or a == b
 
 

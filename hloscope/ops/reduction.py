@@ -77,7 +77,7 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
 
 
 def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Return the element types of the `number` results of a body.
+    """Return the element types of the results of a body, which must be `number` arrays.
 
     Raises:
         VerifyError: The body returns another number of results, or a result is not an array.

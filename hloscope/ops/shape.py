@@ -292,7 +292,7 @@ class BitcastConvert(Op):
 def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | MessageTemplate:
     """Return the reason why the arrays cannot have the same bits; empty if they can.
 
-    A boolean has `bits_of_pred` bits.
+    `t` is the type of the operand. A boolean has `bits_of_pred` bits.
     """
     # The array of narrower elements has one more dimension, which covers one wide element.
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)

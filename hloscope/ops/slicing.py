@@ -25,7 +25,8 @@ from hloscope.ops.inference import (
 def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
     """Return the types of the start operands, and the number of starts.
 
-    Starts are scalars, or in old HLO the elements of one vector; `None` if its size is unknown.
+    Starts are scalars, or in old HLO the elements of one vector. The number is `None` if the
+    vector's size is unknown.
     """
     types = tensors(op, starts)
     if len(types) == 1 and types[0].rank == 1:

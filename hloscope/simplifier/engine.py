@@ -99,11 +99,11 @@ class Engine(Context):
         super().__init__(box)
         self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
         self.trace: Trace | None = None
-        self.extrema: set[Expr] = set()  # what flat forms have of them; `inside` shares it
+        self.extrema: set[Expr] = set()  # minima and maxima in flat forms; `inside` shares the set
         for e, bounds in constraints:
-            with suppress(TooDeepError):  # what is not learnt is only not used
+            with suppress(TooDeepError):  # a constraint that is not learnt is only not used
                 self.learn(self.flat(e), *ends(bounds))
-        if constraints:  # what was found without the facts is out of date
+        if constraints:  # results found without the facts may be weaker
             self.use_residues()
             self.forget()
         self._bounds.update(self.box)
@@ -278,7 +278,7 @@ class Engine(Context):
         return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
-        """Return the flat form of a node that is not linear: min, max, product, symbolic division.
+        """Return the flat form of a leaf: min, max, product, or division by an expression.
 
         Its operands are simplified to their printed forms; then the laws of leaves are applied.
         """
@@ -307,8 +307,8 @@ class Engine(Context):
         Args:
             num: The numerator.
             den: The divisor.
-            needed_features: Bit mask of features (see `quotients.features`). Laws that need only other
-                features are not tried; all are tried by default.
+            needed_features: Bit mask of features (see `quotients.features`). Laws that need only
+                other features are not tried; all are tried by default.
         """
         if den == 1:
             return num
@@ -321,7 +321,7 @@ class Engine(Context):
         # need not be found.
         if not (num._divisions and self.takes_several(num, den)):
             lo, hi = self._bounds.get(num) or self.bounds(num)
-            if lo // den == hi // den:  # the first law, without a call
+            if lo // den == hi // den:  # the first law, written out
                 new = const(lo // den)
         if new is None and type(num) not in VARIABLES:
             for rule in laws_of(features(num, den, self.reduce_all) & needed_features):
@@ -374,7 +374,7 @@ class Engine(Context):
             # Quotients interact only if their divisors are equal or one is twice another.
             if others < 2 and not (equal and e._divisions) and are_unrelated(divisors):
                 return e
-            laws = SUMS if equal else SUMS[1:]  # the first is about what constraints say
+            laws = SUMS if equal else SUMS[1:]  # the first law uses constraints
             for rule in laws if others < 2 else (*laws, *EXTREMA_SUMS):
                 new = rule.code(e, self)
                 if new is not None:
@@ -386,7 +386,7 @@ class Engine(Context):
         return e
 
     def record_step(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Append the step from `before` to `after` to the trace, if one is kept and they differ."""
+        """Append the step from `before` to `after` to the trace, if any and if they differ."""
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
@@ -430,7 +430,7 @@ def sorted_variables(e: Expr) -> list[Var]:
 
 
 def is_unreduced(flat: Expr) -> bool:
-    """Would `reduce_all` reduce more than one term of some quotient in a flat form?"""
+    """Would an engine with `reduce_all` reduce several terms of some quotient in a flat form?"""
     seen: set[Expr] = set()
     stack = [flat]
     while stack:

@@ -43,14 +43,14 @@ from hloscope.support.arrays import Ints, Ints as Values, np
 BUDGET: Final = 200_000
 """Default number of steps that isl may take for one proof."""
 POINTS: Final = 1 << 20
-"""Maximum number of points of a box on which two expressions are compared point by point.
+"""Maximum number of points of a box on which two expressions are compared at every point.
 
 On larger boxes isl proves equality.
 """
 SAMPLE: Final = 1500
 LINE: Final = 64
 PROOFS: Final = 6
-"""Maximum number of refuted or undecided candidates of one part; then the part is left as it is."""
+"""Maximum number of candidates for one part that are refuted or undecided; then the part stays."""
 PARTS: Final = 400
 """Maximum number of parts of one expression that are tried."""
 FLOORS: Final = 8
@@ -96,7 +96,7 @@ def simplify_exact(
 
 
 class _Search:
-    """Search for shorter forms of one expression; keeps the result of each part that was tried."""
+    """Search for shorter forms of one expression; the result of each tried part is stored."""
 
     def __init__(self, domain: Domain, budget: int) -> None:
         self.domain, self.budget = domain, budget
@@ -145,10 +145,7 @@ def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
-    """Return an equal form of `part` with at most one division that was proved.
-
-    `None` if none was.
-    """
+    """Return an equal form of `part` with at most one division; `None` if none is proved equal."""
     flat = domain.flat(part)
     slope = slopes(flat)
     box = {v: domain.box.get(v, Interval.EVERYTHING) for v in sorted(variables(part))}
@@ -356,10 +353,10 @@ def one_floor(
 
 
 def _step_slopes(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
-    """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`, or `None`.
+    """Return slopes `a` such that `values - a.x` is constant modulo `k`, or `None`.
 
-    `a` has one integer for each variable; point `i + 1` is one step along variable `i` from point
-    0.
+    `a` has one integer for each variable, with `|a| <= k / 2`. Point `i + 1` is one step along
+    variable `i` from point 0.
     """
     if k == 1:
         return dict.fromkeys(at, 0)

@@ -262,7 +262,7 @@ class Builder(Struct):
         return value
 
     def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
-        """Return the `islpy.PwAff` that is `of(c)` where `x` is `c`, for each value `c` of `x`.
+        """Return the `islpy.PwAff` that has the value `of(c)` where `x` has the value `c`.
 
         The value 0 of `x` is left out unless `zero` is true.
 

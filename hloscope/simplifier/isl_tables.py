@@ -61,8 +61,8 @@ Constraint: TypeAlias = tuple[Expr, Interval]
 FixedElement: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
 """A table element whose index is determined by the point: `(table, index)`.
 
-The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the given
-with number `i`.
+The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the fixed
+element with number `i`.
 """
 Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
 """`(table, index, value)`: the table has `value` at `index`."""
@@ -106,7 +106,10 @@ class Body(Struct, frozen=True):
     reads: tuple[Read, ...] = ()
 
     def shifted(self, first: int) -> Body:
-        """Return the same set with variables numbered from `first`, after those of another set."""
+        """Return the same set with its variables renumbered: `Range(i)` becomes `Range(first + i)`.
+
+        This makes room for the variables of another set.
+        """
         new: dict[Var, Expr] = {Range(i): Range(i + first) for i in range(len(self.box))}
         return Body(
             self.box,
@@ -158,7 +161,7 @@ class Witness(Struct, frozen=True):
 def _index_by_point(
     index: Sequence[Expr], point: Sequence[Expr], by_coordinates: Mapping[Var, Expr]
 ) -> tuple[Expr, ...] | None:
-    """Return an index as expressions in the point's coordinates, or `None` if none are found.
+    """Return an index as expressions in the point's coordinates; `None` if it has no such form.
 
     `by_coordinates` has the expression of each variable that the point is known to determine.
     """
@@ -180,9 +183,9 @@ def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Ex
 class StatementSets:
     """The bodies of one statement, converted to isl sets.
 
-    A given is a table element whose index the point determines. The coordinates of a set are: the
-    point, the value of each given, and the index and value of each other element that the body
-    reads.
+    A *fixed element* is a table element whose index the point determines. The coordinates of a set
+    are: the point, the value of each fixed element, and the index and value of each other element
+    that the body reads.
     """
 
     def __init__(self, isl: Any, bodies: Sequence[Body]) -> None:
@@ -194,9 +197,9 @@ class StatementSets:
             self._given[id(body)] = self._fixed_elements_of(body)
 
     def _fixed_elements_of(self, body: Body) -> dict[int, int]:
-        """Return, for each read whose index the point determines, the number of its given.
+        """Return, for each read whose index the point determines, the number of its fixed element.
 
-        Keys are positions in `body.reads`. New givens are added.
+        Keys are positions in `body.reads`. New fixed elements are added.
         """
         place: dict[Var, Expr] = {}
         for j, e in enumerate(body.point):
@@ -242,10 +245,10 @@ class StatementSets:
         return self._outputs(builder, points, body, columns)
 
     def matched(self, body: Body, reference: Body) -> Iterator[Any]:
-        """Yield sets of points that the body has for every table, one per matching of reads.
+        """Yield sets of points that the body has for every table, one set per matching of reads.
 
-        A matching identifies each open read of `body` with an element that `reference` reads, or with a
-        given. The coordinates are those of `points(reference)`.
+        A matching identifies each open read of `body` with an element that `reference` reads, or
+        with a fixed element. The coordinates are those of `points(reference)`.
         """
         goal = [(r.table, len(r.index)) for r in self.open_reads(reference)]
         starts = [sum(rank + 1 for _, rank in goal[:i]) for i in range(len(goal))]
@@ -281,9 +284,9 @@ class StatementSets:
     def _builder(
         self, body: Body, width: int
     ) -> tuple[Builder, list[tuple[Hashable, tuple[Expr, ...], Expr]]]:
-        """Return a builder over the variables of the body, the givens and `width` others.
+        """Return a builder over the variables of the body, the fixed elements and `width` others.
 
-        Also return the givens as triples `(table, index, value)` over these variables.
+        Also return the fixed elements as triples `(table, index, value)` over these variables.
         """
         n, g = len(body.box), len(self.fixed_elements)
         box: dict[Var, Interval] = {Range(i): b for i, b in enumerate((*body.box, *self._boxes))}
@@ -420,7 +423,10 @@ MAX_LISTED: Final = 8
 
 _Key: TypeAlias = tuple[Hashable, int]
 _Tables: TypeAlias = Mapping[_Key, tuple[Sequence[Interval], Interval]]
-"""For each table and rank, the intervals of the indices that are read, and of the values."""
+"""For each table, the intervals of the index in each dimension, and of the values, that are read.
+
+The key has the table and its rank.
+"""
 
 
 def one_apart(index: Sequence[Interval], values: Interval) -> Formula:

@@ -47,7 +47,7 @@ FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
 """Numbers that a law produces stay below this limit, safely within int64."""
 HEAVY: Final = 16
-"""Maximum number of divisions of a quotient whose coefficient is split.
+"""Maximum number of divisions of a quotient whose coefficient is split into two terms.
 
 Splitting repeats the quotient.
 """
@@ -152,8 +152,8 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
         (floors if term[0].by else ordered).append(term)
     if len(floors) > 1:
         floors.sort(key=_quotients_last)
-    outer: list[tuple[Expr, int]] = []  # what to take out
-    rest: dict[Expr, int] = {}  # what stays
+    outer: list[tuple[Expr, int]] = []  # terms that are multiples of `den`, divided by it
+    rest: dict[Expr, int] = {}  # terms that remain in the numerator
     # Variables come first, so that each quotient sees the terms it may form a remainder with.
     for t, c in ordered + floors:
         target = engine.remainder_target(t, rest) if t.by and rest else 0
@@ -189,7 +189,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
-    wanted = ~FAR  # all residues are the same: what failed with them fails again
+    wanted = ~FAR  # residues stay, so laws about them would fail again
     for t, c in terms:
         k, left = divmod(c, den)
         # The residue nearest to zero makes the range of the rest narrowest.
@@ -203,7 +203,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
         if left:
             rest.append((t, left))
         elif t.by:
-            wanted = -1  # there is a target less
+            wanted = -1  # a quotient is gone that could form a remainder, so all laws are tried
     k = const // den
     if not outer and not k:
         return None
@@ -336,7 +336,7 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 
 
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
-    """Return the laws of quotients, without the first one, that need one of these features.
+    """Return the laws of quotients that need one of these features, without the first law.
 
     `found` is the bit mask that `features` returns.
     """

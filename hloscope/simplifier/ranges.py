@@ -47,7 +47,7 @@ VARIABLES: Final = (Dim, Range, Runtime)
 
 
 def ends(interval: Interval) -> Ends:
-    """Return the interval as a pair of ends, with `HUGE` for infinities."""
+    """Return the interval as a pair `(low, high)`, with `-HUGE` and `HUGE` for infinities."""
     return (
         -HUGE if interval.lo <= NEG_INF else interval.lo,
         HUGE if interval.hi >= POS_INF else interval.hi,
@@ -55,7 +55,7 @@ def ends(interval: Interval) -> Ends:
 
 
 def interval(pair: Ends) -> Interval:
-    """Return the pair as an interval whose ends are clamped to the infinities."""
+    """Return a pair `(low, high)` as an interval; ends beyond int64 become infinities."""
     lo, hi = pair
     return Interval(max(NEG_INF, min(lo, POS_INF)), min(POS_INF, max(hi, NEG_INF)))
 
@@ -82,7 +82,7 @@ class Ranges:
         for v, i in box.items():
             lo, hi = i.lo, i.hi
             self.box[v] = (lo, hi) if lo > NEG_INF and hi < POS_INF else ends(i)
-        self.known: dict[Expr, Ends] = {}  # facts about sums without constant, and about floors
+        self.known: dict[Expr, Ends] = {}  # bounds of sums without constant, and of floors
         self.equal: dict[Expr, tuple[int, Expr]] = {}  # floor -> (k, e) where k * floor == e
         self._depth = 0
         self.forget()
@@ -96,9 +96,9 @@ class Ranges:
         self._inside: Self | None = None
 
     def inside(self) -> Self:
-        """Return ranges with the same facts and other memo tables, to use while a fact is applied.
+        """Return ranges with the same facts and own memo tables, to use while a fact is applied.
 
-        There one fact fewer may be applied, so its results can be weaker and must not be mixed with
+        In it one fact fewer may be applied, so its results can be weaker and must not be mixed with
         those of `self`.
         """
         if self._inside is None:
@@ -178,7 +178,7 @@ class Ranges:
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
-        """Return `[lo, hi]`, the bounds of a sum, tightened by facts.
+        """Return `(lo, hi)`, bounds of a sum, tightened by facts.
 
         The sum is written as `k * fact + rest` for each fact that shares its first term.
         """
@@ -265,7 +265,7 @@ class Ranges:
         points of the box, or if it is empty.
         """
         lo, hi = self.box.get(v, (-HUGE, HUGE))
-        if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
+        if lo > hi or self.known or self.equal:  # constraints may exclude points of the box
             return None
         lo, hi = max(lo, min(hi, 0) - FAR), min(hi, max(lo, 0) + FAR)
         step = v.index % 3 + 1  # type: ignore[union-attr]
@@ -433,7 +433,10 @@ class Ranges:
                     self.equal[t] = abs(c), rest if c > 0 else -rest
 
     def _leads_to(self, e: Expr, t: Expr) -> bool:
-        """Do the stored equations lead from `e` back to `t`? Substitution would then never end."""
+        """Do the stored equations lead from `e` back to `t`?
+
+        Substitution would then never end.
+        """
         todo = [u for u, _ in as_sum(e)[0]]
         for u in todo:
             if u is t:
@@ -511,8 +514,8 @@ class Context(Ranges, ABC):
     def floor(self, num: Expr, den: int, needed_features: int = -1) -> Expr:
         """Return the flat form of `num // den` for a flat `num` and a positive `den`.
 
-        Laws that need only features outside of the mask `needed_features` are not tried: the caller knows
-        that they do nothing.
+        Laws that need only features outside of the mask `needed_features` are not tried, as the
+        caller knows that they do nothing.
         """
 
     @abstractmethod

@@ -203,7 +203,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if len(coeffs) > 1 or const:
         const += _take_remainders(floors, coeffs, done, engine)
     # A quotient of more divisions comes first, since others may be absorbed into its numerator.
-    for f in sorted(floors, key=_WEIGHT, reverse=True):  # first those that others go into
+    for f in sorted(floors, key=_WEIGHT, reverse=True):  # quotients with more divisions first
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
     for t, c in done:
@@ -226,12 +226,13 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 def _take_remainders(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move remainders from `coeffs` to `done` until none is left.
+    """Move remainders from `coeffs` to `done`, as many as there are.
 
-    Return the change of the constant.
+    Return the change of the sum's constant.
 
     `coeffs` has the coefficient of each term of the sum. After each remainder the search starts
-    again at the first quotient. From `MANY_QUOTIENTS` quotients on it continues with the next one instead.
+    again at the first quotient. From `MANY_QUOTIENTS` quotients on it continues with the next one
+    instead.
     """
     if len(floors) == 1:
         found = _as_remainder(floors[0], coeffs, {}, engine)
@@ -416,9 +417,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
 def _take_quotient(
     f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move the term of the quotient `f` from `coeffs` to `done`.
-
-    Return the new constant of the sum.
+    """Move the term of the quotient `f` from `coeffs` to `done`; return the sum's new constant.
 
     Terms of the sum move into the numerator where that makes it shorter.
     """
@@ -451,5 +450,5 @@ def _take_quotient(
 def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
     """Should the term `k * t` move into a quotient by `d` whose numerator has the term `c * t`?"""
     if t.by:
-        return True  # one division less
+        return True  # the sum has one division fewer
     return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)

@@ -103,8 +103,8 @@ def refuse_many_dimensions(rank: int) -> None:
 def refuse_unsupported_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
     """Raise an error for an array that numpy does not support.
 
-    It has too many dimensions or bytes. An array without elements is refused if its other sizes are
-    too large. Unknown sizes do not count.
+    The array has too many dimensions or bytes. An array without elements is refused if its other
+    sizes are too large. Unknown sizes do not count.
 
     Args:
         sizes: Sizes of the array.

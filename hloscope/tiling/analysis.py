@@ -257,7 +257,10 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 
 
 class _TileTraversal:
-    """One traversal from the root to the operands, region by region, that collects constraints."""
+    """One traversal from the root to the operands, region by region.
+
+    It collects the constraints of all tiles.
+    """
 
     def __init__(
         self,
@@ -318,7 +321,7 @@ class _TileTraversal:
                     (child,) = yield child
                 kept = known.setdefault(child.key, child)
                 node.operands.append(kept)
-                if kept is child and not is_loop:  # the region of a dot has done its operands
+                if kept is child and not is_loop:  # a dot's operands were traversed with its region
                     todo.append(kept)
         nodes = [*known.values()]
         order = _definitions_first(root)

@@ -231,13 +231,14 @@ def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
 
 
 class _IterationSpace(Struct, frozen=True):
-    """The iteration space of a region's tiles, and the offsets that follow from it.
+    """The programs that compute the tiles of a region, and the offsets of the tiles.
 
     Attributes:
         active: Parameters that are iterated over, major to minor.
         bounds: Number of tiles of each parameter; 1 for those that are not iterated over.
         offsets: Map from the number of a program to the offset along each parameter.
-        is_part: Do only some of the programs compute it, as with operands of a concatenate?
+        is_part: Whether only some of the programs compute the region, as with operands of a
+            concatenate.
     """
 
     active: tuple[int, ...]
@@ -317,7 +318,10 @@ class _Concrete:
         return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
 
     def _offsets(self, node: TiledNode, iteration: _IterationSpace) -> IndexingMap:
-        """Return the map from the number of a program to the first index of a node's tile."""
+        """Return the map from the number of a program to the first index of a node's tile.
+
+        `iteration` is the iteration space of the node's region.
+        """
         for p, (v, size) in enumerate(zip(node.map.dims, self._sizes, strict=True)):
             if v.interval.lo % max(size, 1):  # a tile that begins before the bound would be lost
                 raise refused(_not_divisible(v.interval, p, size), node.instruction)
@@ -387,9 +391,9 @@ class _Concrete:
     ) -> tuple[TiledInstruction, ...]:
         """Return a tile for each root, in order.
 
-        A root with users inside gets one of the tiles that the real root needs of it. The output
-        may share a buffer with an operand, so the program that reads it must write it: the tile
-        must be the one that tiling this root alone would give.
+        A root that instructions of the fusion use gets one of the tiles that the main root needs of
+        it. The output may share a buffer with an operand, so the program that reads it must write
+        it: the tile must be the one that tiling this root alone would give.
 
         Raises:
             RefusedError: A root has no such tile.

@@ -30,7 +30,7 @@ _ZERO: Final = Interval(0, 0)
 MAX_EXPANDED: Final = 20_000
 """Maximum number of conjunctions that `expand` returns; with more it raises an error."""
 _MOST_ALTERNATIVES: Final = 20_000
-"""Maximum number of alternatives that are tried to find out if constraints are satisfiable.
+"""Maximum number of alternatives that are tried to decide whether constraints are satisfiable.
 
 Beyond it they count as satisfiable.
 """
@@ -125,7 +125,7 @@ class Run(Struct, frozen=True):
     full: tuple[int, ...]
 
     def __str__(self) -> str:
-        if len(self.sizes) > 3:  # there would be ten alternatives or more
+        if len(self.sizes) > 3:  # the text has no alternatives if there are ten or more
             sizes, full = (", ".join(map(str, some)) for some in (self.sizes, self.full))
             return f"({sizes}) are ones, any one size, full sizes of ({full}), then ones"
         options = [
@@ -170,9 +170,10 @@ class Run(Struct, frozen=True):
 
 
 class OneSign(Struct, frozen=True):
-    """The constraint that strides do not have mixed signs: all sizes of one group are 1.
+    """The constraint that strides do not have mixed signs.
 
-    `down` has the sizes of dimensions with negative stride, `up` those with positive stride.
+    It holds if all sizes of one group are 1: those of dimensions with negative strides (`down`), or
+    those of dimensions with positive strides (`up`).
     """
 
     down: tuple[Expr, ...]

@@ -38,7 +38,7 @@ _WORST: Final = {fit: k for k, fit in enumerate(TilePrecision)}
 
 
 class RegionInstruction:
-    """An instruction with one of the tiles that are needed of it.
+    """An instruction, with one tile of it that the kernel computes.
 
     Attributes:
         instruction: The instruction.
@@ -169,7 +169,7 @@ def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
 
 
 class _Growing:
-    """A region under construction, with the instructions that still have to be visited."""
+    """A region under construction, with the instructions that are still to be visited."""
 
     def __init__(self) -> None:
         self.region = TiledRegion()
@@ -177,7 +177,7 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """Return the region's instruction with this tile, a new one if there is none yet."""
+        """Return the region's instruction with this tile; it is added if it is new."""
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
@@ -217,7 +217,7 @@ class _Tiling:
     def _grow(self, growing: _Growing) -> None:
         """Propagate the tiles of a region to operands, until there are no new tiled instructions.
 
-        The last one found is visited first.
+        The instruction added last is visited first.
         """
         while growing.todo:
             tiled = growing.todo.pop()
@@ -268,9 +268,9 @@ _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 def _propagate_precision(
     edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
 ) -> None:
-    """Lower the precision of every tile to the lowest precision of the tiles that need it.
+    """Lower the precision of every tile to the lowest precision of its users' tiles.
 
-    An edge has a tiled instruction, one of its operands, and the tile propagated to it.
+    An edge has a tiled instruction, one of its operands, and the tile propagated to the operand.
     """
     below: dict[RegionInstruction, list[RegionInstruction]] = {}
     todo: list[RegionInstruction] = []
@@ -306,7 +306,7 @@ def tiled_kernel(
 
 
 def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
-    """Return the region's instructions so that operands come before users.
+    """Return the region's instructions in an order in which operands come before users.
 
     The start indices of a slice come before its other operands.
     """

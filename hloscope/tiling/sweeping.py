@@ -256,7 +256,7 @@ def search(
     fits = found.fits(limits)
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     tiler = Tiler(symbolic)
-    if len(dict.fromkeys(symbolic.roots)) > 1:  # only the concrete tiles show if roots share them
+    if len(dict.fromkeys(symbolic.roots)) > 1:  # only concrete tiles show whether roots share them
         for row in np.flatnonzero(found.is_valid):
             found.is_valid[row] = not isinstance(tiler.tiled(found.sizes[row].tolist()), Refusal)
         fits = found.fits(limits)
@@ -347,7 +347,10 @@ def transaction_of(limits: Limits) -> int:
 
 
 def _position(order: Ints, good: Sequence[int]) -> int:
-    """Return how many tilings in `order` come before the best one that fits, `good[0]`."""
+    """Return how many tilings in `order` come before `good[0]`.
+
+    `good` has the tilings that fit the device, the best first.
+    """
     return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
 
 
@@ -404,7 +407,7 @@ class _Sweeping:
         """Return for which tilings XLA can place the node's tile: [tilings].
 
         Tiles of a concatenate must begin where operands do, and no stride may be negative.
-        `Tiler.tiled` refuses other tilings one by one.
+        `Tiler.tiled` refuses such tilings one by one.
         """
         found = np.ones(len(self._table), dtype=bool)
         for p, v in enumerate(node.map.dims):

@@ -322,9 +322,10 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
 
 
 def _whole(size: Expr, m: IndexingMap) -> int | None:
-    """Return the size of which `size` is the tile size, or `size` itself if it is a constant.
+    """Return the size of the dimension of which `size` is the tile size.
 
-    The result is `None` for other expressions, and for dimensions that do not begin at 0.
+    A constant `size` is its own result. The result is `None` for other expressions, and for
+    dimensions that do not begin at 0.
     """
     if isinstance(size, Const):
         return size.value

@@ -79,7 +79,9 @@ def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) 
 def spread_to_output(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, dims: Dims
 ) -> CarriedTile:
-    """Return the output's tile of a broadcast; dimensions that the operand lacks are whole.
+    """Return the output's tile of a broadcast.
+
+    In dimensions that the operand lacks, the tile covers the whole dimension.
 
     Args:
         space: The tiling space.
@@ -163,7 +165,7 @@ class _Sides:
                 self.sides[side][k] = next(rest)
 
     def set_contracted(self, position: int) -> bool:
-        """Set the tiles of contracted dimensions to the space's own ones; return whether all exist.
+        """Set the tiles of contracted dimensions from the tiling space; return whether all exist.
 
         `position` is that of the first contracted dimension in the instruction.
         """
@@ -177,9 +179,10 @@ class _Sides:
         return True
 
     def operand_tile(self, side: int, extra: str = "") -> CarriedTile:
-        """Return the tile of a side (0 left, 1 right), without the other side's free dimensions.
+        """Return the tile of the left (0) or the right (1) operand.
 
-        `extra` is a further reason why it may not be exact.
+        It lacks the other operand's free dimensions. `extra` is a further reason why it may not be
+        exact.
         """
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
@@ -189,7 +192,10 @@ class _Sides:
 
 
 def _dot(space: TilingSpace, ins: Instruction, tile: Tile) -> _Sides | None:
-    """Return both sides of a product; `None` if a contracted dimension is not in the space."""
+    """Return the tiles of both operands of a product, given the output's tile.
+
+    The result is `None` if a contracted dimension is not in the tiling space.
+    """
     sides = _Sides(space, ins, tile)
     sides.set_from_output(tile.dims)
     return sides if sides.set_contracted(len(output_sizes(ins))) else None
@@ -221,12 +227,12 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
 
 
 def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dims) -> CarriedTile:
-    """Return the tile of the scales of one side: one scale per block, or a scalar for all.
+    """Return the tile of the scales of one operand: one scale per block, or a scalar for all.
 
     Args:
         space: The tiling space.
-        part: The tile of the side.
-        whole_sizes: Sizes of the side.
+        part: The tile of the operand.
+        whole_sizes: Sizes of the operand.
         blocks: Sizes of the scales; empty for a scalar.
     """
     if not blocks:
@@ -324,7 +330,7 @@ refuse(
     ScaledDot,
     RaggedDot,
     reason="every element of a side reaches a whole line of the output",
-    ways=(TileDirection.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(Einsum, UnaryEinsum, reason="its dimensions are told by a text that is not looked into")
 
@@ -363,7 +369,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
 def _why_not_all_operands(ins: Instruction) -> str:
     """Return why an output of a reduction may not depend on every operand; else "".
 
-    The test follows the operands of each result of the body; a call depends on all its operands.
+    The operands of each result of the body are followed; a call depends on all its operands.
     """
     if not ins.calls:
         return ""
@@ -493,7 +499,7 @@ refuse(
     AllReduce,
     CrossReplicaSum,
     reason="a part reaches every device of the group",
-    ways=(TileDirection.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(
     AllToAll,

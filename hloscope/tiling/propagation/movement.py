@@ -52,7 +52,7 @@ def _(space: TilingSpace, ins: Instruction, op: Constant, tile: Tile, output: in
     return exact()
 
 
-refuse(Constant, Iota, reason="it has no operands", ways=(TileDirection.TO_OUTPUTS,))
+refuse(Constant, Iota, reason="it has no operands", directions=(TileDirection.TO_OUTPUTS,))
 
 
 @to_operands(Transpose)
@@ -147,7 +147,9 @@ def _(space: TilingSpace, ins: Instruction, op: Pad, tile: Tile, output: int) ->
 
 
 refuse(
-    Pad, reason="from an array to the padded one there is no rule", ways=(TileDirection.TO_OUTPUTS,)
+    Pad,
+    reason="from an array to the padded one there is no rule",
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 
 
@@ -326,7 +328,7 @@ def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output
 refuse(
     DynamicSlice,
     reason="which elements of the slice a tile of the operand becomes is known at run time",
-    ways=(TileDirection.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(
     RealDynamicSlice,
@@ -372,5 +374,5 @@ def _known_start(start: Instruction, most: int) -> int | None:
 refuse(
     DynamicUpdateSlice,
     reason="which elements a tile of the update becomes is known at run time",
-    ways=(TileDirection.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )

@@ -88,7 +88,7 @@ class Entry(Struct, frozen=True):
     Attributes:
         rule: XLA's rule; `None` if XLA refuses the op.
         reason: Why XLA refuses it.
-        beyond: Rule for tiles that XLA refuses; `None` without one.
+        beyond: Rule for tiles that XLA refuses, used on request; `None` without one.
     """
 
     rule: Rule | None = None
@@ -96,17 +96,19 @@ class Entry(Struct, frozen=True):
     beyond: Rule | None = None
 
 
-RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {way: {} for way in TileDirection}
+RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {
+    direction: {} for direction in TileDirection
+}
 """The entries by direction and op class."""
 
 
 def _registering(
-    way: TileDirection, classes: tuple[type[Op], ...], reason: str
+    direction: TileDirection, classes: tuple[type[Op], ...], reason: str
 ) -> Callable[[R], R]:
     def register(rule: R) -> R:
         for cls in classes:
             entry = Entry(None, reason, rule) if reason else Entry(rule)
-            RULES[way][cls] = entry
+            RULES[direction][cls] = entry
         return rule
 
     return register
@@ -130,7 +132,7 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
     return _registering(TileDirection.TO_OUTPUTS, classes, refused)
 
 
-def although_refused(way: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
+def although_refused(direction: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
     """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
 
     It becomes the `beyond` rule of their entries.
@@ -138,24 +140,24 @@ def although_refused(way: TileDirection, *classes: type[Op]) -> Callable[[R], R]
 
     def register(rule: R) -> R:
         for cls in classes:
-            RULES[way][cls] = replace(RULES[way][cls], beyond=rule)
+            RULES[direction][cls] = replace(RULES[direction][cls], beyond=rule)
         return rule
 
     return register
 
 
 def refuse(
-    *classes: type[Op], reason: str, ways: tuple[TileDirection, ...] = tuple(TileDirection)
+    *classes: type[Op], reason: str, directions: tuple[TileDirection, ...] = tuple(TileDirection)
 ) -> None:
-    """Register the reason why ops of these classes have no propagation rule in `ways`."""
-    for way in ways:
+    """Register the reason why ops of these classes have no propagation rule in `directions`."""
+    for direction in directions:
         for cls in classes:
-            RULES[way][cls] = Entry(None, reason)
+            RULES[direction][cls] = Entry(None, reason)
 
 
-def entry_of(way: TileDirection, cls: type[Op]) -> Entry | None:
+def entry_of(direction: TileDirection, cls: type[Op]) -> Entry | None:
     """Return the entry of a class, or of its nearest base class with one; `None` without any."""
-    table = RULES[way]
+    table = RULES[direction]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
 
@@ -205,7 +207,10 @@ def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that every tile has an element: all its first index, or all its last?"""
+    """Do bounds show that every tile has an element that is not cut off?
+
+    They do so for all tiles if they do for the first index of each, or for the last.
+    """
     if space.bounds(tile.size).lo < 1:
         return False
     if space.bounds(tile.last).lo >= 0 and ends_inside(space, tile):
@@ -216,7 +221,7 @@ def has_element(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
-    """Is it the space's own tile of a whole dimension, so that all tiles begin inside?"""
+    """Is it the tiling space's own tile of a whole dimension, so that all tiles begin inside?"""
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:
             size = space.dimensions[i].size
@@ -226,7 +231,7 @@ def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
-    """Return why a tile may have no element in these dimensions; else ""."""
+    """Return why a tile may have no element in the dimensions of `tiles`; else ""."""
     if all(has_element(space, tile) for tile in tiles):
         return ""
     return "tiles may lie wholly outside of a dimension that is dropped"
@@ -235,7 +240,7 @@ def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
 def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
     """Return why indices that were cut off below 0 may become valid ones; else "".
 
-    This is asked before indices are shifted upwards.
+    For rules that shift indices upwards.
     """
     if all(starts_inside(space, tile) for tile in tiles):
         return ""
