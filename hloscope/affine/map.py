@@ -423,12 +423,12 @@ def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints |
 
 
 def _values(
-    nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]
+    nodes: Sequence[Expr], values: Mapping[Var, Any], number: Callable[[int], Any]
 ) -> dict[Expr, Any]:
     """Return the values of every node, as arrays; `nodes` has operands before their users.
 
-    `number` converts constants, and is `np.int64` or `int`. With `int` the arrays hold Python's
-    integers.
+    `values` has the values of the variables. `number` converts constants, and is `np.int64` or
+    `int`. With `int` the arrays hold Python's integers.
     """
     value: dict[Expr, Any] = {}
     for x in nodes:
@@ -436,7 +436,7 @@ def _values(
             case Const(it):
                 value[x] = number(it)
             case Dim() | Range() | Runtime():
-                value[x] = given[x] if number is np.int64 else given[x].astype(object)
+                value[x] = values[x] if number is np.int64 else values[x].astype(object)
             case Sum(terms, const):
                 parts = [value[t] if c == 1 else value[t] * number(c) for t, c in terms]
                 value[x] = sum(parts, number(const))

@@ -20,7 +20,7 @@ from hloscope.fusion.structural_ids import (
     with_origins,
 )
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.traversal import AccessSet, Flow, Walk, compose
+from hloscope.fusion.traversal import AccessSet, AccessTraversal, Flow, compose
 from hloscope.indexing import (
     UNKNOWN_COUNTS,
     Access,
@@ -30,10 +30,10 @@ from hloscope.indexing import (
     Variable,
     address_map,
     below,
+    padded_physical_sizes,
     physical_access,
-    placed_sizes,
     reshaped,
-    unplace,
+    to_logical,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, called_value, captures
 from hloscope.ops import Fusion, Parameter
@@ -42,7 +42,7 @@ from hloscope.ops import Fusion, Parameter
 # Indexing maps through whole computations; each result is computed once.
 
 
-Place: TypeAlias = tuple[int | Instruction, int]
+OperandTensor: TypeAlias = tuple[int | Instruction, int]
 """An operand and the number of a tensor in it.
 
 The operand is given by its number; a value that a region captures is given by itself.
@@ -96,7 +96,7 @@ class Analysis(Flows):
 
     # -------------------------------------------------------------------------------- questions
 
-    def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
+    def output_to_input(self, ins: Instruction, output: int = 0) -> dict[OperandTensor, Accesses]:
         """Return the accesses from an element of one output, by operand and tensor number.
 
         Operands that are not read are left out.  Runtime variables of a fusion or call are read
@@ -111,7 +111,7 @@ class Analysis(Flows):
             self.type_guard.check(ins)  # `reads` checks other instructions
         if leaf is None:
             return {}
-        found: dict[Place, Accesses] = {}
+        found: dict[OperandTensor, Accesses] = {}
         # `summary` names origins of runtime variables inside the callee; `reads` names them for
         # the caller.
         flows = self.summary(ins.calls[0], leaf) if is_inside else self.reads(ins, leaf)
@@ -212,21 +212,21 @@ class Analysis(Flows):
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
         """Return the result of `summary` without the memo, by a traversal from the root."""
-        walk = Walk(self.interner, self.leaves)
+        walk = AccessTraversal(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
         """Yield unknown accesses to all parameters and captured values of a recursive function."""
-        unknown = self.interner.keep(Access.unknown(RECURSIVE))
+        unknown = self.interner.intern(Access.unknown(RECURSIVE))
         values: list[tuple[int | Instruction, Instruction]] = [*enumerate(callee.parameters)]
         values += [(value, value) for value in captures(callee)]
         for place, value in values:
             for leaf in range(len(self.leaves(value.type))):
                 yield Flow(place, leaf, (unknown,))
 
-    def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
+    def _ends(self, walk: AccessTraversal, callee: Computation) -> tuple[Flow, ...]:
         """Return the dependences that a traversal found at the parameters and captured values.
 
         Those on parameters come first, in order.
@@ -260,7 +260,7 @@ class Analysis(Flows):
         if known is None:
             outputs = self.leaves(callee.root.type)
             if key in self._open:
-                unknown = self.interner.keep(Access.unknown(RECURSIVE))
+                unknown = self.interner.intern(Access.unknown(RECURSIVE))
                 return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
             self._open.add(key)
             try:
@@ -296,7 +296,7 @@ class Analysis(Flows):
         Parameter `k` of the callee is operand `first + k` of the caller.
         """
         if mismatch := _mismatch(callee, ins, first):
-            unknown = self.interner.keep(Access.unknown(mismatch))
+            unknown = self.interner.intern(Access.unknown(mismatch))
             outputs = range(len(self.leaves(ins.type)))
             return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
         flows = self.spread(callee, parameter, leaf)
@@ -322,7 +322,7 @@ class Analysis(Flows):
                 elif not isinstance(ins.op, CALLED_ONCE) and origin not in self.captured(ins):
                     origins[origin] = called_value(origin, ins, first)
             renamed = [with_origins(a, origins) for a in accesses]
-            accesses = self.interner.keep_all([_with_few_values(a) for a in renamed])
+            accesses = self.interner.intern_all([_with_few_values(a) for a in renamed])
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
@@ -343,9 +343,9 @@ def _with_few_values(access: Access) -> Access:
     return Access.unknown(MANY_VALUES)
 
 
-def _joined(some: Accesses, others: Accesses) -> Accesses:
+def _joined(first: Accesses, second: Accesses) -> Accesses:
     """Return the union of two interned sets of accesses, without duplicates."""
-    return tuple(dict.fromkeys((*some, *others)))
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
@@ -403,7 +403,7 @@ def reached_outputs(
 
 def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
     """Return the accesses to each output, by one traversal from a parameter leaf to its users."""
-    walk = Walk(about.interner, about.leaves)
+    walk = AccessTraversal(about.interner, about.leaves)
     walk.begin(start, leaf)
     users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
     walk.to_users(users, about.writes)
@@ -423,10 +423,10 @@ def _of_parameters(
     """
     table: Table = {}
     for output, type in enumerate(about.leaves(callee.root.type)):
-        walk = Walk(about.interner, about.leaves, type)
+        walk = AccessTraversal(about.interner, about.leaves, type)
         walk.begin(callee.root, output)
         position = about.positions(callee).get
-        walk.from_producers(position, about.places, about.writes, through)
+        walk.from_producers(position, about.possible_reads, about.writes, through)
         for number, parameter in enumerate(callee.parameters):
             for leaf, accesses in walk.found.get(parameter, {}).items():
                 table.setdefault((number, leaf), {})[output] = tuple(accesses)
@@ -506,9 +506,9 @@ def _shortened(both: Access, access: Access, here: TensorType, there: TensorType
 
 def _from_address(type: TensorType) -> IndexingMap:
     """Return the map from a linear position in memory, in elements, to the logical index."""
-    sizes = placed_sizes(type)
+    sizes = padded_physical_sizes(type)
     total = prod(sizes)
     if total == 0:
         return IndexingMap((below(0),), results=[0] * type.rank)
-    index, inside = unplace(reshaped([Dim(0)], (total,), sizes), type)
+    index, inside = to_logical(reshaped([Dim(0)], (total,), sizes), type)
     return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, inside)

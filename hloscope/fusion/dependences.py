@@ -227,7 +227,7 @@ class Flows(ABC):
         flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
-    def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
+    def possible_reads(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
         """Return the (operand, leaf) pairs that a leaf of an instruction's value may read.
 
         For ops with many operands and a rule, all pairs are returned. `writes` decides which of
@@ -291,12 +291,12 @@ class Flows(ABC):
 
         found = []
         for access in accesses:
-            further = self.interner.keep(in_every_application(access, is_varying))
+            further = self.interner.intern(in_every_application(access, is_varying))
             for first in instances:
-                both = self.interner.compose(self.interner.keep(first), further)
+                both = self.interner.compose(self.interner.intern(first), further)
                 if both is not None:
                     found.append(both)
-        return self.interner.keep_all(found)
+        return self.interner.intern_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
         """Yield the dependences of an instruction's leaves on a leaf of a captured value.
@@ -308,7 +308,7 @@ class Flows(ABC):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
                     accesses = [a if a.map is None else indexing.inverted(a) for a in there]
-                    yield Flow(value, k, self.interner.keep_all(accesses))
+                    yield Flow(value, k, self.interner.intern_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
         """Return the dependences of the value's leaves on leaf `leaf` of an operand.
@@ -324,7 +324,7 @@ class Flows(ABC):
         if entry is not None:
             self.type_guard.check(ins)
             if not self._sizes.are_consistent(ins):
-                unknown = (self.interner.keep(Access.unknown(OUT_OF_STEP)),)
+                unknown = (self.interner.intern(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
@@ -382,7 +382,7 @@ class Flows(ABC):
             else:
                 read = output_to_input(ins, tensor, reader=self.bodies, counts=self.counts)
                 flows = self._sizes.of_elements(ins, tensor, read)
-            yield from self._sizes.reached(operand, leaf, k, flows)
+            yield from self._sizes.inverse_of(operand, leaf, k, flows)
 
     def _written_by(
         self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
@@ -396,7 +396,7 @@ class Flows(ABC):
             if not accesses:
                 continue
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
-            kept = self.interner.keep_all(mine)
+            kept = self.interner.intern_all(mine)
             if kept:
                 same = self._is_unchanged(ins, kept, ins.operands[operand].type)
                 target = self.leaf_of(ins.type, k)
@@ -428,14 +428,14 @@ class Flows(ABC):
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead
         # of composing each with an identity.
         if len(leaves) == 1:
-            kept = self.interner.keep_all(accesses)
+            kept = self.interner.intern_all(accesses)
             if self._is_unchanged(ins, kept, leaves[0]):
                 return [Flow(k, 0, None)]
             return [Flow(k, 0, kept)] if kept else []
         flows = []
         for tensor, leaf in enumerate(self._leaves.tensors(operand)):
             mine = [a for a in accesses if a.leaf == tensor or a.map is None]
-            if kept := self.interner.keep_all(mine):
+            if kept := self.interner.intern_all(mine):
                 flows.append(Flow(k, leaf, kept))
         return flows
 
@@ -587,13 +587,13 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
     return False
 
 
-def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
+def _have_sizes_of(first: tuple[Type, ...], second: tuple[Type, ...]) -> bool:
     """Do two lists of types have equal sizes?
 
     Maps do not depend on element types.
     """
     # An explicit stack, because tuples may nest deeply.
-    pairs = [(some, others)]
+    pairs = [(first, second)]
     while pairs:
         here, there = pairs.pop()
         if len(here) != len(there):

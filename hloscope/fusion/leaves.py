@@ -305,7 +305,7 @@ class Sizes:
         except (LookupError, ValueError):  # operand and result types disagree
             reads = None
         if reads is None:
-            unknown = self._interner.keep(Access.unknown(UNKNOWN))
+            unknown = self._interner.intern(Access.unknown(UNKNOWN))
             for k, operand in enumerate(ins.operands):
                 for leaf in range(len(self._leaves.of(operand.type))):
                     yield Flow(k, leaf, (unknown,))
@@ -336,9 +336,11 @@ class Sizes:
                 type = ins.operands[k].type
                 for leaf in range(len(self._leaves.of(type))):
                     if self.part(type, leaf).dimension is not None:
-                        yield Flow(k, leaf, (self._interner.keep(replace(access, leaf=0)),))
+                        yield Flow(k, leaf, (self._interner.intern(replace(access, leaf=0)),))
 
-    def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
+    def inverse_of(
+        self, operand: int, leaf: int, end: int, flows: Iterable[Flow]
+    ) -> Iterator[Flow]:
         """Yield the dependences of leaf `end` of the value on one operand leaf.
 
         `flows` are the dependences of leaf `end` on all operands. Those on the operand leaf are
@@ -350,7 +352,7 @@ class Sizes:
                     a if a.map is None else replace(a, map=a.map.inverse())
                     for a in flow.accesses or ()
                 ]
-                yield Flow(operand, end, self._interner.keep_all(back))
+                yield Flow(operand, end, self._interner.intern_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
         """Yield a dependence, with its map, for each read of a size or of elements.
@@ -365,7 +367,7 @@ class Sizes:
                 there = () if read.dimension is not None else sizes(self._leaves.of(type)[leaf])
             except UnsupportedError as error:
                 yield Flow(
-                    read.operand, leaf, (self._interner.keep(Access.unknown(error.message)),)
+                    read.operand, leaf, (self._interner.intern(Access.unknown(error.message)),)
                 )
                 continue
             # From a scalar to a size: the index spaces have no dimensions.
@@ -376,5 +378,5 @@ class Sizes:
                 index = read.element if read.dimension is None else ()
                 map = at.map([at.range(n) for n in there] if index is None else index)
             yield Flow(
-                read.operand, leaf, (self._interner.keep(Access(map, precision, read.reason)),)
+                read.operand, leaf, (self._interner.intern(Access(map, precision, read.reason)),)
             )

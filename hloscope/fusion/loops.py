@@ -57,7 +57,7 @@ class Closure:
         self._whole: set[int] = set()
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
-    def step(self, before: Iterable[Access], flow: Flow) -> None:
+    def extend(self, before: Iterable[Access], flow: Flow) -> None:
         """Add the compositions of the accesses `before` with one dependence."""
         leaf = flow.leaf
         if not isinstance(flow.operand, int):
@@ -75,7 +75,7 @@ class Closure:
         # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = self._at.interner.keep_all(hull(known, type, REASON))
+            whole = self._at.interner.intern_all(hull(known, type, REASON))
             self.found[leaf] = dict.fromkeys(whole)
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
@@ -110,13 +110,13 @@ class Closure:
         further = (interner.identity(type),) if flow.accesses is None else flow.accesses
         known.update(dict.fromkeys(self._through(before, further, type)))
         if len(known) > MAX_ACCESSES:
-            whole = interner.keep_all(hull(known, type, REASON))
+            whole = interner.intern_all(hull(known, type, REASON))
             self.outside[source, flow.leaf] = dict.fromkeys(whole)
 
     def _through(
         self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
     ) -> Iterator[Access]:
-        """Yield all compositions, each with a map as `_loose` returns it.
+        """Yield all compositions, each with a map as `_for_all_iterations` returns it.
 
         Args:
             before: Accesses to a leaf of the loop's state.
@@ -126,18 +126,18 @@ class Closure:
                 on the same device are left out.
         """
         compose = self._at.interner.compose
-        nexts = [self._loose(access, type) for access in further]
+        nexts = [self._for_all_iterations(access, type) for access in further]
         for first in before:
             for next_ in nexts:
                 if is_covered and _is_of_one_device(first) and _is_of_one_device(next_):
                     continue
                 both = compose(first, next_, forward=self._forward)
                 if both is not None:
-                    yield self._loose(both, type)
+                    yield self._for_all_iterations(both, type)
 
-    def _loose(self, access: Access, type: Type) -> Access:
-        """Return a superset of the access for all iterations, interned; see function `_loose`."""
-        return self._at.interner.keep(_loose(access, type))
+    def _for_all_iterations(self, access: Access, type: Type) -> Access:
+        """Return a superset of the access for all iterations, as an interned access."""
+        return self._at.interner.intern(_for_all_iterations(access, type))
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Apply the body's dependences repeatedly until no new access is found.
@@ -156,7 +156,7 @@ class Closure:
             seen.update(self.found[leaf])
             if new:
                 for flow in flows(leaf):
-                    self.step(new, flow)
+                    self.extend(new, flow)
                     if isinstance(flow.operand, int):
                         todo.append(flow.leaf)
 
@@ -171,15 +171,15 @@ class Closure:
         for leaf, known in self.found.items():
             for flow in flows(leaf):
                 further = (interner.identity(type),) if flow.accesses is None else flow.accesses
-                loose = [self._loose(access, type) for access in further]
+                loose = [self._for_all_iterations(access, type) for access in further]
                 found += composed(interner, known, loose, forward=True)
         if len(found) > MAX_ACCESSES:
-            return [*interner.keep_all(hull(found, type, REASON))]
+            return [*interner.intern_all(hull(found, type, REASON))]
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """Return the accesses in `found` with precision `OVER` and the reason for loops."""
-        return self._at.interner.keep_all([_over_iterations(access) for access in found])
+        return self._at.interner.intern_all([_over_iterations(access) for access in found])
 
 
 def _is_of_one_device(access: Access) -> bool:
@@ -187,7 +187,7 @@ def _is_of_one_device(access: Access) -> bool:
     return access.map is not None and access.replica is None
 
 
-def _loose(access: Access, type: Type) -> Access:
+def _for_all_iterations(access: Access, type: Type) -> Access:
     """Return a superset without runtime variables and without constraints between variables.
 
     A runtime variable may have another value in each iteration.  Each result keeps its bounds.
@@ -215,7 +215,9 @@ def _initial_leaf(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
     return operand, leaf - starts[operand]
 
 
-def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
+def _state_dependences(
+    at: Context, ins: Instruction, callee: Computation, leaf: int
+) -> Iterator[Flow]:
     """Yield the dependences of a root leaf of the condition or body on leaves of the loop's state.
 
     In the result, operand 0 is the loop's state, and `Flow.leaf` is a leaf of it.
@@ -227,7 +229,9 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
         yield flow
 
 
-def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
+def _root_dependences(
+    at: Context, ins: Instruction, callee: Computation, leaf: int
+) -> Iterable[Flow]:
     """Return the dependences of all root leaves of `callee` on leaf `leaf` of the loop's state.
 
     `callee` is the condition or the body of the loop `ins`. In the result, `Flow.leaf` is a leaf of
@@ -248,10 +252,10 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
     closure = Closure(at, types, leaf)
     # The number of iterations decides every element, so the leaf depends on all that the
     # condition reads, in every iteration.
-    decides = at.interner.whole(types[leaf], at.leaves(condition.root.type)[0])
-    for flow in _read(at, ins, condition, 0):
-        closure.step([decides], flow)
-    closure.close(lambda i: _read(at, ins, body, i))
+    decides = at.interner.every_element(types[leaf], at.leaves(condition.root.type)[0])
+    for flow in _state_dependences(at, ins, condition, 0):
+        closure.extend([decides], flow)
+    closure.close(lambda i: _state_dependences(at, ins, body, i))
     for i in sorted(closure.found):
         yield Flow(*_initial_leaf(at, ins, i), _found_accesses(at, ins, leaf, i, closure))
     for (source, i), found in closure.outside.items():
@@ -267,9 +271,9 @@ def loop_writes(
     types = at.leaves(ins.type)
     start = at.starts(ins)[operand] + leaf
     closure = Closure(at, types, start, forward=True)
-    closure.close(lambda i: _reached(at, ins, body, i))
+    closure.close(lambda i: _root_dependences(at, ins, body, i))
     decided = at.leaves(condition.root.type)[0]
-    deciding = closure.decide(lambda i: _reached(at, ins, condition, i), decided)
+    deciding = closure.decide(lambda i: _root_dependences(at, ins, condition, i), decided)
     for i in range(len(types)) if deciding else sorted(closure.found):
         if _is_returned_unchanged(at, ins, i):
             if i == start:
@@ -278,10 +282,10 @@ def loop_writes(
         # If the condition depends on the start, so do all elements of every leaf. That contains
         # the accesses through the body on the own device, but not those to other devices.
         every = composed(
-            at.interner, deciding, [at.interner.whole(decided, types[i])], forward=True
+            at.interner, deciding, [at.interner.every_element(decided, types[i])], forward=True
         )
         found = dict.fromkeys(every)
-        whole = at.interner.whole(types[start], types[i])
+        whole = at.interner.every_element(types[start], types[i])
         has_all = any(not access.via and access.map == whole.map for access in every)
         inner = closure.found.get(i, {})
         found |= dict.fromkeys([a for a in inner if a.via or not has_all])
@@ -306,7 +310,7 @@ def _found_accesses(
     identity = at.interner.identity(at.leaves(ins.type)[i])
     if i != start or any(access is not identity for access in found):
         return closure.accesses(found)
-    for flow in _read(at, ins, ins.calls[1], i):
+    for flow in _state_dependences(at, ins, ins.calls[1], i):
         if isinstance(flow.operand, int) and flow.leaf == i:
             kept = flow.accesses
             if kept is None or (len(kept) == 1 and kept[0] is identity):

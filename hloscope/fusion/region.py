@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.traversal import AccessSet, Found, Walk
+from hloscope.fusion.traversal import AccessesByValue, AccessSet, AccessTraversal
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter
@@ -78,7 +78,7 @@ def grouped(
         UnknownNameError: `start` is not in the region.
     """
     start = region.root if start is None else start
-    walk = Walk(analysis.interner, analysis.leaves)
+    walk = AccessTraversal(analysis.interner, analysis.leaves)
     if start not in region.inside and not _is_at_edge(region, start):
         found = _from_inside(analysis, region, start, output, walk)
     else:
@@ -122,7 +122,7 @@ def epilogue(
 
     Both are tensors in one computation.
     """
-    walk = Walk(analysis.interner, analysis.leaves)
+    walk = AccessTraversal(analysis.interner, analysis.leaves)
     walk.begin(parent, 0)
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
@@ -138,7 +138,12 @@ def _is_open(analysis: Analysis, ins: Instruction) -> bool:
     )
 
 
-def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[Instruction]) -> None:
+def _open_all(
+    analysis: Analysis,
+    found: AccessesByValue,
+    walk: AccessTraversal,
+    inside: Container[Instruction],
+) -> None:
     """Add the accesses to every instruction inside the fusions and calls of a traversal.
 
     Args:
@@ -158,7 +163,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         callee = fusion.calls[0]
         # One traversal per fusion from its root; composed with the accesses to the fusion it gives
         # the accesses from the start.
-        inner = Walk(analysis.interner, analysis.leaves)
+        inner = AccessTraversal(analysis.interner, analysis.leaves)
         inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
         reached = _composed(walk, before, inner.found)
@@ -171,18 +176,18 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         ]
 
 
-def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
+def _closed(analysis: Analysis, callee: Computation, walk: AccessTraversal) -> AccessesByValue:
     """Finish a traversal inside a computation, expand its fusions, and return the accesses."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
-    found: Found = {}
+    found: AccessesByValue = {}
     _merge(found, walk.found)
     _open_all(analysis, found, walk, walk.found)
     return found
 
 
 def _from_inside(
-    analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
-) -> Found:
+    analysis: Analysis, region: Region, start: Instruction, output: int, walk: AccessTraversal
+) -> AccessesByValue:
     """Return the accesses from an instruction inside a fusion to everything in it that it reads.
 
     The traversal continues at the operands of each enclosing fusion. The accesses to operands of
@@ -198,12 +203,12 @@ def _from_inside(
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])
-    begin: Found = {start: {leaf: {identity: None}}}
-    found: Found = {}
+    begin: AccessesByValue = {start: {leaf: {identity: None}}}
+    found: AccessesByValue = {}
     # From the innermost fusion outwards: what is reached of the parameters of one continues at the
     # operands of the fusion, which belong to the next computation outside.
     for fusion in reversed(path):
-        inner = Walk(analysis.interner, analysis.leaves)
+        inner = AccessTraversal(analysis.interner, analysis.leaves)
         for ins, leaves in begin.items():
             for leaf, accesses in leaves.items():
                 inner.add(ins, leaf, accesses)
@@ -236,7 +241,9 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
     raise UnknownNameError(f"`{start.name}` is not in the region")
 
 
-def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
+def _composed(
+    walk: AccessTraversal, before: AccessSet, further: AccessesByValue
+) -> AccessesByValue:
     """Return the accesses `further` inside a fusion, each composed with those to the fusion.
 
     `before` has the accesses to the fusion.
@@ -247,7 +254,7 @@ def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
     }
 
 
-def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
+def _merge(into: AccessesByValue, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
     """Add the accesses of `more`, by value and leaf, to the dictionary `into`."""
     for ins, leaves in more.items():
         mine = into.setdefault(ins, {})

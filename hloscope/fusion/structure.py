@@ -185,7 +185,7 @@ def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
     """Yield the dependences of a conditional's leaf on its condition and on branch operands."""
-    yield Flow(0, 0, (at.interner.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
+    yield Flow(0, 0, (at.interner.every_element(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
 
@@ -201,7 +201,7 @@ def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
         return
     for k, type in enumerate(at.leaves(ins.type)):
-        yield Flow(0, k, (at.interner.whole(ins.operands[0].type, type),))
+        yield Flow(0, k, (at.interner.every_element(ins.operands[0].type, type),))
 
 
 # -------------------------------------------------------------------------- asynchronous pairs
@@ -213,7 +213,7 @@ NO_RESULT: Final = "its operand has no such result"
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
     """Yield an unknown access to every leaf of every operand, for this reason."""
-    unknown = at.interner.keep(Access.unknown(reason))
+    unknown = at.interner.intern(Access.unknown(reason))
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
             yield Flow(k, leaf, (unknown,))
@@ -295,7 +295,7 @@ def _with_start_as_collective(
     """
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):
-            accesses = [at.interner.keep(with_origins(a, {inner: start})) for a in flow.accesses]
+            accesses = [at.interner.intern(with_origins(a, {inner: start})) for a in flow.accesses]
             flow = flow._replace(accesses=tuple(accesses))
         yield flow
 
@@ -345,7 +345,7 @@ def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> I
         return
     yield Flow(0, source, None)
     for k in range(1, len(ins.operands)):
-        yield Flow(k, 0, (at.interner.keep(Access.unknown(LATE)),))
+        yield Flow(k, 0, (at.interner.intern(Access.unknown(LATE)),))
 
 
 @writes(AsyncUpdate)
@@ -362,7 +362,7 @@ def update_writes(
     if operand == 0 and target < count:
         yield Flow(0, target, None)
         return
-    unknown = at.interner.keep(Access.unknown(LATE))
+    unknown = at.interner.intern(Access.unknown(LATE))
     for k in range(count):
         yield Flow(operand, k, (unknown,))
 
@@ -385,5 +385,5 @@ def done_writes(
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)
     elif not finished:
-        unknown = (at.interner.keep(Access.unknown(NO_RESULT)),)
+        unknown = (at.interner.intern(Access.unknown(NO_RESULT)),)
         yield from [Flow(0, k, unknown) for k in range(len(at.leaves(ins.type)))]

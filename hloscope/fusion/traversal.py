@@ -64,7 +64,7 @@ class AccessInterner:
         """Number of distinct compositions computed so far."""
         return len(self._composed)
 
-    def keep(self, access: Access) -> Access:
+    def intern(self, access: Access) -> Access:
         """Return the interned object that is equal to `access`, except that its `leaf` is 0.
 
         An access with an undefined map becomes unknown.
@@ -77,28 +77,28 @@ class AccessInterner:
             known = self._known[access] = self._known.setdefault(kept, kept)
         return known
 
-    def keep_all(self, accesses: Iterable[Access]) -> Accesses:
+    def intern_all(self, accesses: Iterable[Access]) -> Accesses:
         """Return the interned accesses, without duplicates and without those with empty maps."""
         known = [a for a in accesses if a.map is None or not a.map.is_known_empty]
-        return tuple(dict.fromkeys(map(self.keep, known)))
+        return tuple(dict.fromkeys(map(self.intern, known)))
 
     def identity(self, type: Type) -> Access:
         """Return the access from every element of a value of `type` to itself."""
         try:
             shape = sizes(type)
         except UnsupportedError as error:
-            return self.keep(Access.unknown(error.message))
+            return self.intern(Access.unknown(error.message))
         known = self._known.get(shape)
         if known is None:
-            known = self._known[shape] = self.keep(Access(identity_map(shape)))
+            known = self._known[shape] = self.intern(Access(identity_map(shape)))
         return known
 
-    def whole(self, here: Type, there: Type) -> Access:
+    def every_element(self, here: Type, there: Type) -> Access:
         """Return the access from every element of `here` to all elements of `there`."""
         try:
-            return self.keep(Access(everything_map(sizes(here), sizes(there))))
+            return self.intern(Access(everything_map(sizes(here), sizes(there))))
         except UnsupportedError as error:
-            return self.keep(Access.unknown(error.message))
+            return self.intern(Access.unknown(error.message))
 
     def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
         """Return the composition of `first`, then `second`; `None` if it is empty.
@@ -116,7 +116,7 @@ class AccessInterner:
             return self._composed[key]
         except KeyError:
             both = second if _is_neutral(first, second) else compose(first, second, forward=forward)
-            found = self._composed[key] = None if both is None else self.keep(both)
+            found = self._composed[key] = None if both is None else self.intern(both)
             return found
 
 
@@ -218,7 +218,7 @@ An access that contains all others replaces them, or consecutive ones are merged
 WIDEN_AT: Final = 256
 """Number of accesses to one value above which one superset replaces them."""
 
-Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
+AccessesByValue: TypeAlias = dict[Instruction, dict[int, AccessSet]]
 """Accesses from the start of the traversal to each value, by the number of its leaf."""
 
 
@@ -262,7 +262,7 @@ def with_accesses(
     changed in place.
     """
     for access in accesses:
-        known[interner.keep(simpler(access, type)) if is_large(access) else access] = None
+        known[interner.intern(simpler(access, type)) if is_large(access) else access] = None
     # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
     # is still too large becomes one superset.
     if len(known) > COMPRESS_AT:
@@ -270,16 +270,16 @@ def with_accesses(
         if fewer is None:
             runs = with_runs([*known])
             if len(runs) < len(known):
-                known = dict.fromkeys(interner.keep_all(runs))
+                known = dict.fromkeys(interner.intern_all(runs))
         if fewer is None and len(known) > WIDEN_AT:
             reason = f"touched in more than {WIDEN_AT} ways"
-            fewer = interner.keep_all(hull(known, type, reason))
+            fewer = interner.intern_all(hull(known, type, reason))
         if fewer is not None:
             return dict.fromkeys(fewer)
     return known
 
 
-class Walk:
+class AccessTraversal:
     """A traversal of the graph, and the accesses from its start that it has found.
 
     Args:
@@ -294,7 +294,7 @@ class Walk:
         leaves: Callable[[Type], tuple[Type, ...]],
         end: Type | None = None,
     ) -> None:
-        self.found: Found = {}
+        self.found: AccessesByValue = {}
         self._interner, self._leaves, self._end = interner, leaves, end
 
     def begin(self, ins: Instruction, leaf: int) -> None:
@@ -323,9 +323,9 @@ class Walk:
     def through(
         self, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
     ) -> AccessSet:
-        """Return the non-empty compositions of each access in both sets, as a set.
+        """Return the non-empty compositions of each access in `accesses` with each in `further`.
 
-        With `forward` the accesses lead from producers to users.
+        The result is a set. With `forward` the accesses lead from producers to users.
         """
         return dict.fromkeys(composed(self._interner, accesses, further, forward=forward))
 
@@ -366,7 +366,7 @@ class Walk:
     def from_producers(
         self,
         position: Callable[[Instruction], int | None],
-        places: Callable[[Instruction, int], Iterable[tuple[int | Instruction, int]]],
+        possible_reads: Callable[[Instruction, int], Iterable[tuple[int | Instruction, int]]],
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
         through: Container[Instruction] | None = None,
     ) -> None:
@@ -378,7 +378,8 @@ class Walk:
         Args:
             position: Position of an instruction in the order of definition; `None` for instructions
                 where the traversal ends.
-            places: Returns the operands and their leaves that a leaf of an instruction may read.
+            possible_reads: Returns the (operand, leaf) pairs that a leaf of an instruction may
+                read.
             writes: Returns the dependences of an instruction's leaves on a leaf of an operand.
             through: The values to visit; all if `None`.
         """
@@ -391,7 +392,7 @@ class Walk:
             # complete.
             _, ins = heappop(heap)
             ends = self.found[ins]
-            sources = dict.fromkeys([place for leaf in ends for place in places(ins, leaf)])
+            sources = dict.fromkeys([place for leaf in ends for place in possible_reads(ins, leaf)])
             for operand, source in sources:
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 if through is not None and target not in through:

@@ -56,11 +56,11 @@ if TYPE_CHECKING:
         linearize as linearize,
         major_to_minor as major_to_minor,
         minimal_groups as minimal_groups,
+        padded_physical_sizes as padded_physical_sizes,
         physical_access as physical_access,
-        placed_sizes as placed_sizes,
         reshape_map as reshape_map,
         reshaped as reshaped,
-        unplace as unplace,
+        to_logical as to_logical,
     )
     from hloscope.indexing.proofs import (
         prove_bijective as prove_bijective,

@@ -65,7 +65,7 @@ SECONDS: Final = 1.0
 OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
-def any_reads(*groups: Iterable[MapBase]) -> bool:
+def has_runtime_variables(*groups: Iterable[MapBase]) -> bool:
     """Return whether one of the maps has a runtime variable."""
     return any(m.runtime for maps in groups for m in maps)
 

@@ -51,7 +51,7 @@ def prove_implies(
         return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
     a, b = ([m for m in side if not m.is_known_empty] for side in (a, b))
     try:
-        if claims.any_reads(a, b):
+        if claims.has_runtime_variables(a, b):
             return claims.subset(a, b, budget)
         if (known := enumerated.subset(a, b)) is not None:
             return known
@@ -80,7 +80,7 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
     if undecided := _undecided(maps):
         return undecided
     maps = [m for m in maps if not m.is_known_empty]
-    if claims.any_reads(maps):
+    if claims.has_runtime_variables(maps):
         return claims.one_to_one(maps, budget, reverse=reverse)
     if (known := enumerated.one_to_one(maps, reverse=reverse)) is not None:
         return known
@@ -197,7 +197,7 @@ def prove_equal(
     if set(a) == set(b):
         return PROVED
     try:
-        if claims.any_reads(a, b):
+        if claims.has_runtime_variables(a, b):
             return claims.equal(a, b, budget)
         # Cheap methods come first: constraints alone, straight lines, enumeration, and isl last.
         if len(a) == len(b) == 1:
@@ -227,7 +227,7 @@ def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Prove that the union of the maps is empty; the counter-example is one of its pairs."""
     kept = _not_empty(maps)
-    if claims.any_reads(kept):
+    if claims.has_runtime_variables(kept):
         return claims.empty(kept, budget)
     if (known := enumerated.empty(kept)) is not None:
         return known
@@ -250,7 +250,7 @@ def prove_inverse(
 ) -> Proof:
     """Prove that the second union of maps is the inverse of the first."""
     a, b = _not_empty(first), _not_empty(second)
-    if claims.any_reads(a, b):
+    if claims.has_runtime_variables(a, b):
         return claims.inverse(a, b, budget)
     if (known := enumerated.inverse(a, b)) is not None:
         return known
@@ -270,7 +270,7 @@ def prove_composed(
     are in the order of `compose`.
     """
     a, b, whole = _not_empty(first), _not_empty(second), _not_empty(composed)
-    if claims.any_reads(a, b, whole):
+    if claims.has_runtime_variables(a, b, whole):
         return claims.composed(a, b, whole, budget)
     systems = [[*map(system_of, maps)] for maps in (a, b, whole)]
     return isl.prove_composed(*systems, budget=budget)

@@ -105,7 +105,7 @@ def dims(shape: Sequence[Expr]) -> list[Expr]:
     return [Dim(k) for k in range(len(shape))]
 
 
-def known(leaf: Leaf, k: int) -> Expr:
+def known_element(leaf: Leaf, k: int) -> Expr:
     """Return element `k` of an integer operand, as an expression in the symbols for sizes.
 
     Raises:
@@ -117,7 +117,7 @@ def known(leaf: Leaf, k: int) -> Expr:
     return found
 
 
-def in_place(sized: SizedInstruction) -> Answer:
+def identity_of_operand(sized: SizedInstruction) -> Answer:
     """Return the identity access of operand 0, for an op with one operand of the result's rank.
 
     Raises:
@@ -302,7 +302,7 @@ def misses(distance: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBui
 
 @RULES.add(BitcastConvert)
 def _(sized: SizedInstruction, op: BitcastConvert) -> Answer:
-    return in_place(sized)
+    return identity_of_operand(sized)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def _(sized: SizedInstruction, op: Slice) -> Answer:
 def _(sized: SizedInstruction, op: RealDynamicSlice) -> Answer:
     index = []
     for k in range(len(sized.result)):
-        start, step = (known(sized.operands[o], k) for o in (1, 3))
+        start, step = (known_element(sized.operands[o], k) for o in (1, 3))
         index.append(Dim(k) * step + start)
     return [exact(sized.builder().map(index)), *sized.all_of(1)]
 
@@ -446,7 +446,7 @@ def _(sized: SizedInstruction, op: DynamicUpdateSlice) -> Answer:
     places: list[Expr] = []
     for k, (size, length) in enumerate(zip(whole, part, strict=True)):
         room = sized.frame.symbols.simplified(size - length)
-        begin = Const(0) if room == Const(0) else known(sized.operands[2 + k], 0)
+        begin = Const(0) if room == Const(0) else known_element(sized.operands[2 + k], 0)
         places.append(Dim(k) - _start_in_bounds(sized, begin, room))
     at, outside = sized.builder(), []
     for place, length in zip(places, part, strict=True):
@@ -506,8 +506,8 @@ def _(sized: SizedInstruction, op: DynamicReshape) -> Answer:
 
 @RULES.add(DynamicPad)
 def _(sized: SizedInstruction, op: DynamicPad) -> Answer:
-    low = [known(sized.operands[2], k) for k in range(len(sized.result))]
-    steps = [known(sized.operands[4], k) + 1 for k in range(len(sized.result))]
+    low = [known_element(sized.operands[2], k) for k in range(len(sized.result))]
+    steps = [known_element(sized.operands[4], k) + 1 for k in range(len(sized.result))]
     if not all(isinstance(step, Const) and step.value > 0 for step in steps):
         raise UnsupportedError("which elements are padding is not known in terms of sizes")
     numbers = [step.value for step in steps if isinstance(step, Const)]

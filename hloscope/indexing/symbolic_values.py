@@ -254,14 +254,14 @@ class Symbols:
         else:
             self._note(difference, Interval.point(0))
 
-    def _replace(self, v: Runtime, by: Expr) -> None:
+    def _replace(self, v: Runtime, replacement: Expr) -> None:
         interval = self.variables[v.index].interval
-        self._equal[v] = by
+        self._equal[v] = replacement
         self._learnt += 1
         self._domain = None
         facts = [*self.facts.items()]
         self.facts = {}
-        for e, known in [*facts, (by, interval)]:
+        for e, known in [*facts, (replacement, interval)]:
             self._note(self.simplified(e), known)
 
     def names(self, e: Expr) -> set[str]:

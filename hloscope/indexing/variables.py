@@ -338,7 +338,7 @@ def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str
 
 MOST: Final = 1 << 14
 """Maximum number of instructions that a value is traced through; with more, it is unknown."""
-_Place: TypeAlias = tuple[Instruction | int, ...]
+_ValuePart: TypeAlias = tuple[Instruction | int, ...]
 """An instruction, or a parameter followed by the indices that lead to a part of its tuple."""
 
 
@@ -359,18 +359,18 @@ def are_related(one: Instruction, other: Instruction) -> bool:
     return mine is None or its is None or _share_value(mine, its) or _share_value(its, mine)
 
 
-def _share_value(some: set[_Place], others: set[_Place]) -> bool:
+def _share_value(some: set[_ValuePart], others: set[_ValuePart]) -> bool:
     """Return whether a member of `some`, or a tuple that contains it, is a member of `others`."""
     return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
 
 
-def _computed_from(value: Instruction) -> set[_Place] | None:
+def _computed_from(value: Instruction) -> set[_ValuePart] | None:
     """Return the value and all instructions and parameters that it is computed from.
 
     Constants and iotas are left out. A parameter of a called computation is traced to the operand
     of the call. The result is `None` if more than `MOST` instructions are involved.
     """
-    found: set[_Place] = set()
+    found: set[_ValuePart] = set()
     todo = [value]
     seen: set[Instruction] = set()
     while todo:
@@ -415,7 +415,7 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
     return read
 
 
-def _origin_key(ins: Instruction) -> _Place:
+def _origin_key(ins: Instruction) -> _ValuePart:
     """Return `(ins,)`; for a part of a parameter's tuple, the parameter and the indices."""
     numbers: list[int] = []
     value = ins

@@ -22,7 +22,6 @@ from hloscope.ops.inference import (
     U32,
     Pairs,
     array,
-    bare,
     count,
     extents,
     leaves,
@@ -34,6 +33,7 @@ from hloscope.ops.inference import (
     returned,
     tensors,
     with_element,
+    without_layouts,
 )
 from hloscope.ops.reduction import ReducerRules, check_reducer
 from hloscope.ops.result_types import mismatch
@@ -491,7 +491,7 @@ class CollectivePermute(Collective):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         if is_in_place(operands):
-            return bare(operands[1])
+            return without_layouts(operands[1])
         return packed(tensors(self.name, operands))
 
     def verify(
@@ -530,7 +530,7 @@ class RaggedAllToAll(Collective):
                     "offsets and sizes need to be vectors of integers of one size, found {:bare}", t
                 ),
             )
-        return bare(operands[1])
+        return without_layouts(operands[1])
 
 
 @op("partition_id")

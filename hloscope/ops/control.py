@@ -12,13 +12,13 @@ from hloscope.ops.inference import (
     PRED,
     U32,
     array,
-    bare,
     count,
     kind,
     op,
     packed,
     require,
     returned,
+    without_layouts,
 )
 from hloscope.ops.result_types import least_specific
 from hloscope.ops.windows import Window
@@ -55,7 +55,7 @@ class Tuple(Op):
         whole = TupleType(operands)
         require(whole.depth <= MOST_NESTING, "", f"tuples are nested more than {MOST_NESTING} deep")
         require(whole.leaves <= MOST_LEAVES, "", f"a tuple of {whole.leaves:,} parts in all")
-        return TupleType(tuple(map(bare, operands)))
+        return TupleType(tuple(map(without_layouts, operands)))
 
 
 @op("get_tuple_element")
@@ -83,7 +83,7 @@ class GetTupleElement(Op):
             "get_tuple_element_c1",
             f"index {self.index} is out of bounds of operand with size {size}",
         )
-        return bare(whole.elements[self.index])
+        return without_layouts(whole.elements[self.index])
 
 
 @op("result")
@@ -276,7 +276,7 @@ class AsyncStart(Op):
             case "all_gather" | "collective_permute":
                 return TupleType((packed(operands), result))
             case _:
-                return TupleType((TupleType(tuple(map(bare, operands))), result))
+                return TupleType((TupleType(tuple(map(without_layouts, operands))), result))
 
 
 def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
@@ -290,7 +290,7 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
     )
     for i, (operand, argument) in enumerate(zip(operands, found, strict=True)):
         require(
-            bare(operand) == bare(argument),
+            without_layouts(operand) == without_layouts(argument),
             rule,
             message_of(
                 f"{at} operand type {{}} at index {i} must match region argument type {{}}",
@@ -298,7 +298,7 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
                 argument,
             ),
         )
-    return FutureType(tuple(map(bare, body.results)))
+    return FutureType(tuple(map(without_layouts, body.results)))
 
 
 @op("async_update")
@@ -316,7 +316,7 @@ class AsyncUpdate(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         if len(operands) != 1:  # it may bring further operands of the computation
             return Op.infer(self, operands, calls)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("async_done")
@@ -338,7 +338,7 @@ class AsyncDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case FutureType(results):
                 return packed(results)
             case other if self.region:
@@ -360,7 +360,7 @@ class CopyStart(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        t = bare(operands[0])
+        t = without_layouts(operands[0])
         return TupleType((t, t, array(U32, ())))
 
 
@@ -370,7 +370,7 @@ class CopyDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case TupleType((target, *_)):
                 return target
             case other:
@@ -401,7 +401,7 @@ class AddDependency(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("optimization_barrier")
@@ -425,7 +425,7 @@ class Domain(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("custom_call")

@@ -23,7 +23,6 @@ from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
-    bare,
     common_element,
     compatible_shapes,
     complex_of,
@@ -39,6 +38,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
     with_element,
+    without_layouts,
 )
 from hloscope.ops.quantization import any_quantized, check_binary
 from hloscope.ops.result_types import broadcast_along, most_specific, numpy_broadcast
@@ -72,7 +72,7 @@ class Elementwise(Op):
         if self.result == "written":
             return Op.infer(self, operands, calls)
         if self.result == "any" and not isinstance(operands[0], TensorType):
-            return bare(operands[0])
+            return without_layouts(operands[0])
         ranked = [t for t in operands if not isinstance(t, UnrankedTensorType)]
         if not ranked:
             return UnrankedTensorType(_result_element(self, element_of(self, operands[0])))
@@ -308,7 +308,7 @@ class Clamp(Elementwise):
                 f" compatible to operand shape [{', '.join(map(raw_size, operand.sizes))}]",
             )
         common_element(self.name, types, "clamp_c3")
-        return bare(operand)
+        return without_layouts(operand)
 
 
 @op("chlo.constant_like")
@@ -378,7 +378,7 @@ class ImplicitBroadcast(Op):
     broadcast_dimensions: Dims | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def places(self, rank: int, result_rank: int) -> Dims:
+    def result_dims(self, rank: int, result_rank: int) -> Dims:
         """Return the result dimension of each dimension of an operand of rank `rank`.
 
         The result has rank `result_rank`.

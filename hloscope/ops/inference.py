@@ -95,18 +95,18 @@ def scalar(op: str, type_: Type, noun: str, rule: str) -> TensorType:
     return array
 
 
-def bare(type_: Type) -> Type:
+def without_layouts(type_: Type) -> Type:
     """Return `type_` without layouts, also inside tuples.
 
     >>> from hloscope.ir.types import Layout
-    >>> bare(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
+    >>> without_layouts(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
     True
     """
     match type_:
         case TensorType():
             return TensorType(type_.element, type_.sizes, None, type_.bounds, type_.encoding)
         case TupleType():
-            return TupleType(tuple(map(bare, type_.elements)))
+            return TupleType(tuple(map(without_layouts, type_.elements)))
         case BufferType():
             return BufferType(
                 TensorType(type_.element.element, type_.element.sizes, None, type_.element.bounds)
@@ -120,7 +120,7 @@ def packed(types: Iterable[Type]) -> Type:
 
     Layouts are removed.
     """
-    bares = tuple(map(bare, types))
+    bares = tuple(map(without_layouts, types))
     return bares[0] if len(bares) == 1 else TupleType(bares)
 
 

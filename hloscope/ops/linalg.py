@@ -8,7 +8,6 @@ from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     array,
-    bare,
     common_element,
     complex_of,
     count,
@@ -20,6 +19,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
     with_element,
+    without_layouts,
 )
 from hloscope.ops.result_types import mismatch
 
@@ -54,7 +54,7 @@ class Cholesky(Op):
             "cholesky_c3",
             f"minor dimensions of 'a' must have equal size, got shape {_sizes(t)}.",
         )
-        return bare(t)
+        return without_layouts(t)
 
 
 @op("triangular_solve")
@@ -179,7 +179,7 @@ class Fft(Op):
                 f" Got: {found[-1]} but fft_length is {wanted}.",
             )
             return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
-        return bare(t)
+        return without_layouts(t)
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
         return mismatch(inferred, declared, number="", sizes="fft_c5", element="fft_c2")

@@ -24,7 +24,6 @@ from hloscope.ops.inference import (
     S32,
     Extent,
     array,
-    bare,
     compatible_shapes,
     count,
     extents,
@@ -39,6 +38,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
     without,
+    without_layouts,
 )
 from hloscope.ops.result_types import mismatch
 
@@ -411,7 +411,7 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
     for i, argument in enumerate(arguments):
         needed = array(types[i // 2].element, ())
         require(
-            bare(argument) == needed,
+            without_layouts(argument) == needed,
             rule,
             message_of(
                 f"comparator block argument #{i} should be of type {{}} but got {{}}",
@@ -422,7 +422,7 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
     message = f"comparator must return single output but got {len(results)}"
     require(len(results) == 1, rule, message)
     wrong = message_of("comparator must return {:bare} but got {}", array(PRED, ()), results[0])
-    require(bare(results[0]) == array(PRED, ()), rule, wrong)
+    require(without_layouts(results[0]) == array(PRED, ()), rule, wrong)
 
 
 @op("top_k")

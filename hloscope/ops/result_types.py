@@ -11,7 +11,6 @@ from hloscope.ir import Dims, ElementType, TensorType, TupleType, Type
 from hloscope.ops.inference import (
     Extent,
     array,
-    bare,
     check_compatible_extents,
     compatible_shapes,
     either,
@@ -21,6 +20,7 @@ from hloscope.ops.inference import (
     require,
     sizes_text,
     wider,
+    without_layouts,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Ext
         return TupleType(tuple(_join(part, rule, meet) for part in parts))
     arrays = [t for t in types if isinstance(t, TensorType)]
     if len(arrays) < len(types):
-        return bare(types[0])
+        return without_layouts(types[0])
     dims = extents(arrays[0])
     for t in arrays[1:]:
         message = f"Mismatched ranks of types {len(dims)} vs {t.rank}"

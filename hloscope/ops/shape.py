@@ -26,7 +26,6 @@ from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
-    bare,
     common_element,
     concatenated,
     count,
@@ -44,6 +43,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
     with_element,
+    without_layouts,
 )
 from hloscope.ops.quantization import (
     any_quantized,
@@ -226,7 +226,7 @@ class Reverse(Op):
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         self._check(t.rank)
-        return bare(t)
+        return without_layouts(t)
 
     def _check(self, rank: int) -> None:
         dims = self.dimensions
@@ -355,14 +355,14 @@ class Constant(Op):
         count(self.name, operands, 0)
         if self.literal.type is None:
             return super().infer(operands, calls)
-        return bare(self.literal.type)
+        return without_layouts(self.literal.type)
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
         if self.literal.type is None:
             return
-        inferred, result = bare(self.literal.type), bare(results[0])
+        inferred, result = without_layouts(self.literal.type), without_layouts(results[0])
         if isinstance(result, TensorType) and isinstance(result.element, QuantizedType):
             storage = ELEMENT_TYPES[f"s{result.element.storage.bits}"]
             result = with_element(result, storage)

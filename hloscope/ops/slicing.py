@@ -8,7 +8,6 @@ from hloscope.errors import Name, message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     array,
-    bare,
     common_element,
     count,
     extents,
@@ -19,6 +18,7 @@ from hloscope.ops.inference import (
     static,
     tensor,
     tensors,
+    without_layouts,
 )
 
 
@@ -169,7 +169,7 @@ class DynamicUpdateSlice(Op):
                 f"expects size at dimension {d} of update to be in range [0, {size_text(whole)}]."
                 f" Got: {size_text(part)}.",
             )
-        return bare(t)
+        return without_layouts(t)
 
 
 @op("real_dynamic_slice")

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hloscope.errors import VerifyError, message_of
 from hloscope.ir import Callee, Op, TensorType, TokenType, TupleType, Type, Written
 from hloscope.ops.groups import Table
-from hloscope.ops.inference import U32, array, bare, count, kind, op, require
+from hloscope.ops.inference import U32, array, count, kind, op, require, without_layouts
 
 DEVICE_TO_DEVICE: Final = 1
 DEVICE_TO_HOST: Final = 2
@@ -74,7 +74,7 @@ class Send(Op):
             _check_channel(self, "send_c1", DEVICE_TO_HOST, "DEVICE_TO_HOST")
             return TokenType()
         count(self.name, operands, 2)
-        return TupleType((bare(operands[0]), array(U32, ()), TokenType()))
+        return TupleType((without_layouts(operands[0]), array(U32, ()), TokenType()))
 
 
 @op("send-done")
@@ -126,7 +126,7 @@ class RecvDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case TupleType((data, _, token)):
                 return TupleType((data, token))
             case other:

@@ -119,7 +119,7 @@ class TiledNode:
         return f"<tile of {self.instruction.name}: {self.map}>"
 
 
-def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
+def all_nodes(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
     """Yield the nodes and all nodes in their regions, each after its operands."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 

@@ -341,36 +341,40 @@ class _Concrete:
     # ---------------------------------------------------------------------------- instructions
 
     def _region(
-        self, question: tuple[Sequence[TiledNode], _IterationSpace]
+        self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
     ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
         """Return the tiles of one region.
 
         Yields nested regions, with their iteration spaces, to receive their tiles.
         """
-        nodes, place = question
+        nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
             regions = []
-            for region, inner in zip(node.regions, self._inner_places(node, place), strict=True):
+            for region, inner in zip(
+                node.regions, self._inner_iterations(node, place), strict=True
+            ):
                 regions.append((yield region, inner))
             tiled = self._instruction(node, place, regions)
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())
 
-    def _inner_places(self, node: TiledNode, place: _IterationSpace) -> list[_IterationSpace]:
+    def _inner_iterations(
+        self, node: TiledNode, iteration: _IterationSpace
+    ) -> list[_IterationSpace]:
         if not node.regions:
             return []
-        active, parent = place.active, place if place.is_part else None
+        active, parent = iteration.active, iteration if iteration.is_part else None
         if isinstance(node.instruction.op, DOTS):
             active = with_parameters(node.regions[-1][-1].map, active)
         if isinstance(node.instruction.op, Concatenate):
-            parent = place
+            parent = iteration
         return [self._iteration_space(region[-1].map, active, parent) for region in node.regions]
 
     def _instruction(
         self,
         node: TiledNode,
-        place: _IterationSpace,
+        iteration: _IterationSpace,
         regions: Sequence[tuple[TiledInstruction, ...]],
     ) -> TiledInstruction:
         made = self._made
@@ -378,7 +382,7 @@ class _Concrete:
             node,
             node.tile.sizes_at(self._sizes),
             node.tile.strides_at(self._sizes),
-            self._offsets(node, place),
+            self._offsets(node, iteration),
             [made[id(n)] for n in node.operands],
             [made[id(n)] for n in node.runtime],
             regions,

@@ -296,13 +296,13 @@ def _is_always(clause: Clause) -> bool:
     return {} in map(_simple, clause.alternatives())
 
 
-def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
+def _simple(conjunction: Iterable[Within]) -> dict[Expr, Interval] | None:
     """Return the interval of each expression in a conjunction; `None` if it is always false.
 
     Constraints on constants are decided and left out.
     """
     found: dict[Expr, Interval] = {}
-    for atom in some:
+    for atom in conjunction:
         if isinstance(atom.expr, Const):
             if atom.expr.value not in atom.interval:
                 return None

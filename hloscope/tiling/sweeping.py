@@ -373,7 +373,7 @@ class _Sweeping:
         is_valid &= np.array([p.size > 0 for p in symbolic.parameters], dtype=bool).all()
         moved, shared, registers, elements = np.zeros((4, count))
         dot_side = np.zeros(count, dtype=np.int64)
-        for array, once in once_each(symbolic, self._table):
+        for array, once in new_tiles(symbolic, self._table):
             figures = counted(array.node, array.region, self._table, self._transaction)
             moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
@@ -487,8 +487,8 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
             yield top[root]._replace(root=number)
 
 
-def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays of a fusion, and for each tiling whether the array's tile is new.
+def new_tiles(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
+    """Yield the arrays of a fusion, each with a flag for each tiling: is the array's tile new?
 
     It is not new if it equals an earlier tile of the same array.
     """
@@ -515,7 +515,7 @@ def tile_traffics(
     """
     table = np.array([sizes], dtype=np.int64).reshape(1, len(symbolic.parameters))
     found = []
-    for array, once in once_each(symbolic, table):
+    for array, once in new_tiles(symbolic, table):
         node = array.node
         if array_type(node) is None or not once[0]:
             continue

@@ -142,12 +142,12 @@ UNIT: Final = DimTile(ZERO, ONE, ONE, ONE)
 """The tile of a dimension of size 1."""
 
 
-def whole(size: int) -> DimTile:
+def whole_dimension(size: int) -> DimTile:
     """Return the tile that covers a dimension of this size.
 
     Its size is the next power of two, cut off at the end of the dimension.
 
-    >>> print(whole(6))
+    >>> print(whole_dimension(6))
     offset [0], size [8], stride [1], upper bound [6]
     """
     return DimTile.of(0, 1 << max(size - 1, 0).bit_length(), 1, size)

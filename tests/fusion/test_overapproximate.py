@@ -82,7 +82,7 @@ def test_a_walk_carries_no_maps_of_many_conditions() -> None:
     text = "(d0)[s0] -> (d0, s0 / 9), domain: d0 in [0, 4], s0 in [0, 53]"
     interner = AccessInterner()
     small, large = (
-        interner.keep(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
+        interner.intern(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
     )
     assert [*with_accesses(interner, {}, [small], TYPE)] == [small]
     both = [*with_accesses(interner, {}, [large, small], TYPE)]

@@ -173,7 +173,7 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
         digits = []
         for v in variables:
             size = m.box[v].size
-            form = supposed(_alone(m, variables, v, k), size, divisors((size,)))
+            form = supposed(_function_of_variable(m, variables, v, k), size, divisors((size,)))
             digits.append((v, Strided(form.modes)))
         found.append((base, digits))
     results = [
@@ -187,7 +187,9 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
     return found
 
 
-def _alone(m: IndexingMap, variables: Sequence[Var], v: Var, k: int) -> Callable[[int], int]:
+def _function_of_variable(
+    m: IndexingMap, variables: Sequence[Var], v: Var, k: int
+) -> Callable[[int], int]:
     """Return result `k` as a function of variable `v`, with all other variables at 0."""
     return lambda x: _at(m, variables, {v: x})[k]
 

@@ -183,7 +183,7 @@ class ConvolutionMaps:
         return at.simplified(index)
 
 
-def _meeting(ins: Instruction, op: Convolution | DynamicConv) -> ConvolutionMaps:
+def _maps_of(ins: Instruction, op: Convolution | DynamicConv) -> ConvolutionMaps:
     shapes = [*(sizes(operand.type) for operand in ins.operands[:2]), sizes(ins.type)]
     return ConvolutionMaps(op, shapes, None if isinstance(op, Convolution) else ins.operands[2])
 
@@ -191,7 +191,7 @@ def _meeting(ins: Instruction, op: Convolution | DynamicConv) -> ConvolutionMaps
 @output_to_input(Convolution)
 @output_to_input(DynamicConv, shared=False)
 def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Accesses, ...]:
-    conv, out = _meeting(ins, op), sizes(ins.type)
+    conv, out = _maps_of(ins, op), sizes(ins.type)
     padding = [everything(out, sizes(operand.type)) for operand in ins.operands[2:]]
     return (exact(conv.output_to_input()), exact(conv.output_to_kernel()), *padding)
 
@@ -201,7 +201,7 @@ def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Acc
 def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
     if operand > 1:
         return everywhere(ins, operand)
-    conv = _meeting(ins, op)
+    conv = _maps_of(ins, op)
     return (exact(conv.kernel_to_output() if operand else conv.input_to_output()),)
 
 
@@ -215,7 +215,7 @@ def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
     """
     if not isinstance(ins.op, Convolution | DynamicConv):
         return None
-    conv = _meeting(ins, ins.op)
+    conv = _maps_of(ins, ins.op)
     maps = conv.output_to_kernel(tight=False), conv.kernel_to_output(tight=False)
     reads, writes = (over(_PADDING, m) for m in maps)
     return reads, writes

@@ -103,10 +103,10 @@ class Use(Enum):
     ALWAYS = 2
 
 
-def used(possible: bool, sure: bool) -> Use:
+def use_of(possible: bool, sure: bool) -> Use:
     """Return the `Use` of a value from two facts.
 
-    `possible` says that it is used for some data, `sure` that it is used for all data.
+    `possible` says that it is use_of for some data, `sure` that it is used for all data.
     """
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
@@ -297,7 +297,7 @@ def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, .
     for k in range(count):
         some = frozenset[int]().union(*[state[k] for state in possible])
         always = frozenset[int].intersection(*[state[k] for state in sure]) if sure else frozenset()
-        rows.append(Uses({j: used(True, j in always) for j in sorted(some | always)}))
+        rows.append(Uses({j: use_of(True, j in always) for j in sorted(some | always)}))
     return tuple(rows)
 
 

@@ -395,7 +395,7 @@ def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
     for number, operand in enumerate(ins.operands):
         own = len(sizes(operand.type))
         if isinstance(ins.op, ImplicitBroadcast):
-            places, loose = ins.op.places(own, rank), list(range(own))
+            places, loose = ins.op.result_dims(own, rank), list(range(own))
         elif own == rank and free:
             places, loose = tuple(range(rank)), free
         else:

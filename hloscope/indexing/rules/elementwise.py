@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hloscope.affine import ZERO, Dim, Expr
 from hloscope.indexing.access import Access, Accesses
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, used, weakened_by_use
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, use_of, weakened_by_use
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
@@ -66,7 +66,7 @@ def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
 
 def _mapped(ins: Instruction, bodies: Bodies) -> list[Use]:
     body = bodies[0] if bodies else Dependence.of_everything(1, len(ins.operands))
-    return [used(k in body.reads[0], k in body.sure[0]) for k in range(len(ins.operands))]
+    return [use_of(k in body.reads[0], k in body.sure[0]) for k in range(len(ins.operands))]
 
 
 @output_to_input(Map, bodies=True)
@@ -92,14 +92,14 @@ def _(ins: Instruction, op: ImplicitBroadcast, output: int) -> tuple[Accesses, .
     answer = []
     for operand in ins.operands:
         source = sizes(operand.type)
-        answer.append(broadcast_read(source, target, op.places(len(source), len(target))))
+        answer.append(broadcast_read(source, target, op.result_dims(len(source), len(target))))
     return tuple(answer)
 
 
 @input_to_output(ImplicitBroadcast)
 def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), sizes(ins.type)
-    return (broadcast_write(source, target, op.places(len(source), len(target))),)
+    return (broadcast_write(source, target, op.result_dims(len(source), len(target))),)
 
 
 def broadcast_read(source: Dims, target: Dims, result_dims: Dims) -> Accesses:

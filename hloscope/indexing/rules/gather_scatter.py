@@ -294,7 +294,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
         maps.append(at.map(slices.position(row, vector)))
     indices = exact(*maps)
     rest = [everything(slices.sliced, sizes(operand.type)) for operand in ins.operands[2:]]
-    return (to_whole(ins, op), indices, *rest)
+    return (to_array(ins, op), indices, *rest)
 
 
 @input_to_output(Gather, DynamicGather, shared=False)
@@ -339,7 +339,7 @@ def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Acce
         found = updated_elements(ins, op)
         return tuple([NEVER if k in uses.unchanged else found for k in range(count)])
     if operand > count:
-        whole, by = to_whole(ins, op), operand - count - 1
+        whole, by = to_array(ins, op), operand - count - 1
         return tuple(weakened_by_uses(uses_of(by, uses.updates), count, whole, LAST))
     shape = sizes(ins.operands[0].type)
     hit = hit_elements(to_sliced(ins, op), shape)
@@ -575,7 +575,7 @@ def indices_at(ins: Instruction, op: IndexedSlices) -> int:
     return len(ins.operands) // 2 if isinstance(op, Scatter) else 1
 
 
-def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
+def to_array(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an element of the sliced array to its element of the whole array."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)

@@ -21,7 +21,7 @@ from hloscope.indexing.rules.dependence import (
     Use,
     body_of,
     fold,
-    used,
+    use_of,
     uses_of,
     weakened_by_use,
     weakened_by_uses,
@@ -153,7 +153,7 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
     if sizes(ins.operands[0].type)[op.dimension] < 2:
         return {}  # there is nothing to compare
     sure = {number // 2 for number in bodies[0].sure[0]}
-    return {n // 2: used(True, n // 2 in sure) for n in bodies[0].reads[0]}
+    return {n // 2: use_of(True, n // 2 in sure) for n in bodies[0].reads[0]}
 
 
 def _sorted_line(

@@ -210,7 +210,7 @@ def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[
     rank = _rank(ins.type)
     found: list[SizeRead] = []
     for o, operand in enumerate(ins.operands):
-        places = op.places(_rank(operand.type), rank)
+        places = op.result_dims(_rank(operand.type), rank)
         if k in places:
             found += _size(ins, o, places.index(k))
     return _equal_size_reads(ins, found)

@@ -197,9 +197,9 @@ def _starts(ins: Instruction) -> list[int]:
     return [0, *accumulate(along[:-1])]
 
 
-def _shifted(rank: int, dimension: int, by: int) -> list[Expr]:
+def _shifted(rank: int, dimension: int, offset: int) -> list[Expr]:
     results = dims(rank)
-    results[dimension] = from_terms([(results[dimension], 1)], by)
+    results[dimension] = from_terms([(results[dimension], 1)], offset)
     return results
 
 

@@ -67,28 +67,36 @@ def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, S
     return [(operand, ()) for operand in operands]
 
 
-def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> Iterator[Expr]:
+def _start(
+    at: MapBuilder, ins: Instruction, first: int, array: Dims, slice_sizes: Dims
+) -> Iterator[Expr]:
     for (origin, index), size, window in zip(
-        starts(ins, first, len(whole)), whole, part, strict=True
+        starts(ins, first, len(array)), array, slice_sizes, strict=True
     ):
         yield at.read(0, size - window, origin, index)
 
 
-def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
-    """Return the dimensions in which a slice of sizes `part` can be moved in an array of `whole`.
+def _movable(ins: Instruction, array: Dims, slice_sizes: Dims) -> list[int]:
+    """Return the dimensions in which a slice can be moved.
 
-    In other dimensions the start is always clamped to 0.
+    `array` has the sizes of the array and `slice_sizes` those of the slice. In other dimensions the
+    start is always clamped to 0.
     """
-    if 0 in part:
+    if 0 in slice_sizes:
         return []
     if has_dynamic_sizes(ins):  # a dimension as large as its bound may be smaller at run time
-        return [*range(len(whole))]
-    return [k for k, (size, window) in enumerate(zip(whole, part, strict=True)) if window < size]
+        return [*range(len(array))]
+    return [
+        k for k, (size, window) in enumerate(zip(array, slice_sizes, strict=True)) if window < size
+    ]
 
 
-def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
-    """Return the accesses of the start operands, from number `first` on, by an output element."""
-    shape, movable = sizes(ins.type), _movable(ins, whole, part)
+def _starts_read(ins: Instruction, first: int, array: Dims, window: Dims) -> tuple[Accesses, ...]:
+    """Return the accesses of the start operands, from number `first` on, by an output element.
+
+    `array` and `window` have the sizes of the array and of the slice.
+    """
+    shape, movable = sizes(ins.type), _movable(ins, array, window)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
         return (_elements_of_vector(shape, movable),)
@@ -109,13 +117,13 @@ def _elements_of_vector(shape: Dims, numbers: Sequence[int]) -> Accesses:
 
 
 def _from_start(
-    ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
+    ins: Instruction, first: int, operand: int, array: Dims, window: Dims
 ) -> tuple[Accesses, ...]:
     """Return the accesses of outputs from a start operand, the inverse of `_starts_read`.
 
-    `operand` is the number of that operand, and `first` the number of the first start operand.
+    `operand` is the number of that operand; the other arguments are those of `_starts_read`.
     """
-    source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
+    source, movable = sizes(ins.operands[operand].type), _movable(ins, array, window)
     if not source:
         return everywhere(ins, operand) if operand - first in movable else (NEVER,)
     (target,) = all_output_sizes(ins)
@@ -145,14 +153,15 @@ def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
     return (exact(at.map(_within(at, ins, 1, whole, part))),)
 
 
-def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
+def _within(at: MapBuilder, ins: Instruction, first: int, array: Dims, window: Dims) -> list[Expr]:
     """Return the index inside the window of the array element at the map's dimensions.
 
-    The builder gets the constraint that the element is inside the window.
+    The builder gets the constraint that the element is inside the window. `array` and `window` have
+    the sizes of array and window, and `first` is the number of the first start operand.
     """
     results: list[Expr] = []
-    for k, start in enumerate(_start(at, ins, first, whole, part)):
-        at.require(Dim(k) - start, 0, part[k] - 1)
+    for k, start in enumerate(_start(at, ins, first, array, window)):
+        at.require(Dim(k) - start, 0, window[k] - 1)
         results.append(Dim(k) - start)
     return results
 
@@ -176,28 +185,28 @@ def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses,
     return (exact(at.map(Dim(k) + s for k, s in enumerate(_start(at, ins, 2, whole, part)))),)
 
 
-def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
+def _outside(ins: Instruction, array: Dims, window: Dims) -> Accesses:
     """Return the access from an output element to the same operand element, outside the update.
 
-    It consists of disjoint pieces, each determined by the first dimension that is outside of the
-    window. With `0 <= index < size` and `0 <= start <= size - window`, `index` is outside of the
-    window if and only if `(index - start) % size >= window`, as an index before the window wraps
-    around.
+    `array` has the sizes of the operand, `window` those of the update. The access consists of
+    disjoint pieces, each determined by the first dimension that is outside of the window. With `0
+    <= index < size` and `0 <= start <= size - window`, `index` is outside of the window if and only
+    if `(index - start) % size >= window`, as an index before the window wraps around.
     """
-    if 0 in part:
-        return identity(whole)
-    places = starts(ins, 2, len(whole))
-    partial = [k for k, size in enumerate(whole) if part[k] < size]
+    if 0 in window:
+        return identity(array)
+    places = starts(ins, 2, len(array))
+    partial = [k for k, size in enumerate(array) if window[k] < size]
     pieces = []
     for count, last in enumerate(partial):
-        at = MapBuilder(whole)
+        at = MapBuilder(array)
         for k in partial[: count + 1]:
-            offset = Dim(k) - at.read(0, whole[k] - part[k], *places[k])
+            offset = Dim(k) - at.read(0, array[k] - window[k], *places[k])
             if k == last:
-                at.require(offset % whole[k], part[k], whole[k] - 1)
+                at.require(offset % array[k], window[k], array[k] - 1)
             else:
-                at.require(offset, 0, part[k] - 1)
-        pieces.append(at.map(dims(len(whole))))
+                at.require(offset, 0, window[k] - 1)
+        pieces.append(at.map(dims(len(array))))
     return exact(*pieces)
 
 

@@ -23,7 +23,7 @@ from hloscope.indexing.rules.dependence import (
     Uses,
     body_of,
     fold,
-    used,
+    use_of,
     uses_of,
     weakened_by_use,
     weakened_by_uses,
@@ -286,14 +286,14 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
     if not bodies:
         return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
     select, scatter = bodies
-    compares = used(bool(select.reads[0]), bool(select.sure[0]))
+    compares = use_of(bool(select.reads[0]), bool(select.sure[0]))
     if prod(op.window.sizes) < 2 or scatter.unchanged[0] == 0:
         compares = Use.NEVER
     return (
         compares,
-        used(1 in scatter.reads[0], 1 in scatter.sure[0]),
+        use_of(1 in scatter.reads[0], 1 in scatter.sure[0]),
         # An element that no window selects has the initial value.
-        used(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
+        use_of(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
     )
 
 

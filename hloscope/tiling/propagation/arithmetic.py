@@ -55,7 +55,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.space import TilingSpace, dot_dimensions
-from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
+from hloscope.tiling.tile import UNIT, DimTile, Tile, whole_dimension
 
 # --------------------------------------------------------------------------------------------------
 # Tiles through element-wise ops, which may broadcast an operand.
@@ -90,7 +90,7 @@ def spread_to_output(
         target: Sizes of the output.
         dims: The output dimension of each operand dimension.
     """
-    out = [whole(n) for n in target]
+    out = [whole_dimension(n) for n in target]
     expanded = []
     for k, d in enumerate(dims):
         if source[k] == target[d]:
@@ -264,7 +264,7 @@ def _(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile, output: i
         sides = _dot(space, ins, tile)
         if sides is None:
             return refused(_NOT_IN_SPACE)
-        counts = tile.with_dims([whole(n) for n in sizes(ins.operands[2].type)])
+        counts = tile.with_dims([whole_dimension(n) for n in sizes(ins.operands[2].type)])
         return parts(sides.operand_tile(0), sides.operand_tile(1), exact_unless(_ALL_SIZES, counts))
     if ragged in op.dimensions.lhs_contracting:
         return _ragged_contracting(space, ins, op, tile)

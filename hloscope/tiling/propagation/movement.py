@@ -41,7 +41,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.space import TilingSpace, has_scalar_starts
-from hloscope.tiling.tile import DimTile, RefusalCode, Tile, expression_text, whole
+from hloscope.tiling.tile import DimTile, RefusalCode, Tile, expression_text, whole_dimension
 
 # --------------------------------------------------------------------------------------------------
 # Tiles through data-movement ops; reshapes are in `reshape`.
@@ -172,7 +172,7 @@ def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: in
     if len(target) == rank:
         return exact(tile)
     if len(target) > rank:
-        return exact(tile.with_dims([*tile.dims, whole(target[-1])]))
+        return exact(tile.with_dims([*tile.dims, whole_dimension(target[-1])]))
     return parts(exact_unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))
 
 

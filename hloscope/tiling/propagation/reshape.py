@@ -31,7 +31,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.space import TilingSpace
-from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole
+from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole_dimension
 
 Through = tuple[tuple[DimTile, ...], str]
 """The tiles of the target's dimensions, and why they are not exact, or ""."""
@@ -105,7 +105,7 @@ def through_reshape(
         target: Sizes after.
     """
     if 0 in source:  # the array has no elements
-        return CarriedTile(tile.with_dims([whole(n) for n in target]))
+        return CarriedTile(tile.with_dims([whole_dimension(n) for n in target]))
     kept = tuple([n for n in target if n != 1])
     out: list[DimTile] = []
     reasons: list[str] = []
