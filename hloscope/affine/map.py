@@ -300,13 +300,13 @@ def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tu
     return at, names
 
 
-def _expect(source: Source, at: int, token: str, what: str) -> int:
+def _expect(source: Source, at: int, token: str, expected_text: str) -> int:
     """Return the position after `token`, which must follow at `at`.
 
     White space before it is skipped.
 
     Raises:
-        ParseError: Another text follows; the message names the expected `what`.
+        ParseError: Another text follows; the message says that `expected_text` was expected.
     """
     text = source.text
     while at < len(text) and text[at].isspace():
@@ -314,7 +314,7 @@ def _expect(source: Source, at: int, token: str, what: str) -> int:
     if text.startswith(token, at):
         return at + len(token)
     found = repr(text[at : at + 1]) if at < len(text) else "the end"
-    _fail(f"expected {what}, found {found}", source, at)
+    _fail(f"expected {expected_text}, found {found}", source, at)
 
 
 def _fail(message: str, source: Source, at: int) -> NoReturn:

@@ -482,9 +482,9 @@ def is_multiple_of(e: Expr, factor: int) -> bool:
 
 
 def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
-    """Return the `Min` or `Max` of the parts in normal form.
+    """Return the minimum or maximum (`kind`) of the parts in normal form.
 
-    Nested ones are flattened. Of operands that differ by a constant only one is kept.
+    Nested ones are flattened. Of operands that differ by a constant only the extreme one stays.
     """
     if not parts:
         raise ValueError(f"{kind.__name__.lower()} needs an operand")

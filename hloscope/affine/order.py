@@ -142,7 +142,10 @@ It returns `None` for a sum whose key was not computed yet.
 
 
 def by_key(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
-    """Sort the list in place by keys of any nesting depth, and return it."""
+    """Sort the list in place by keys of any nesting depth, and return it.
+
+    `key` returns the key of an item.
+    """
     try:
         items.sort(key=key)
     except RecursionError:

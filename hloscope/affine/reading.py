@@ -106,19 +106,16 @@ class _Reader:
     def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
 
-    def expected(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the next token.
-
-        The message has `what` was expected and the token.
-        """
+    def expected(self, expected_text: str) -> NoReturn:
+        """Raise a `ParseError` at the next token; the message has `expected_text` and the token."""
         start = self.at
         while start < len(self.text) and self.text[start].isspace():
             start += 1
         if start >= len(self.text):
-            self.fail(f"expected {what}, found the end", len(self.text.rstrip()))
+            self.fail(f"expected {expected_text}, found the end", len(self.text.rstrip()))
         token = _TOKEN.match(self.text, start)
         stop = token.end() if token else start + 1
-        self.fail(f"expected {what}, found {self.text[start:stop]!r}", start, stop)
+        self.fail(f"expected {expected_text}, found {self.text[start:stop]!r}", start, stop)
 
     def variable(self, name: str, start: int, stop: int) -> Expr:
         if name in self.parts:

@@ -346,7 +346,8 @@ class Flows(ABC):
     ) -> tuple[object, ...] | None:
         """Return the key under which equal instructions share dependences.
 
-        The result is `None` if they cannot share them.
+        The key has the direction, and the number of the output (or operand) and its leaf. The
+        result is `None` if the instruction cannot share them.
         """
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
@@ -407,7 +408,10 @@ class Flows(ABC):
     def _ruled(
         self, ins: Instruction, output: int, key: tuple[object, ...] | None
     ) -> tuple[Flow, ...]:
-        """Return the dependences that the op's rule gives for one tensor of the value."""
+        """Return the dependences of tensor `output` of the value that the op's rule gives.
+
+        They are stored under `key` unless it is `None`.
+        """
         concerned = self._sizes.concern(ins)
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         flows: list[Flow] = []
@@ -460,7 +464,7 @@ class Flows(ABC):
 
 
 def is_plain(ins: Instruction) -> bool:
-    """Does the op have a rule, and are its operands and value tensors of static sizes?"""
+    """Does the op have an indexing rule, and are its operands and value tensors of static sizes?"""
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )

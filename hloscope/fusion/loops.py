@@ -58,7 +58,10 @@ class Closure:
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
     def extend(self, before: Iterable[Access], flow: Flow) -> None:
-        """Add the compositions of the accesses `before` with one dependence."""
+        """Add the compositions of the accesses `before` with the dependence `flow` of the body.
+
+        `before` leads from the start leaf to the leaf that the dependence begins at.
+        """
         leaf = flow.leaf
         if not isinstance(flow.operand, int):
             self._leave(before, flow, flow.operand)
@@ -95,7 +98,7 @@ class Closure:
             known[access] = None
 
     def _covers(self, access: Access, type: Type) -> bool:
-        """Does the access read all elements of a value of `type`, from each index of the start?"""
+        """Does the access read all elements of type `type` from each index of the start leaf?"""
         map = access.map
         if map is None or access.replica is not None or map.dims != self._dims:
             return False

@@ -238,10 +238,10 @@ class Deferred(Struct, frozen=True, eq=False):
 
 Table: TypeAlias = Node | Deferred
 TableStep: TypeAlias = tuple[Accesses | None, Table]
-"""Accesses, and the table that follows them; `None` as accesses is the identity."""
+"""Accesses to a value, and the table of that value; `None` as accesses is the identity."""
 Part: TypeAlias = Node | Reading | None
 Inflow: TypeAlias = tuple[Accesses | None, Part | Deferred]
-"""Accesses, and the node, entry or table that follows them; `None` as accesses is the identity."""
+"""Accesses to a value, and a node, entry or table of that value; `None` is the identity."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
 """Function of a type and pairs of accesses that lead to a value of this type in sequence.
 
@@ -304,7 +304,8 @@ class Tables:
     def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
         """Return the union of several tables, each composed with the accesses that lead to it.
 
-        The result is `None` if all tables are `None`.
+        Each item of `flows` is a pair: accesses to a value, and the table of that value. The result
+        is `None` if all tables are `None`.
         """
         present = [(accesses, table) for accesses, table in flows if table is not None]
         seen = [accesses for accesses, _ in present if accesses is not None]

@@ -132,7 +132,7 @@ def epilogue(
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
-    """Is it a fusion or call whose instructions can be listed?"""
+    """Is the instruction a fusion or call whose instructions can be listed?"""
     return (
         isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.has_consistent_sizes(ins)
     )

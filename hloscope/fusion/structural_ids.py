@@ -221,7 +221,7 @@ class Summary:
 
 
 def counterparts(one: Computation, other: Computation) -> dict[Instruction, Instruction]:
-    """Return, for each instruction of `one`, that of `other` at the same position.
+    """Return the instruction of `other` at the same position, for each instruction of `one`.
 
     Called computations are included. The computations have equal structure.
     """

@@ -40,7 +40,7 @@ from hloscope.ir import Dims, Instruction, Type
 
 
 AccessSet: TypeAlias = dict[Access, None]
-"""A set of distinct accesses, in the order in which they were found."""
+"""A set of distinct accesses, in the order in which they were found; the values are `None`."""
 
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 

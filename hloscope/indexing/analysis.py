@@ -208,7 +208,7 @@ class Coverage(Struct, frozen=True):
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """Return one row per op, in alphabetical order."""
+    """Return the precision of the rules of each op, in alphabetical order of the ops."""
     rows = []
     for name, cls in sorted(OPS.items()):
         entries = [lookup(direction, cls) for direction in Direction]

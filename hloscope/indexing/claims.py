@@ -502,7 +502,7 @@ class Tables:
         """Return the set of the values of `point` on the domain of the map, as a `Body`.
 
         All variables of the map become variables of the body. Runtime values are clamped when they
-        are read.
+        are read. `identity` identifies runtime variables without origin.
         """
         place: dict[Var, Expr] = {
             v: Const(side.lo) if side.is_point else Range(i)

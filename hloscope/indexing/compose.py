@@ -306,7 +306,10 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
 
 
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
-    """Return the number of terms of all sums of `e`; a variable in `inner` counts as its sum."""
+    """Return the number of terms of all sums in `e`.
+
+    A variable in `inner` stands for an expression and counts as that.
+    """
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
@@ -349,7 +352,7 @@ class _Bounds:
         self._facts = {as_sum(e)[0]: _bounds_of_terms(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
-        """Return an interval that contains all values, for each expression."""
+        """Return, for each expression, an interval that contains its values on the domain."""
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:

@@ -169,7 +169,7 @@ class TileCoverage(Struct, frozen=True):
 
 
 def tile_coverage() -> tuple[TileCoverage, ...]:
-    """Return one row per op, in alphabetical order.
+    """Return the directions in which each op has a rule, in alphabetical order of the ops.
 
     >>> next(row for row in tile_coverage() if row.op == "transpose").to_outputs
     True

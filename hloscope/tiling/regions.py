@@ -138,7 +138,7 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Groups of operands that have a region each, and the operands without one, by number."""
+"""Numbers of operands: groups that have a region each, and the operands without a region."""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:

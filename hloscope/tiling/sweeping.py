@@ -85,7 +85,7 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """Return the tiling in row `row`, with its figures and the limits that it exceeds."""
+        """Return tiling number `row`, with its figures and the limits that it exceeds."""
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),

@@ -346,7 +346,7 @@ _CARRIED: Final = "what other steps contribute comes through the carries"
 def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int) -> Answer:
     """Return the tiles of the operands of a reduction.
 
-    They are the output's along kept dimensions, and the space's own along reduced ones.
+    Along reduced dimensions they are those of the tiling space, along others the output's.
     """
     rank, kept = len(output_sizes(ins)), iter(tile.dims)
     dims: list[DimTile] = []

@@ -342,7 +342,7 @@ def _(
 ) -> Answer:
     """Return the tiles of an update's operands; that of operand 0 includes updated elements.
 
-    A box cannot leave them out.
+    They are not read, but a box cannot leave them out.
     """
     update, target = sizes(ins.operands[1].type), output_sizes(ins)
     if not has_scalar_starts(ins, len(update), 2):
