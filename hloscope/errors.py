@@ -23,7 +23,7 @@ _LONG_MESSAGE: Final = 4000
 
 
 def _shown(message: str) -> str:
-    """Return the message; of a long one, its start and end.
+    """Return the message; if it is long, only its start and its end.
 
     >>> len(_shown("x" * 10_000_000))
     4000
@@ -34,7 +34,7 @@ def _shown(message: str) -> str:
 
 
 class Name(str):
-    """The name of an op in a message; a language may spell it in another way."""
+    """The name of an op in a message; each language has its own spelling of it."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Label(str):
     __slots__ = ()
 
 
-Spell: TypeAlias = Callable[[object, str], str]
+Formatter: TypeAlias = Callable[[object, str], str]
 """Function that formats a type or a `Name` in a language.
 
 The second argument is `bare` for no quotes.
@@ -56,11 +56,11 @@ The second argument is `bare` for no quotes.
 
 
 def plain(value: object, form: str = "") -> str:
-    """Format a value without regard to a language."""
+    """Format a value without regard to a language: the `Formatter` by default."""
     return str(value)
 
 
-class Said(Struct, frozen=True):
+class MessageTemplate(Struct, frozen=True):
     """A message with placeholders for types and names, which each language spells in its own way.
 
     Attributes:
@@ -71,7 +71,7 @@ class Said(Struct, frozen=True):
     template: str
     values: tuple[object, ...]
 
-    def text(self, spell: Spell = plain) -> str:
+    def text(self, spell: Formatter = plain) -> str:
         """Return the message with its values formatted by `spell`."""
         return self.template.format(*[_Place(value, spell) for value in self.values])
 
@@ -79,24 +79,29 @@ class Said(Struct, frozen=True):
         raise TypeError("a message within a message is one of its values")
 
 
-def said(template: str, *values: object) -> Said:
+def message_of(template: str, *values: object) -> MessageTemplate:
     """Return a message with placeholders for types and names.
 
-    >>> said("needs {}, found {:bare}", "f32", "s32").text(lambda value, form: form or f"<{value}>")
+    >>> needs = message_of("needs {}, found {:bare}", "f32", "s32")
+    >>> needs.text(lambda value, form: form or f"<{value}>")
     'needs <f32>, found bare'
     """
-    return Said(template, values)
+    return MessageTemplate(template, values)
 
 
 class _Place:
     __slots__ = ("spell", "value")
 
-    def __init__(self, value: object, spell: Spell) -> None:
+    def __init__(self, value: object, spell: Formatter) -> None:
         self.value, self.spell = value, spell
 
     def __format__(self, form: str) -> str:
         value = self.value
-        return value.text(self.spell) if isinstance(value, Said) else self.spell(value, form)
+        return (
+            value.text(self.spell)
+            if isinstance(value, MessageTemplate)
+            else self.spell(value, form)
+        )
 
 
 class HloscopeError(Exception):
@@ -108,10 +113,12 @@ class HloscopeError(Exception):
 
     exit_code: ClassVar[int] = 3
 
-    def __init__(self, message: str | Said, *, span: Span | None = None, rule: str = "") -> None:
+    def __init__(
+        self, message: str | MessageTemplate, *, span: Span | None = None, rule: str = ""
+    ) -> None:
         super().__init__(message)  # args = (message,): the exception survives pickling
         self.said, self.span, self.rule = message, span, rule
-        self.spell: Spell = plain
+        self.spell: Formatter = plain
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses have other parameters of `__init__`, so it cannot be called again.
@@ -119,13 +126,13 @@ class HloscopeError(Exception):
 
     @property
     def message(self) -> str:
-        """Return the error's text.
+        """Return the error's text, with types and names formatted by `spell`.
 
-        `spell`, which a front end sets, formats types and names.
+        A front end sets `spell` to the formatter of its language.
         """
-        return self.worded(self.spell)
+        return self.message_in(self.spell)
 
-    def worded(self, spell: Spell) -> str:
+    def message_in(self, spell: Formatter) -> str:
         """Return the error's text, with types and names formatted by the given function."""
         return self.said if isinstance(self.said, str) else self.said.text(spell)
 

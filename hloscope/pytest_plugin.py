@@ -50,7 +50,10 @@ def pytest_runtest_makereport(
 
 
 def _written(folder: Path, test: str, failed: testing.CheckFailedError) -> str:
-    """Write the page; return a line with its path, or with the reason why there is none."""
+    """Write the page of a failed check; return a line with its path.
+
+    The line has the reason instead if the page cannot be written.
+    """
     name = re.sub(r"[^\w.\[\]-]+", "_", test)[-150:]
     try:
         text, ending = testing.picture_of(failed)

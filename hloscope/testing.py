@@ -70,11 +70,12 @@ class CheckFailedError(AssertionError):
         self.checked = checked
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
-        return AssertionError, (str(self),)  # programs do not cross processes, the message does
+        # A program cannot be sent to another process, so only the message is.
+        return AssertionError, (str(self),)
 
 
 def _require(program: Program, rule: str, **values: Any) -> None:
-    __tracebackhide__ = True  # what pytest shows ends at the assertion
+    __tracebackhide__ = True  # pytest's traceback then ends at the assertion
     found = check_one(program, rule, **values)
     if not found:
         raise CheckFailedError(program, found, _picture(program, found, **values))
@@ -83,7 +84,7 @@ def _require(program: Program, rule: str, **values: Any) -> None:
 def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any) -> str:
     """Return the worst finding as text: transfers of its kernel, or its instruction's neighbours.
 
-    Empty if no finding has an instruction.
+    The text is empty if no finding has an instruction.
     """
     placed = [one for one in checked.report.findings if one.instruction]
     worst = max(placed, key=lambda one: one.value, default=None)

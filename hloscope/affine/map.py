@@ -300,13 +300,13 @@ def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tu
     return at, names
 
 
-def _expect(source: Source, at: int, token: str, what: str) -> int:
+def _expect(source: Source, at: int, token: str, expected_text: str) -> int:
     """Return the position after `token`, which must follow at `at`.
 
     White space before it is skipped.
 
     Raises:
-        ParseError: Another text follows; the message names the expected `what`.
+        ParseError: Another text follows; the message says that `expected_text` was expected.
     """
     text = source.text
     while at < len(text) and text[at].isspace():
@@ -314,7 +314,7 @@ def _expect(source: Source, at: int, token: str, what: str) -> int:
     if text.startswith(token, at):
         return at + len(token)
     found = repr(text[at : at + 1]) if at < len(text) else "the end"
-    _fail(f"expected {what}, found {found}", source, at)
+    _fail(f"expected {expected_text}, found {found}", source, at)
 
 
 def _fail(message: str, source: Source, at: int) -> NoReturn:
@@ -423,12 +423,12 @@ def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints |
 
 
 def _values(
-    nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]
+    nodes: Sequence[Expr], values: Mapping[Var, Any], number: Callable[[int], Any]
 ) -> dict[Expr, Any]:
     """Return the values of every node, as arrays; `nodes` has operands before their users.
 
-    `number` converts constants, and is `np.int64` or `int`. With `int` the arrays hold Python's
-    integers.
+    `values` has the values of the variables. `number` converts constants, and is `np.int64` or
+    `int`. With `int` the arrays hold Python's integers.
     """
     value: dict[Expr, Any] = {}
     for x in nodes:
@@ -436,7 +436,7 @@ def _values(
             case Const(it):
                 value[x] = number(it)
             case Dim() | Range() | Runtime():
-                value[x] = given[x] if number is np.int64 else given[x].astype(object)
+                value[x] = values[x] if number is np.int64 else values[x].astype(object)
             case Sum(terms, const):
                 parts = [value[t] if c == 1 else value[t] * number(c) for t, c in terms]
                 value[x] = sum(parts, number(const))

@@ -125,25 +125,25 @@ def largest_number(e: Expr) -> int:
     return largest
 
 
-def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
-    """Return `e` with each of its direct operands `x` replaced by `of(x)`, in normal form."""
+def rebuild(e: Expr, new: Callable[[Expr], Expr]) -> Expr:
+    """Return `e` with each of its direct operands `x` replaced by `new(x)`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
         case Sum(terms, const):
-            return linear(*[(of(t), c) for t, c in terms], (const, 1))
+            return linear(*[(new(t), c) for t, c in terms], (const, 1))
         case Product(factors):
-            return product(*[of(f) for f in factors])
+            return product(*[new(f) for f in factors])
         case FloorDiv(num, den):
-            return floordiv(of(num), of(den))
+            return floordiv(new(num), new(den))
         case CeilDiv(num, den):
-            return ceildiv(of(num), of(den))
+            return ceildiv(new(num), new(den))
         case Mod(num, den):
-            return mod(of(num), of(den))
+            return mod(new(num), new(den))
         case Min(args):
-            return minimum(*[of(a) for a in args])
+            return minimum(*[new(a) for a in args])
         case Max(args):
-            return maximum(*[of(a) for a in args])
+            return maximum(*[new(a) for a in args])
         case _:
             assert_never(e)
 
@@ -300,7 +300,7 @@ def bounds_knowing(
     known: dict[Expr, Interval],
     roots: Sequence[Expr],
     box: Box,
-    closer: Callable[[Sum, Interval], Interval] | None = None,
+    tighten: Callable[[Sum, Interval], Interval] | None = None,
 ) -> list[Interval]:
     """Return the interval of each expression in `roots`, in their order.
 
@@ -310,8 +310,8 @@ def bounds_knowing(
         known: Bounds over the box, by expression.
         roots: The expressions to bound.
         box: The interval of each variable.
-        closer: Optional function that tightens the interval of a sum, given the interval
-            from its operands.
+        tighten: Optional function of a sum and the interval that follows from its operands; it
+            returns a smaller interval.
     """
     stack = list(roots)
     while stack:
@@ -322,7 +322,7 @@ def bounds_knowing(
                 stack += missing
                 continue
             found = bounds_of_node(x, known, box)
-            known[x] = closer(x, found) if closer and isinstance(x, Sum) else found
+            known[x] = tighten(x, found) if tighten and isinstance(x, Sum) else found
         stack.pop()
     return [known[e] for e in roots]
 
@@ -398,7 +398,7 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
 _FAR: Final = 1 << 61
 """Numbers below this are far from the ends of int64, which stand for infinity.
 
-So are their sums.
+Sums of two such numbers are within int64.
 """
 
 
@@ -482,14 +482,14 @@ def is_multiple_of(e: Expr, factor: int) -> bool:
 
 
 def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
-    """Return the `Min` or `Max` of the parts in normal form.
+    """Return the minimum or maximum (`kind`) of the parts in normal form.
 
-    Nested ones are flattened. Of operands that differ by a constant only one is kept.
+    Nested ones are flattened. Of operands that differ by a constant only the extreme one stays.
     """
     if not parts:
         raise ValueError(f"{kind.__name__.lower()} needs an operand")
     pick: Callable[[int, int], int] = min if kind is Min else max
-    best: dict[Expr, int] = {}  # part without its constant -> constant
+    best: dict[Expr, int] = {}  # the constant of each part, by the part without it
     for part in parts:
         # `min(x + 2, x + 5)` is `x + 2`: of parts that differ by a constant, one is always the
         # extremum.

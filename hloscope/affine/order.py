@@ -25,7 +25,7 @@ def order_key(e: Expr) -> OrderKey:
     variables.
     """
     key = e._key
-    if key is None:  # only sums find theirs late: most are never compared
+    if key is None:  # a sum computes its key at the first comparison, as most are never compared
         key = _key_of_sum(e)  # type: ignore[arg-type]
         _set(e, "_key", key)
     return key
@@ -142,7 +142,10 @@ It returns `None` for a sum whose key was not computed yet.
 
 
 def by_key(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
-    """Sort the list in place by keys of any nesting depth, and return it."""
+    """Sort the list in place by keys of any nesting depth, and return it.
+
+    `key` returns the key of an item.
+    """
     try:
         items.sort(key=key)
     except RecursionError:

@@ -61,14 +61,14 @@ class _Level:
     __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
 
     def __init__(self, word: str, opened: int, negated: bool) -> None:
-        self.word, self.opened = word, opened  # "", "(", "min" or "max", and where it began
+        self.word, self.opened = word, opened  # "", "(", "min" or "max", and its position
         self.negated = negated
         self.pending: list[Expr] = []  # earlier arguments of min and max
         self.start()
 
     def start(self) -> None:
         self.parts: list[tuple[Expr, int]] = []
-        self.sign = 1  # of the term
+        self.sign = 1  # sign of the term being read
         self.term: Expr | None = None
         self.operator = ""  # between the term and the next factor
 
@@ -88,7 +88,7 @@ class _Level:
 
 
 class _Reader:
-    """Reads one expression with an explicit stack: nesting has no limit."""
+    """Parser of one expression with an explicit stack, so that nesting has no limit."""
 
     def __init__(
         self,
@@ -106,19 +106,16 @@ class _Reader:
     def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
 
-    def expected(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the next token.
-
-        The message has `what` was expected and the token.
-        """
+    def expected(self, expected_text: str) -> NoReturn:
+        """Raise a `ParseError` at the next token; the message has `expected_text` and the token."""
         start = self.at
         while start < len(self.text) and self.text[start].isspace():
             start += 1
         if start >= len(self.text):
-            self.fail(f"expected {what}, found the end", len(self.text.rstrip()))
+            self.fail(f"expected {expected_text}, found the end", len(self.text.rstrip()))
         token = _TOKEN.match(self.text, start)
         stop = token.end() if token else start + 1
-        self.fail(f"expected {what}, found {self.text[start:stop]!r}", start, stop)
+        self.fail(f"expected {expected_text}, found {self.text[start:stop]!r}", start, stop)
 
     def variable(self, name: str, start: int, stop: int) -> Expr:
         if name in self.parts:

@@ -104,8 +104,8 @@ def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr
     return sum_of(coeffs, const)
 
 
-def with_terms(e: Sum, of: Mapping[Expr, Expr]) -> Expr:
-    """Return the sum with each term `t` replaced by `of[t]`, in normal form.
+def with_terms(e: Sum, replacements: Mapping[Expr, Expr]) -> Expr:
+    """Return the sum with each term `t` replaced by `replacements[t]`, in normal form.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(with_terms(Dim(0) * 2 + 5, {Dim(0): Dim(1) + 1}))
@@ -115,7 +115,7 @@ def with_terms(e: Sum, of: Mapping[Expr, Expr]) -> Expr:
     const = e.const
     get = coeffs.get
     for t, k in e.terms:
-        new = of[t]
+        new = replacements[t]
         kind = type(new)
         if kind is Sum:
             const += k * new.const  # type: ignore[union-attr]

@@ -136,7 +136,7 @@ def where_text(parts: Sequence[tuple[str, str]]) -> str:
 def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) -> str:
     out: list[str] = []
     todo: list[Expr | str] = [e]
-    while todo:  # not recursive, and linear in the length of the text
+    while todo:  # An explicit stack: not recursive, and linear in the length of the text.
         x = todo.pop()
         if isinstance(x, str):
             out.append(x)
@@ -150,7 +150,10 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
 
 
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
-    """Return the text of a compound expression as a list of strings and its operands, in order."""
+    """Return the text of a compound expression as a list of strings and its operands, in order.
+
+    `symbols` has the text of each operator.
+    """
     match x:
         case Sum():
             return _pieces_of_sum(printed_terms(x), x.const)

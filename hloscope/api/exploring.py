@@ -264,7 +264,7 @@ class _PageBuilder:
             return True
         answers, analysis = self._told, self.program.analysis
         number = self.numbering.numbers[ins]
-        alike = analysis.alike(ins)
+        alike = analysis.key_of_maps(ins)
         if alike and alike in self._told_first:
             answers.repeat(number, self._told_first[alike])
             return True

@@ -497,7 +497,7 @@ def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -
     try:
         return part()
     except HloscopeError as error:
-        problems.append(f"{name}: {error.worded(_nameless)}")
+        problems.append(f"{name}: {error.message_in(_nameless)}")
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # an invalid program or a defect: the other parts still count

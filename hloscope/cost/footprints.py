@@ -14,7 +14,7 @@ from hloscope.cost.work_rules import LoopRuns, Runs, rule_of
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, TensorType, TupleType, Type, inside_out
+from hloscope.ir import Computation, Instruction, TensorType, TupleType, Type, callees_first
 from hloscope.memory import (
     CUSTOM,
     HOST,
@@ -463,7 +463,7 @@ class Flops:
         A recursive call is not counted: its depth is unknown.
         """
         for callee in ins.calls:
-            for inner in inside_out(callee, self._known):
+            for inner in callees_first(callee, self._known):
                 self._known[inner] = self._of_computation(inner)
         return self.count(ins, tuple([self._known.get(callee, _RECURSION) for callee in ins.calls]))
 
@@ -497,7 +497,7 @@ class Flops:
 
         They do not determine trip counts.
         """
-        for inner in inside_out(computation, self._follows):
+        for inner in callees_first(computation, self._follows):
             self._follows[inner] = not any(
                 [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]
             ) and all([self._follows.get(callee, False) for callee in inner.callees])

@@ -24,7 +24,7 @@ from hloscope.cost.trip_counts import (
     known_trip_count,
     with_annotation,
 )
-from hloscope.ir import Computation, Instruction, Module, inside_out
+from hloscope.ir import Computation, Instruction, Module, callees_first
 from hloscope.memory import called_for_kernels, kind_of
 from hloscope.ops import Case, While
 from hloscope.support.walks import reached
@@ -260,7 +260,7 @@ class _RunTraversal:
         self.places: Final[list[Place]] = []
         self.loops: Final[list[LoopUse]] = []
         self._annotated: dict[Instruction, int | None] = {}
-        order = list(inside_out(module.entry, {}))
+        order = list(callees_first(module.entry, {}))
         # Computations that run outside of kernels; the others are parts of kernels.
         alone = {module.entry}
         for computation in reversed(order):

@@ -259,7 +259,7 @@ class Answer(Struct, frozen=True):
         if self.order == "physical":
             return tuple([shape[k] for k in indexing.major_to_minor(type)])
         try:
-            return (prod(indexing.placed_sizes(type)),)
+            return (prod(indexing.padded_physical_sizes(type)),)
         except UnsupportedError:
             return ()
 

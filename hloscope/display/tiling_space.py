@@ -17,7 +17,6 @@ from hloscope.ir import Instruction
 from hloscope.ops import Parameter
 from hloscope.support.walks import nested
 from hloscope.tiling import (
-    Fit,
     Refusal,
     RegionInstruction,
     SymbolicTiles,
@@ -25,6 +24,7 @@ from hloscope.tiling import (
     TiledKernel,
     TiledNode,
     TiledRegion,
+    TilePrecision,
     TilingSpace,
 )
 
@@ -126,7 +126,7 @@ def _notes(kernel: TiledKernel, names: dict[RegionInstruction, str]) -> Iterator
     if kernel.beyond:
         yield from ("", "Possible, although XLA refuses:")
         yield from (f"  {ins.name}: {why}" for ins, why in kernel.beyond)
-    loose = [(name, tiled) for tiled, name in names.items() if tiled.fit is not Fit.EXACT]
+    loose = [(name, tiled) for tiled, name in names.items() if tiled.fit is not TilePrecision.EXACT]
     if loose:
         yield from ("", "Not exact:")
         yield from (f"  {name}: {t.fit}: {'; '.join(t.reasons)}" for name, t in loose)

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from hloscope.fusion.structure import READS as READS
     from hloscope.fusion.traversal import (
         AccessInterner as AccessInterner,
+        AccessTraversal as AccessTraversal,
         Flow as Flow,
-        Walk as Walk,
         composed as composed,
     )
     from hloscope.fusion.values import MOVES as MOVES

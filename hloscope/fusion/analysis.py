@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Dim, Interval, first_dims
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.dependences import INSIDE, Convention, Flows, Refusal, anything_goes
+from hloscope.fusion.dependences import INSIDE, Convention, Flows, Refusal, accept_all
 from hloscope.fusion.structural_ids import (
     RECURSIVE,
     Summary,
@@ -20,7 +20,7 @@ from hloscope.fusion.structural_ids import (
     with_origins,
 )
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.traversal import AccessSet, Flow, Walk, compose
+from hloscope.fusion.traversal import AccessSet, AccessTraversal, Flow, compose
 from hloscope.indexing import (
     UNKNOWN_COUNTS,
     Access,
@@ -30,10 +30,10 @@ from hloscope.indexing import (
     Variable,
     address_map,
     below,
+    padded_physical_sizes,
     physical_access,
-    placed_sizes,
     reshaped,
-    unplace,
+    to_logical,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, called_value, captures
 from hloscope.ops import Fusion, Parameter
@@ -42,8 +42,11 @@ from hloscope.ops import Fusion, Parameter
 # Indexing maps through whole computations; each result is computed once.
 
 
-Place: TypeAlias = tuple[int | Instruction, int]
-"""A place: an operand number or a value captured by a region, and the number of a tensor in it."""
+OperandTensor: TypeAlias = tuple[int | Instruction, int]
+"""An operand and the number of a tensor in it.
+
+The operand is given by its number; a value that a region captures is given by itself.
+"""
 
 _NOTHING: Final[AccessSet] = {}
 _NONE: Final[Accesses] = ()
@@ -69,7 +72,7 @@ class Analysis(Flows):
         *,
         has_regions: bool = True,
         convention: Convention = "structural",
-        refuse: Refusal = anything_goes,
+        refuse: Refusal = accept_all,
         counts: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         """Start without results.
@@ -93,7 +96,7 @@ class Analysis(Flows):
 
     # -------------------------------------------------------------------------------- questions
 
-    def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
+    def output_to_input(self, ins: Instruction, output: int = 0) -> dict[OperandTensor, Accesses]:
         """Return the accesses from an element of one output, by operand and tensor number.
 
         Operands that are not read are left out.  Runtime variables of a fusion or call are read
@@ -108,7 +111,7 @@ class Analysis(Flows):
             self.type_guard.check(ins)  # `reads` checks other instructions
         if leaf is None:
             return {}
-        found: dict[Place, Accesses] = {}
+        found: dict[OperandTensor, Accesses] = {}
         # `summary` names origins of runtime variables inside the callee; `reads` names them for
         # the caller.
         flows = self.summary(ins.calls[0], leaf) if is_inside else self.reads(ins, leaf)
@@ -174,7 +177,7 @@ class Analysis(Flows):
             return False
         return (
             len(ins.calls) == 1 and not self._sizes.concern(ins) and self._is_plain(ins.calls[0])
-        ) or self._sizes.in_step(ins)
+        ) or self._sizes.are_consistent(ins)
 
     def _is_plain(self, callee: Computation) -> bool:
         """Are all sizes in the types of the parameters and of the root static?"""
@@ -208,26 +211,30 @@ class Analysis(Flows):
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Return what `summary` returns, by a traversal from the root to its producers."""
-        walk = Walk(self.interner, self.leaves)
+        """Return the result of `summary` without the memo, by a traversal from the root."""
+        walk = AccessTraversal(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
         """Yield unknown accesses to all parameters and captured values of a recursive function."""
-        unknown = self.interner.keep(Access.unknown(RECURSIVE))
+        unknown = self.interner.intern(Access.unknown(RECURSIVE))
         values: list[tuple[int | Instruction, Instruction]] = [*enumerate(callee.parameters)]
         values += [(value, value) for value in captures(callee)]
         for place, value in values:
             for leaf in range(len(self.leaves(value.type))):
                 yield Flow(place, leaf, (unknown,))
 
-    def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
-        """Return the dependences that a traversal found: on parameters in order, then captures."""
+    def _ends(self, walk: AccessTraversal, callee: Computation) -> tuple[Flow, ...]:
+        """Return the dependences that a traversal found at the parameters and captured values.
+
+        Those on parameters come first, in order.
+        """
         found = walk.found
         flows: list[Flow] = []
-        last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple
+        # Many parameters share one set of accesses, so its tuple is built once.
+        last, kept = _NOTHING, _NONE
         for k, parameter in enumerate(callee.parameters):
             leaves = found.get(parameter)
             if leaves is None:
@@ -253,7 +260,7 @@ class Analysis(Flows):
         if known is None:
             outputs = self.leaves(callee.root.type)
             if key in self._open:
-                unknown = self.interner.keep(Access.unknown(RECURSIVE))
+                unknown = self.interner.intern(Access.unknown(RECURSIVE))
                 return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
             self._open.add(key)
             try:
@@ -289,17 +296,17 @@ class Analysis(Flows):
         Parameter `k` of the callee is operand `first + k` of the caller.
         """
         if mismatch := _mismatch(callee, ins, first):
-            unknown = self.interner.keep(Access.unknown(mismatch))
+            unknown = self.interner.intern(Access.unknown(mismatch))
             outputs = range(len(self.leaves(ins.type)))
             return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
         flows = self.spread(callee, parameter, leaf)
         return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
     def _lifted(self, flow: Flow, ins: Instruction, callee: Computation, first: int) -> Flow:
-        """Return a dependence inside the callee as one of the caller `ins` on its operands.
+        """Return a callee's dependence on a parameter as one of the caller `ins` on an operand.
 
-        Parameter `k` becomes operand `first + k`.  Origins of runtime variables are replaced in the
-        same way.
+        Parameter `k` becomes operand `first + k`.  Origins of runtime variables inside the callee
+        are replaced by values that name the call.
         """
         operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
         accesses = flow.accesses
@@ -315,7 +322,7 @@ class Analysis(Flows):
                 elif not isinstance(ins.op, CALLED_ONCE) and origin not in self.captured(ins):
                     origins[origin] = called_value(origin, ins, first)
             renamed = [with_origins(a, origins) for a in accesses]
-            accesses = self.interner.keep_all([_with_few_values(a) for a in renamed])
+            accesses = self.interner.intern_all([_with_few_values(a) for a in renamed])
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
@@ -336,9 +343,9 @@ def _with_few_values(access: Access) -> Access:
     return Access.unknown(MANY_VALUES)
 
 
-def _joined(some: Accesses, others: Accesses) -> Accesses:
+def _joined(first: Accesses, second: Accesses) -> Accesses:
     """Return the union of two interned sets of accesses, without duplicates."""
-    return tuple(dict.fromkeys((*some, *others)))
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
@@ -361,7 +368,7 @@ With more, each queried parameter has its own traversal to the users.
 MANY_PARAMETERS: Final = 256
 """Number of parameters above which the first query is computed for its parameter alone."""
 Reached: TypeAlias = dict[int, Accesses]
-"""The accesses to each output that is reached, by output number."""
+"""The accesses to each output that depends on the start, by output number."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
 """The accesses to outputs, by parameter number and leaf."""
 
@@ -369,10 +376,10 @@ Table: TypeAlias = dict[tuple[int, int], Reached]
 def reached_outputs(
     about: Analysis, callee: Computation, parameter: int, leaf: int
 ) -> tuple[Computation, Reached]:
-    """Return a computation, and the accesses from one parameter leaf to its outputs.
+    """Return the accesses from one parameter leaf to the outputs, and a computation.
 
     The computation has the same structure as `callee`; runtime variables are read from its
-    instructions.
+    instructions. It is the first item of the result.
 
     Args:
         about: The analysis, which returns the dependences of single instructions.
@@ -396,7 +403,7 @@ def reached_outputs(
 
 def _to_users(about: Analysis, callee: Computation, start: Instruction, leaf: int) -> Reached:
     """Return the accesses to each output, by one traversal from a parameter leaf to its users."""
-    walk = Walk(about.interner, about.leaves)
+    walk = AccessTraversal(about.interner, about.leaves)
     walk.begin(start, leaf)
     users = about.results.once(("users", callee), lambda: about.users(callee.instructions))
     walk.to_users(users, about.writes)
@@ -416,10 +423,10 @@ def _of_parameters(
     """
     table: Table = {}
     for output, type in enumerate(about.leaves(callee.root.type)):
-        walk = Walk(about.interner, about.leaves, type)
+        walk = AccessTraversal(about.interner, about.leaves, type)
         walk.begin(callee.root, output)
         position = about.positions(callee).get
-        walk.from_producers(position, about.places, about.writes, through)
+        walk.from_producers(position, about.possible_reads, about.writes, through)
         for number, parameter in enumerate(callee.parameters):
             for leaf, accesses in walk.found.get(parameter, {}).items():
                 table.setdefault((number, leaf), {})[output] = tuple(accesses)
@@ -427,10 +434,11 @@ def _of_parameters(
 
 
 def _dependent(callee: Computation, parameter: int) -> set[Instruction]:
-    """Return a parameter and all values that may depend on it."""
+    """Return a parameter and all values of its computation that may depend on it."""
     found = {callee.parameters[parameter]}
     for ins in callee.instructions:
-        if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values
+        # A called computation may capture values.
+        if ins.calls or not found.isdisjoint(ins.operands):
             found.add(ins)
     return found
 
@@ -479,7 +487,7 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
 
 
 def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
-    """Return `both`, but with the result `d0` if `access` keeps every position in memory.
+    """Return `both`, or the identity on positions if `access` keeps every position in memory.
 
     It does if it is an identity between arrays of equal layout. `both` is the composition of
     `access` with the maps between positions and indices. It splits the position into digits and
@@ -498,9 +506,9 @@ def _shortened(both: Access, access: Access, here: TensorType, there: TensorType
 
 def _from_address(type: TensorType) -> IndexingMap:
     """Return the map from a linear position in memory, in elements, to the logical index."""
-    sizes = placed_sizes(type)
+    sizes = padded_physical_sizes(type)
     total = prod(sizes)
     if total == 0:
         return IndexingMap((below(0),), results=[0] * type.rank)
-    index, inside = unplace(reshaped([Dim(0)], (total,), sizes), type)
+    index, inside = to_logical(reshaped([Dim(0)], (total,), sizes), type)
     return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, inside)

@@ -71,15 +71,18 @@ class Numbers(Protocol):
         """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their number."""
+        """Return the position of each operand's first leaf, then the number of all leaves.
+
+        Positions are in the concatenated leaves of all operands.
+        """
 
 
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the first value and leaf that a root leaf equals unchanged, by tracing it back.
+    """Return the value and leaf that leaf `leaf` of the root equals unchanged.
 
-    The trace passes tuples, copies, calls and parts that a loop does not change.  It ends at
-    parameters, at values outside the computation, and at values that are computed or selected. The
-    result of a recursive function counts as computed.
+    It is found by tracing back through tuples, copies, calls, and elements of a loop's state that
+    the loop does not change. The trace ends at parameters, at values outside the computation, and
+    at values that are computed or selected. The result of a recursive function counts as computed.
     """
     results = at.results
     if ("source", callee, leaf) in results:
@@ -91,7 +94,7 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
         source = opened[top]
         try:
             while _is_in(top[0], source[0]):
-                before = _before(at, *source)
+                before = _equal_operand(at, *source)
                 if before is None:
                     break
                 source = before
@@ -121,10 +124,10 @@ class _UnknownError(Exception):
 
 
 def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """Return the memoized source of a leaf of a called computation.
+    """Return the memoized result of `source_in`.
 
     Raises:
-        _UnknownError: It has not been found yet.
+        _UnknownError: There is none yet.
     """
     found: Source | None = at.results.get(("source", callee, leaf))
     if found is None:
@@ -132,9 +135,11 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
     return found
 
 
-def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
-    """Does leaf `of` of the computation's result equal leaf `leaf` of a parameter, unchanged?"""
-    return source_in(at, callee, of) == (callee.parameters[parameter], leaf)
+def is_returned_unchanged(
+    at: Numbers, callee: Computation, parameter: int, leaf: int, result_leaf: int
+) -> bool:
+    """Does leaf `result_leaf` of the root equal leaf `leaf` of a parameter, unchanged?"""
+    return source_in(at, callee, result_leaf) == (callee.parameters[parameter], leaf)
 
 
 def _is_in(callee: Computation, ins: Instruction) -> bool:
@@ -142,7 +147,7 @@ def _is_in(callee: Computation, ins: Instruction) -> bool:
     return callee.body.by_name.get(ins.name) is ins
 
 
-def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
+def _equal_operand(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
     """Return the operand and leaf that a leaf of `ins` equals; `None` if the leaf is computed.
 
     Raises:
@@ -152,7 +157,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case GetTupleElement(index):
             return ins.operands[0], at.offset(ins.operands[0].type, index) + leaf
         case op if isinstance(op, _ALL_OPERANDS):
-            return _operand(ins, _part(at, ins, leaf))
+            return _operand(ins, _operand_leaf(at, ins, leaf))
         case CopyStart():
             count = len(at.leaves(ins.operands[0].type))
             # The value is (destination, source, context): the first two parts have the operand's
@@ -164,7 +169,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
         case op if isinstance(op, _CALLS) and ins.calls:
             return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf))
         case While() if len(ins.calls) == 2:
-            part = _part(at, ins, leaf)
+            part = _operand_leaf(at, ins, leaf)
             if part is None:
                 return None
             # If the body returns this part unchanged, the loop's part equals its initial value
@@ -175,10 +180,10 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             return None
 
 
-def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """Return the operand, and its leaf, that is leaf `leaf` of all operands' leaves in sequence.
+def _operand_leaf(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
+    """Return the operand number, and the leaf in it, of leaf `leaf` of all operands' leaves.
 
-    The result is `None` if there are fewer leaves.
+    The leaves of all operands are concatenated. The result is `None` if there are fewer leaves.
     """
     starts = at.starts(ins)
     if leaf >= starts[-1]:
@@ -188,14 +193,15 @@ def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
-    """Return the value of an operand, by (operand number, leaf), and the leaf; or `None`."""
+    """Return an operand of `ins`, given by (operand number, leaf), with the leaf; or `None`."""
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
     """Return the source of a callee's result as a value of the caller `ins`.
 
-    The result is `None` if it is computed in the callee, or a parameter without an operand.
+    `found` is the source inside the callee. The result is `None` if that is computed, or a
+    parameter without an operand.
     """
     source, leaf = found
     if not _is_in(callee, source):
@@ -239,7 +245,7 @@ def dependence_of(
 
 
 _Row: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
-"""Sets of parameter leaves that a result may read, surely reads, and reads at its own index."""
+"""Sets of parameter leaves that one result may read, surely reads, and reads at its own index."""
 
 
 def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
@@ -358,7 +364,7 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
     )
     reason = join_reasons(access.reason, VARIES)
     over = replace(access, precision=Precision.OVER, reason=reason)
-    return indexing.parted(over, found, len(access.map.results), access.via)
+    return indexing.with_joined(over, found, len(access.map.results), access.via)
 
 
 def _varying_variables(

@@ -85,15 +85,16 @@ def _sizes(type: TensorType) -> Iterable[int]:
 
 
 def elements_of(values: Iterable[Instruction]) -> int:
-    """Return the total number of elements of the values; of a tuple, only of its first tensor."""
+    """Return the total number of elements of the values; of a tuple, of its first tensor only."""
     first = [leaf_types(value.type)[:1] for value in values]
     return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
 
 
 def elements_read(ins: Instruction) -> int:
-    """Return the number of elements of operand 0 that all elements of output 0 read together.
+    """Return how many elements of operand 0 the elements of output 0 read, in total.
 
-    An element counts each time that it is read. The result is 0 if a map is not known.
+    An element counts once for each output element that reads it. The result is 0 if a map is not
+    known.
     """
     return elements_of([ins]) * _read_by_element(ins)
 

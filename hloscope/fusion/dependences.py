@@ -79,7 +79,7 @@ INSIDE: Final = (Fusion, Call, Composite)
 _OF_TYPES: Final = (Tuple, GetTupleElement)
 """Ops whose maps follow from their types alone."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
-"""Ops that XLA's convention treats otherwise than the structural one."""
+"""Ops whose reads differ between XLA's convention and the structural one."""
 
 
 class Flows(ABC):
@@ -150,7 +150,7 @@ class Flows(ABC):
 
     # ------------------------------------------------------------------------- what is the same
 
-    def alike(self, ins: Instruction) -> tuple[object, ...] | None:
+    def key_of_maps(self, ins: Instruction) -> tuple[object, ...] | None:
         """Return a key that is equal for instructions with equal maps in both directions.
 
         The result is `None` if no key is known.  Origins of runtime variables correspond by
@@ -169,18 +169,18 @@ class Flows(ABC):
         keys = tuple([self._key(ins, direction, 0) for direction in Direction])
         return None if None in keys else keys
 
-    def in_step(self, ins: Instruction) -> bool:
+    def has_consistent_sizes(self, ins: Instruction) -> bool:
         """Do the types inside and outside of called computations have the same leaves?
 
         They differ if a size is static in one type of a value and dynamic in the other.
         """
-        return self._sizes.in_step(ins)
+        return self._sizes.are_consistent(ins)
 
     def users(self, order: Sequence[Instruction]) -> Users:
         """Return the users of each value; `order` lists definitions before uses."""
-        return Users(order, self.captured, self._part)
+        return Users(order, self.captured, self._selected_leaves)
 
-    def _part(self, ins: Instruction) -> range | None:
+    def _selected_leaves(self, ins: Instruction) -> range | None:
         """Return the operand leaves that a `get-tuple-element` selects; `None` for other ops."""
         op = ins.op
         if not isinstance(op, GetTupleElement):
@@ -192,7 +192,7 @@ class Flows(ABC):
         return range(first, first + len(self.leaves(ins.type)))
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
-        """Return the accesses; in place of `None`, the identity of leaf `leaf` of the type."""
+        """Return the accesses; in place of `None`, the identity access of leaf `leaf` of `type`."""
         return (self.interner.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
@@ -208,7 +208,7 @@ class Flows(ABC):
         entry = READS.get(type(ins.op))
         if entry is not None:
             self.type_guard.check(ins)
-            if not self._sizes.in_step(ins):
+            if not self._sizes.are_consistent(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
@@ -227,7 +227,7 @@ class Flows(ABC):
         flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
-    def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
+    def possible_reads(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
         """Return the (operand, leaf) pairs that a leaf of an instruction's value may read.
 
         For ops with many operands and a rule, all pairs are returned. `writes` decides which of
@@ -278,11 +278,11 @@ class Flows(ABC):
         accesses: Accesses,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
-        """Return the accesses from the op's output to a captured value, through all applications.
+        """Return the accesses from an op's output to a captured value, in all applications.
 
         Args:
             instances: Accesses from the op's output to the applications of the body.
-            accesses: Accesses of one application to the captured value.
+            accesses: Accesses of one application of the body to the captured value.
             outside: All captured values.
         """
 
@@ -291,24 +291,24 @@ class Flows(ABC):
 
         found = []
         for access in accesses:
-            further = self.interner.keep(in_every_application(access, is_varying))
+            further = self.interner.intern(in_every_application(access, is_varying))
             for first in instances:
-                both = self.interner.compose(self.interner.keep(first), further)
+                both = self.interner.compose(self.interner.intern(first), further)
                 if both is not None:
                     found.append(both)
-        return self.interner.keep_all(found)
+        return self.interner.intern_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
         """Yield the dependences of an instruction's leaves on a leaf of a captured value.
 
-        They are the inverses of the accesses that read it.
+        They are the inverses of the accesses to that value.
         """
         for k in range(len(self.leaves(ins.type))):
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
                     accesses = [a if a.map is None else indexing.inverted(a) for a in there]
-                    yield Flow(value, k, self.interner.keep_all(accesses))
+                    yield Flow(value, k, self.interner.intern_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
         """Return the dependences of the value's leaves on leaf `leaf` of an operand.
@@ -323,8 +323,8 @@ class Flows(ABC):
         entry = WRITES.get(type(ins.op))
         if entry is not None:
             self.type_guard.check(ins)
-            if not self._sizes.in_step(ins):
-                unknown = (self.interner.keep(Access.unknown(OUT_OF_STEP)),)
+            if not self._sizes.are_consistent(ins):
+                unknown = (self.interner.intern(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
@@ -346,7 +346,8 @@ class Flows(ABC):
     ) -> tuple[object, ...] | None:
         """Return the key under which equal instructions share dependences.
 
-        The result is `None` if they cannot share them.
+        The key has the direction, and the number of the output (or operand) and its leaf. The
+        result is `None` if the instruction cannot share them.
         """
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
@@ -362,7 +363,7 @@ class Flows(ABC):
     ) -> Iterator[Flow]:
         """Yield the dependences of all leaves of the value of `ins` on one operand leaf.
 
-        A leaf is a tensor or a run-time size. Dependences of and on run-time sizes are included.
+        A leaf is a tensor or a run-time size of a tensor.
 
         Args:
             ins: The instruction.
@@ -382,7 +383,7 @@ class Flows(ABC):
             else:
                 read = output_to_input(ins, tensor, reader=self.bodies, counts=self.counts)
                 flows = self._sizes.of_elements(ins, tensor, read)
-            yield from self._sizes.reached(operand, leaf, k, flows)
+            yield from self._sizes.inverse_of(operand, leaf, k, flows)
 
     def _written_by(
         self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
@@ -396,7 +397,7 @@ class Flows(ABC):
             if not accesses:
                 continue
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
-            kept = self.interner.keep_all(mine)
+            kept = self.interner.intern_all(mine)
             if kept:
                 same = self._is_unchanged(ins, kept, ins.operands[operand].type)
                 target = self.leaf_of(ins.type, k)
@@ -407,11 +408,15 @@ class Flows(ABC):
     def _ruled(
         self, ins: Instruction, output: int, key: tuple[object, ...] | None
     ) -> tuple[Flow, ...]:
-        """Return the dependences that the op's rule gives for one tensor of the value."""
+        """Return the dependences of tensor `output` of the value that the op's rule gives.
+
+        They are stored under `key` unless it is `None`.
+        """
         concerned = self._sizes.concern(ins)
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         flows: list[Flow] = []
-        for k, accesses in compress(enumerate(answer), answer):  # most of many are not read
+        # Of many operands most are not read.
+        for k, accesses in compress(enumerate(answer), answer):
             flows += self._of_operand(ins, k, tuple([self._folded(ins, a) for a in accesses]))
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
@@ -427,14 +432,14 @@ class Flows(ABC):
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead
         # of composing each with an identity.
         if len(leaves) == 1:
-            kept = self.interner.keep_all(accesses)
+            kept = self.interner.intern_all(accesses)
             if self._is_unchanged(ins, kept, leaves[0]):
                 return [Flow(k, 0, None)]
             return [Flow(k, 0, kept)] if kept else []
         flows = []
         for tensor, leaf in enumerate(self._leaves.tensors(operand)):
             mine = [a for a in accesses if a.leaf == tensor or a.map is None]
-            if kept := self.interner.keep_all(mine):
+            if kept := self.interner.intern_all(mine):
                 flows.append(Flow(k, leaf, kept))
         return flows
 
@@ -445,18 +450,21 @@ class Flows(ABC):
         return accesses[0] is self.interner.identity(ins.type) is self.interner.identity(type)
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
-        """Return the access with runtime variables of known value replaced, equal ones merged."""
+        """Return the access with runtime variables of known value replaced by the value.
+
+        Equal runtime variables are merged.
+        """
         if access.map is None or not access.map.runtime:
             return access
         both = indexing.joined(access)
         map = merge_runtime(values.fold_runtime(both, lambda i: output_to_input(i, 0)))
         if map is both:
             return access
-        return indexing.parted(access, normal(map), len(access.map.results), access.via)
+        return indexing.with_joined(access, normal(map), len(access.map.results), access.via)
 
 
 def is_plain(ins: Instruction) -> bool:
-    """Does the op have a rule, and are its operands and value tensors of static sizes?"""
+    """Does the op have an indexing rule, and are its operands and value tensors of static sizes?"""
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )
@@ -472,15 +480,15 @@ def is_plain(ins: Instruction) -> bool:
 
 
 Refusal: TypeAlias = Callable[[Instruction], None]
-"""Function that raises `VerifyError` if an instruction is not valid."""
-_ASKED_ALWAYS: Final = (ReduceScatter, CopyStart)
-"""Ops whose types the op's own `verify` cannot decide.
+"""Function that raises `VerifyError` if an instruction is not valid, and else returns."""
+_VERIFIER_ONLY: Final = (ReduceScatter, CopyStart)
+"""Ops whose types only the verifier can check, not the op's own `verify`.
 
 Their types depend on device groups or on HLO's rules.
 """
 
 
-def anything_goes(_: Instruction) -> None:
+def accept_all(_: Instruction) -> None:
     """Accept every instruction; for programs that are valid or were verified before."""
 
 
@@ -497,10 +505,10 @@ class TypeGuard:
         Raises:
             VerifyError: The instruction is not valid.
         """
-        if self._refuse is anything_goes:
+        if self._refuse is accept_all:
             return
         if type(ins.op) is Fusion:
-            self._own(ins)
+            self._check_single_caller(ins)
             if _is_plain_fusion(ins):
                 return
         key = "is valid", ins
@@ -509,8 +517,8 @@ class TypeGuard:
                 self._refuse(ins)
             self._results[key] = True
 
-    def _own(self, fusion: Instruction) -> None:
-        """Check that no two fusions call one computation, directly or indirectly.
+    def _check_single_caller(self, fusion: Instruction) -> None:
+        """Check that no two fusions call the computations that `fusion` calls, also indirectly.
 
         In a map a value of a computation stands for itself.  If two fusions shared a computation,
         two different values would be taken for one.
@@ -542,10 +550,10 @@ def _are_one(a: Instruction, b: Instruction) -> bool:
 
 
 def _is_plain_fusion(ins: Instruction) -> bool:
-    """Does a fusion declare the very type object that its computation returns?
+    """Is the type of a fusion the same object as the type of the root of its computation?
 
-    The operands are not compared with the parameters: that is left to the verifier, and XLA's own
-    tool accepts a mismatch.
+    Operands are not compared with parameters: the verifier does that, and XLA's own tool accepts a
+    mismatch.
     """
     return type(ins.op) is Fusion and len(ins.calls) == 1 and ins.calls[0].root.type is ins.type
 
@@ -560,7 +568,7 @@ def is_doubtful(ins: Instruction) -> bool:
     >>> [is_doubtful(parse_hlo(text.format(n)).entry.root) for n in (4, 5)]
     [False, True]
     """
-    if isinstance(ins.op, _ASKED_ALWAYS):
+    if isinstance(ins.op, _VERIFIER_ONLY):
         return True
     results: list[tuple[Type, ...]] = [(ins.type,)]
     if isinstance(ins.type, TupleType):  # several results, or one that is a tuple
@@ -569,7 +577,7 @@ def is_doubtful(ins: Instruction) -> bool:
 
 
 def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
-    """Return whether the op's `verify` rejects these result types for their sizes or structure."""
+    """Does the op's `verify` reject these result types for their sizes or structure?"""
     try:
         ins.op.verify(tuple([operand.type for operand in ins.operands]), results, ins.calls)
     except IncompatibleTypesError as error:
@@ -583,10 +591,13 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
     return False
 
 
-def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-    """Do two lists of types have equal sizes?  Maps do not depend on element types."""
+def _have_sizes_of(first: tuple[Type, ...], second: tuple[Type, ...]) -> bool:
+    """Do two lists of types have equal sizes?
+
+    Maps do not depend on element types.
+    """
     # An explicit stack, because tuples may nest deeply.
-    pairs = [(some, others)]
+    pairs = [(first, second)]
     while pairs:
         here, there = pairs.pop()
         if len(here) != len(there):

@@ -79,7 +79,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """Meaning of a leaf: a tensor, or the run-time size of a dimension of a tensor."""
+    """What a leaf is: a tensor, or the run-time size of a dimension of a tensor."""
 
     tensor: int
     """Number of the tensor in the value."""
@@ -90,7 +90,10 @@ _ALONE: Final = (Part(0),)
 
 
 class _Parts(NamedTuple):
-    """The leaves of a type, and which of them are tensors."""
+    """The leaves of a type, and which of them are tensors.
+
+    `leaves` has the type of each leaf and `parts` its meaning.
+    """
 
     type: Type
     leaves: tuple[Type, ...]
@@ -159,7 +162,7 @@ class Leaves:
         return self._of(type).types
 
     def of_part(self, type: Type, part: Part) -> int:
-        """Return the leaf number of a tensor, or of a run-time size of it."""
+        """Return the number of the leaf that is this tensor or this run-time size."""
         known = self._of(type)
         return known.parts.index(part, known.tensors[part.tensor])
 
@@ -189,7 +192,10 @@ class Leaves:
         return self._results.once(key, lambda: (type, self._starts(elements)))[1][index]
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """Return the first leaf of each operand in the concatenated leaves, then their number."""
+        """Return the position of each operand's first leaf, then the number of all leaves.
+
+        Positions are in the concatenated leaves of all operands.
+        """
         return self._results.once(
             ("starts", ins), lambda: self._starts([operand.type for operand in ins.operands])
         )
@@ -233,24 +239,24 @@ class Sizes:
         has = self._leaves.has_sizes
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
-    def in_step(self, ins: Instruction) -> bool:
-        """Do all types of a value that an op passes on have the same dynamic dimensions?
+    def are_consistent(self, ins: Instruction) -> bool:
+        """Do all types that describe one value have the same dynamic dimensions?
 
-        A parameter or result of a computation may declare a size that is not known in the type of
-        the value passed for it.
+        The value is an operand or the result of the instruction. A parameter or result of a
+        computation may declare a size that is not known in the type of the value passed for it.
         """
-        return self._results.once(("in step", ins), lambda: self._is_in_step(ins))
+        return self._results.once(("consistent sizes", ins), lambda: self._are_consistent(ins))
 
-    def _is_in_step(self, ins: Instruction) -> bool:
-        """Return what `in_step` memoizes."""
+    def _are_consistent(self, ins: Instruction) -> bool:
+        """Return the result of `are_consistent` without the memo."""
         if not self.concern(ins):
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
             if not any(map(self._leaves.has_sizes, inside)):
                 return True
-        return all(a == b for a, b in self._meetings(ins))
+        return all(a == b for a, b in self._pairs_of_types(ins))
 
-    def _meetings(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
-        """Yield pairs of types' dynamic dimensions, where both types describe the same value."""
+    def _pairs_of_types(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
+        """Yield pairs of the dynamic dimensions of two types that describe the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
         # Each op passes operands to parameters, and roots to its value; both sides must have the
@@ -264,22 +270,22 @@ class Sizes:
             case While():
                 yield sum(handed, ()), result
                 for called in ins.calls:
-                    yield sum(self._taken(called), ()), result
+                    yield sum(self._of_parameters(called), ()), result
                 yield self._dynamic(ins.calls[1].root.type), result
             case Case():
                 for branch, given in zip(ins.calls, handed[1:], strict=False):
-                    yield sum(self._taken(branch), ()), given
+                    yield sum(self._of_parameters(branch), ()), given
                 for branch in ins.calls:
                     yield self._dynamic(branch.root.type), result
             case AsyncStart() | AsyncUpdate() | AsyncDone():
                 for called in ins.calls:
-                    yield from zip(self._taken(called), handed, strict=False)
+                    yield from zip(self._of_parameters(called), handed, strict=False)
             case _:
                 for called in ins.calls:
-                    yield from zip(self._taken(called), handed, strict=False)
+                    yield from zip(self._of_parameters(called), handed, strict=False)
                     yield self._dynamic(called.root.type), result
 
-    def _taken(self, called: Computation) -> list[Dynamic]:
+    def _of_parameters(self, called: Computation) -> list[Dynamic]:
         """Return the dynamic dimensions of each parameter's tensors, one entry per parameter."""
         return [self._dynamic(parameter.type) for parameter in called.parameters]
 
@@ -299,7 +305,7 @@ class Sizes:
         except (LookupError, ValueError):  # operand and result types disagree
             reads = None
         if reads is None:
-            unknown = self._interner.keep(Access.unknown(UNKNOWN))
+            unknown = self._interner.intern(Access.unknown(UNKNOWN))
             for k, operand in enumerate(ins.operands):
                 for leaf in range(len(self._leaves.of(operand.type))):
                     yield Flow(k, leaf, (unknown,))
@@ -330,13 +336,15 @@ class Sizes:
                 type = ins.operands[k].type
                 for leaf in range(len(self._leaves.of(type))):
                     if self.part(type, leaf).dimension is not None:
-                        yield Flow(k, leaf, (self._interner.keep(replace(access, leaf=0)),))
+                        yield Flow(k, leaf, (self._interner.intern(replace(access, leaf=0)),))
 
-    def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
-        """Yield the dependences of leaf `end` on one operand leaf, from its other direction.
+    def inverse_of(
+        self, operand: int, leaf: int, end: int, flows: Iterable[Flow]
+    ) -> Iterator[Flow]:
+        """Yield the dependences of leaf `end` of the value on one operand leaf.
 
-        `flows` are the dependences of leaf `end` on operands; those on the operand leaf are
-        inverted.
+        `flows` are the dependences of leaf `end` on all operands. Those on the operand leaf are
+        selected and inverted.
         """
         for flow in flows:
             if (flow.operand, flow.leaf) == (operand, leaf):
@@ -344,12 +352,12 @@ class Sizes:
                     a if a.map is None else replace(a, map=a.map.inverse())
                     for a in flow.accesses or ()
                 ]
-                yield Flow(operand, end, self._interner.keep_all(back))
+                yield Flow(operand, end, self._interner.intern_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
-        """Yield the dependences for reads of sizes and elements, with a map for each.
+        """Yield a dependence, with its map, for each read of a size or of elements.
 
-        `here` has the sizes of the tensor that reads; it is empty for a size that reads.
+        `here` has the sizes of the tensor that reads; it is empty if a run-time size reads.
         """
         for read in reads:
             type = ins.operands[read.operand].type
@@ -359,7 +367,7 @@ class Sizes:
                 there = () if read.dimension is not None else sizes(self._leaves.of(type)[leaf])
             except UnsupportedError as error:
                 yield Flow(
-                    read.operand, leaf, (self._interner.keep(Access.unknown(error.message)),)
+                    read.operand, leaf, (self._interner.intern(Access.unknown(error.message)),)
                 )
                 continue
             # From a scalar to a size: the index spaces have no dimensions.
@@ -370,5 +378,5 @@ class Sizes:
                 index = read.element if read.dimension is None else ()
                 map = at.map([at.range(n) for n in there] if index is None else index)
             yield Flow(
-                read.operand, leaf, (self._interner.keep(Access(map, precision, read.reason)),)
+                read.operand, leaf, (self._interner.intern(Access(map, precision, read.reason)),)
             )

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from hloscope import indexing
-from hloscope.fusion.body_dependences import is_handed_on
+from hloscope.fusion.body_dependences import is_returned_unchanged
 from hloscope.fusion.overapproximate import covers_everything, hull, join_reasons, relaxed
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.traversal import AccessSet, Flow, composed
@@ -38,7 +38,7 @@ class Closure:
     Args:
         at: The analysis.
         types: Type of each leaf of the state.
-        start: The part that accesses start from.
+        start: Number of the leaf that accesses start from.
         forward: Whether accesses lead from the initial to the final state.
     """
 
@@ -50,15 +50,18 @@ class Closure:
         self.found: dict[int, AccessSet] = {start: {identity: None}}
         self._dims = None if identity.map is None else identity.map.dims
         self._covered: set[int] = set()
-        """Parts with an access to all elements.
+        """Leaves with an access to all elements.
 
-        Other accesses to these on the own device add nothing.
+        Other accesses to these leaves on the same device add nothing.
         """
         self._whole: set[int] = set()
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
-    def step(self, before: Iterable[Access], flow: Flow) -> None:
-        """Add the compositions of the accesses `before` with one dependence."""
+    def extend(self, before: Iterable[Access], flow: Flow) -> None:
+        """Add the compositions of the accesses `before` with the dependence `flow` of the body.
+
+        `before` leads from the start leaf to the leaf that the dependence begins at.
+        """
         leaf = flow.leaf
         if not isinstance(flow.operand, int):
             self._leave(before, flow, flow.operand)
@@ -75,14 +78,14 @@ class Closure:
         # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = self._at.interner.keep_all(hull(known, type, REASON))
+            whole = self._at.interner.intern_all(hull(known, type, REASON))
             self.found[leaf] = dict.fromkeys(whole)
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
-        """Add the accesses `reached` to those known of leaf `leaf` of the loop's state.
+        """Add the accesses `reached` to `known`, those of leaf `leaf` of the loop's state.
 
         If an access reads the whole leaf from every index, it replaces the other accesses on the
-        own device: further iterations reach the same elements through it.  In AlphaFold, with 83
+        same device: further iterations reach the same elements through it.  In AlphaFold, with 83
         nested loops, that leaves 6,000 of 31,000 accesses.
         """
         for access in reached:
@@ -95,7 +98,7 @@ class Closure:
             known[access] = None
 
     def _covers(self, access: Access, type: Type) -> bool:
-        """Does the access read all elements of a value of `type`, from each index of the start?"""
+        """Does the access read all elements of type `type` from each index of the start leaf?"""
         map = access.map
         if map is None or access.replica is not None or map.dims != self._dims:
             return False
@@ -110,34 +113,34 @@ class Closure:
         further = (interner.identity(type),) if flow.accesses is None else flow.accesses
         known.update(dict.fromkeys(self._through(before, further, type)))
         if len(known) > MAX_ACCESSES:
-            whole = interner.keep_all(hull(known, type, REASON))
+            whole = interner.intern_all(hull(known, type, REASON))
             self.outside[source, flow.leaf] = dict.fromkeys(whole)
 
     def _through(
         self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
     ) -> Iterator[Access]:
-        """Yield all compositions, each with a map as `_loose` returns it.
+        """Yield all compositions, each with a map as `_for_all_iterations` returns it.
 
         Args:
             before: Accesses to a leaf of the loop's state.
-            further: Accesses from that leaf.
+            further: Accesses from that leaf to the target.
             type: Type of the target.
-            is_covered: Whether the target is read entirely already; then compositions on the own
-                device are left out.
+            is_covered: Whether an access to all elements of the target is known; then compositions
+                on the same device are left out.
         """
         compose = self._at.interner.compose
-        nexts = [self._loose(access, type) for access in further]
+        nexts = [self._for_all_iterations(access, type) for access in further]
         for first in before:
             for next_ in nexts:
                 if is_covered and _is_of_one_device(first) and _is_of_one_device(next_):
                     continue
                 both = compose(first, next_, forward=self._forward)
                 if both is not None:
-                    yield self._loose(both, type)
+                    yield self._for_all_iterations(both, type)
 
-    def _loose(self, access: Access, type: Type) -> Access:
-        """Return the result of the function `_loose`, interned."""
-        return self._at.interner.keep(_loose(access, type))
+    def _for_all_iterations(self, access: Access, type: Type) -> Access:
+        """Return a superset of the access for all iterations, as an interned access."""
+        return self._at.interner.intern(_for_all_iterations(access, type))
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Apply the body's dependences repeatedly until no new access is found.
@@ -156,7 +159,7 @@ class Closure:
             seen.update(self.found[leaf])
             if new:
                 for flow in flows(leaf):
-                    self.step(new, flow)
+                    self.extend(new, flow)
                     if isinstance(flow.operand, int):
                         todo.append(flow.leaf)
 
@@ -171,15 +174,15 @@ class Closure:
         for leaf, known in self.found.items():
             for flow in flows(leaf):
                 further = (interner.identity(type),) if flow.accesses is None else flow.accesses
-                loose = [self._loose(access, type) for access in further]
+                loose = [self._for_all_iterations(access, type) for access in further]
                 found += composed(interner, known, loose, forward=True)
         if len(found) > MAX_ACCESSES:
-            return [*interner.keep_all(hull(found, type, REASON))]
+            return [*interner.intern_all(hull(found, type, REASON))]
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
-        """Return the accesses in `found` with precision `OVER` and the reason."""
-        return self._at.interner.keep_all([_any_number(access) for access in found])
+        """Return the accesses in `found` with precision `OVER` and the reason for loops."""
+        return self._at.interner.intern_all([_over_iterations(access) for access in found])
 
 
 def _is_of_one_device(access: Access) -> bool:
@@ -187,11 +190,11 @@ def _is_of_one_device(access: Access) -> bool:
     return access.map is not None and access.replica is None
 
 
-def _loose(access: Access, type: Type) -> Access:
+def _for_all_iterations(access: Access, type: Type) -> Access:
     """Return a superset without runtime variables and without constraints between variables.
 
     A runtime variable may have another value in each iteration.  Each result keeps its bounds.
-    `type` is the type of the target.
+    `type` is the type of the accessed tensor.
     """
     access = indexing.shortest(access)
     map = access.map
@@ -202,20 +205,22 @@ def _loose(access: Access, type: Type) -> Access:
     both, rank = indexing.joined(access), len(type.shape)
     ends = [both.range_of(e) for e in both.results[rank:]]
     looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
-    return indexing.parted(access, looser, rank, access.via)
+    return indexing.with_joined(access, looser, rank, access.via)
 
 
-def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
-    """Return where the initial value of leaf `leaf` of the state of the loop `ins` is.
+def _initial_leaf(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
+    """Return the operand, and the leaf of it, that is the initial value of a leaf of the state.
 
-    The result is the number of an operand, and the number of the leaf in that operand.
+    The result is the number of the operand of the loop `ins`, and the number of the leaf in it.
     """
     starts = at.starts(ins)
     operand = bisect_right(starts, leaf) - 1
     return operand, leaf - starts[operand]
 
 
-def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
+def _state_dependences(
+    at: Context, ins: Instruction, callee: Computation, leaf: int
+) -> Iterator[Flow]:
     """Yield the dependences of a root leaf of the condition or body on leaves of the loop's state.
 
     In the result, operand 0 is the loop's state, and `Flow.leaf` is a leaf of it.
@@ -227,13 +232,15 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
         yield flow
 
 
-def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
+def _root_dependences(
+    at: Context, ins: Instruction, callee: Computation, leaf: int
+) -> Iterable[Flow]:
     """Return the dependences of all root leaves of `callee` on leaf `leaf` of the loop's state.
 
     `callee` is the condition or the body of the loop `ins`. In the result, `Flow.leaf` is a leaf of
     the root, and operand 0 is the loop's state.
     """
-    number, inner = _part(at, ins, leaf)
+    number, inner = _initial_leaf(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
 
@@ -242,18 +249,18 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
     """Yield the dependences of leaf `leaf` of a loop's final state on its initial state."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
-    if _is_handed_on(at, ins, leaf):
-        yield Flow(*_part(at, ins, leaf), None)
+    if _is_returned_unchanged(at, ins, leaf):
+        yield Flow(*_initial_leaf(at, ins, leaf), None)
         return
     closure = Closure(at, types, leaf)
     # The number of iterations decides every element, so the leaf depends on all that the
     # condition reads, in every iteration.
-    decides = at.interner.whole(types[leaf], at.leaves(condition.root.type)[0])
-    for flow in _read(at, ins, condition, 0):
-        closure.step([decides], flow)
-    closure.close(lambda i: _read(at, ins, body, i))
+    decides = at.interner.every_element(types[leaf], at.leaves(condition.root.type)[0])
+    for flow in _state_dependences(at, ins, condition, 0):
+        closure.extend([decides], flow)
+    closure.close(lambda i: _state_dependences(at, ins, body, i))
     for i in sorted(closure.found):
-        yield Flow(*_part(at, ins, i), _claimed(at, ins, leaf, i, closure))
+        yield Flow(*_initial_leaf(at, ins, i), _found_accesses(at, ins, leaf, i, closure))
     for (source, i), found in closure.outside.items():
         yield Flow(source, i, closure.accesses(found))
 
@@ -267,31 +274,35 @@ def loop_writes(
     types = at.leaves(ins.type)
     start = at.starts(ins)[operand] + leaf
     closure = Closure(at, types, start, forward=True)
-    closure.close(lambda i: _reached(at, ins, body, i))
+    closure.close(lambda i: _root_dependences(at, ins, body, i))
     decided = at.leaves(condition.root.type)[0]
-    deciding = closure.decide(lambda i: _reached(at, ins, condition, i), decided)
+    deciding = closure.decide(lambda i: _root_dependences(at, ins, condition, i), decided)
     for i in range(len(types)) if deciding else sorted(closure.found):
-        if _is_handed_on(at, ins, i):
+        if _is_returned_unchanged(at, ins, i):
             if i == start:
                 yield Flow(operand, i, None)
             continue
         # If the condition depends on the start, so do all elements of every leaf. That contains
         # the accesses through the body on the own device, but not those to other devices.
         every = composed(
-            at.interner, deciding, [at.interner.whole(decided, types[i])], forward=True
+            at.interner, deciding, [at.interner.every_element(decided, types[i])], forward=True
         )
         found = dict.fromkeys(every)
-        whole = at.interner.whole(types[start], types[i])
+        whole = at.interner.every_element(types[start], types[i])
         has_all = any(not access.via and access.map == whole.map for access in every)
         inner = closure.found.get(i, {})
         found |= dict.fromkeys([a for a in inner if a.via or not has_all])
         if found:
             is_alone = found.keys() == inner.keys()
-            known = _claimed(at, ins, start, i, closure) if is_alone else closure.accesses(found)
+            known = (
+                _found_accesses(at, ins, start, i, closure) if is_alone else closure.accesses(found)
+            )
             yield Flow(operand, i, known)
 
 
-def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
+def _found_accesses(
+    at: Context, ins: Instruction, start: int, i: int, closure: Closure
+) -> Accesses:
     """Return the accesses found between leaf `start` and leaf `i` of the loop's state.
 
     They are exact if iterations do not matter. After no iteration an element is its initial value.
@@ -302,7 +313,7 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
     identity = at.interner.identity(at.leaves(ins.type)[i])
     if i != start or any(access is not identity for access in found):
         return closure.accesses(found)
-    for flow in _read(at, ins, ins.calls[1], i):
+    for flow in _state_dependences(at, ins, ins.calls[1], i):
         if isinstance(flow.operand, int) and flow.leaf == i:
             kept = flow.accesses
             if kept is None or (len(kept) == 1 and kept[0] is identity):
@@ -310,13 +321,13 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
     return closure.accesses(found)
 
 
-def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
+def _is_returned_unchanged(at: Context, ins: Instruction, leaf: int) -> bool:
     """Does the loop's body return leaf `leaf` of its parameter unchanged?"""
-    number, inner = _part(at, ins, leaf)
-    return is_handed_on(at, ins.calls[1], number, inner, leaf)
+    number, inner = _initial_leaf(at, ins, leaf)
+    return is_returned_unchanged(at, ins.calls[1], number, inner, leaf)
 
 
-def _any_number(access: Access) -> Access:
+def _over_iterations(access: Access) -> Access:
     """Return the access with precision `OVER` instead of `EXACT`, and the reason for loops."""
     precision = Precision.OVER if access.precision is Precision.EXACT else access.precision
     return replace(access, precision=precision, reason=join_reasons(access.reason, REASON))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 MAX_SIZE: Final = 24
 """Maximum number of range variables, runtime variables and constraints of a map, together."""
-MAX_WAYS: Final = 8
-"""Maximum number of chains of collectives in one result; beyond it the result is unknown."""
+MAX_ROUTES: Final = 8
+"""Maximum number of routes between devices in one result; with more the result is unknown."""
 TOO_MANY: Final = f"more than {MAX_SIZE} conditions on the way"
 
 
@@ -65,17 +65,17 @@ def simpler(access: Access, type: Type) -> Access:
     if not isinstance(type, TensorType) or not type.is_static:
         return access
     smaller = relaxed(map, type.shape)
-    if _loses_nothing(map):
+    if _keeps_relation(map):
         return replace(access, map=smaller)
     return Access(smaller, Precision.OVER, join_reasons(access.reason, TOO_MANY))
 
 
-def _loses_nothing(map: IndexingMap) -> bool:
+def _keeps_relation(map: IndexingMap) -> bool:
     """Does `relaxed` keep the relation: all results, and every constraint that restricts it?
 
     >>> conditions = ", ".join(f"d0 mod {k} in [0, {k - 2}]" for k in range(9, 40))
     >>> text = f"(d0)[s0] -> (d0, s0), domain: d0 in [0, 99], s0 in [0, 4], {conditions}"
-    >>> _loses_nothing(IndexingMap.parse(text))
+    >>> _keeps_relation(IndexingMap.parse(text))
     True
     """
     dims: set[Var] = {Dim(i) for i in range(len(map.dims))}
@@ -120,7 +120,7 @@ def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
     return IndexingMap(map.dims, ranges, (), results, constraints)
 
 
-def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
+def covering_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
     """Return an access to the whole tensor, and the accesses that it does not include.
 
     These have no map, or lead to other devices.  The result is `None` if no access covers the whole
@@ -141,11 +141,10 @@ def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
 
 
 def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
-    """Return the accesses without those that are contained in another one; the union is the same.
+    """Return the accesses without those that are contained in another one.
 
-    An exact access inside an overapproximated one is dropped too.
-
-    Containment is recognised in maps whose results are unconstrained range variables over whole
+    The union stays the same. An exact access inside an overapproximated one is dropped too.
+    Containment is recognised in maps whose results are unconstrained range variables over complete
     dimensions, or the same expressions of dimensions: rows, slices, whole tensors.
 
     >>> from hloscope.hlo_parser.types import parse_type
@@ -160,7 +159,7 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
         return list(accesses)
     wide = [(a, fixed) for a in accesses if (fixed := _fixed_results(a, type.shape)) is not None]
     wide.sort(key=lambda pair: (len(pair[1]), pair[0].precision is not Precision.EXACT))
-    kept: Kept = {}
+    kept: ByFixedResults = {}
     covers: set[int] = set()
     # Larger accesses first, because an access can only be inside one with fewer fixed results; of
     # equal ones the exact first, so that the exact one stays.
@@ -172,10 +171,11 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
     return [a for a in accesses if id(a) in covers or not _is_inside_one(a, kept)]
 
 
-Kept: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
+ByFixedResults: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
 """Accesses by the numbers and the expressions of their fixed results.
 
-They cover all other results completely.
+A fixed result is a function of the dimensions; in all other results they cover the dimension
+completely.
 """
 
 
@@ -206,12 +206,12 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
     return fixed
 
 
-def _is_inside_one(access: Access, kept: Kept) -> bool:
-    """Is the access contained in one of the accesses `kept`?"""
+def _is_inside_one(access: Access, known: ByFixedResults) -> bool:
+    """Is the access contained in one of the accesses of `known`?"""
     map = access.map
     if map is None or access.replica is not None:
         return False
-    for places, alike in kept.items():
+    for places, alike in known.items():
         others = alike.get(tuple([map.results[k] for k in places]), ())
         if any([other.map is not None and _is_domain_of(other.map, map) for other in others]):
             return True
@@ -340,10 +340,11 @@ def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
 
 
 def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
-    """Return one superset of the accesses per device, and the accesses without a map.
+    """Return one superset of the accesses for each route, and the accesses without a map.
 
-    A result that is the same function of the dimensions in all maps stays.  Other results take
-    every value between their bounds over all maps.  `reason` is added to the reasons.
+    A route is a sequence of collectives that leads to other devices. A result that is the same
+    function of the dimensions in all maps stays.  Other results take every value between their
+    bounds over all maps.  `reason` is added to the reasons.
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
@@ -353,12 +354,12 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
         if access.map is not None:
             shorter = indexing.shortest(access)
             by_device.setdefault(shorter.via, []).append(shorter)
-    if len(by_device) > MAX_WAYS:
-        return (Access.unknown(join_reasons(reasons, f"in more than {MAX_WAYS} groups")),)
+    if len(by_device) > MAX_ROUTES:
+        return (Access.unknown(join_reasons(reasons, f"in more than {MAX_ROUTES} groups")),)
     if not isinstance(type, TensorType) or not type.is_static or not by_device:
         return (Access.unknown(reasons),)
     found = [
-        indexing.parted(
+        indexing.with_joined(
             Access(None, Precision.OVER, reasons), _box(some, type.shape), type.rank, via
         )
         for via, some in by_device.items()
@@ -367,7 +368,10 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
 
 
 def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
-    """Return one map, of elements and devices, that contains all maps of the accesses."""
+    """Return one map, to elements and positions of devices, that contains those of all accesses.
+
+    `shape` has the sizes of the accessed tensor.
+    """
     maps = [indexing.joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []

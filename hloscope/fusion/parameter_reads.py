@@ -31,14 +31,14 @@ from hloscope.ops import Parameter
 Leaf: TypeAlias = tuple[Instruction, int]
 """A value and the number of one of its tensors; inside this module, of one of its leaves."""
 Ends: TypeAlias = Mapping[Leaf, Accesses]
-"""Accesses by the parameter, or other value, at which they end."""
+"""Accesses by the value and leaf at which they end: a parameter, or another end."""
 
 MANY: Final = 2
 """Number of accesses to one tensor above which contained ones are removed."""
 LOOKS: Final = 64
-"""Number of steps between two reads of the clock, which may take longer than a step."""
-MOST_KEPT: Final = 300_000
-"""Maximum number of memoized table parts and joins; if exceeded, all are discarded."""
+"""Number of steps between two reads of the clock, which takes longer than a step."""
+MOST_MEMOIZED: Final = 300_000
+"""Maximum number of memoized tables and joins; if it is exceeded, all are discarded."""
 
 
 class ParameterReads:
@@ -88,7 +88,7 @@ class ParameterReads:
 
     def _of(self, ins: Instruction, leaf: int) -> Table | None:
         """Return the table of the accesses of one leaf of a value."""
-        if self._tables.size > MOST_KEPT:
+        if self._tables.size > MOST_MEMOIZED:
             self._forget()
         known = self._known
         waiting: dict[Leaf, list[Flow]] = {}
@@ -124,7 +124,7 @@ class ParameterReads:
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:
-        """Return the table of an end, which has the identity access to it under a new number."""
+        """Return the table of a value that ends accesses: the identity under a new number."""
         number = len(self._tensors)
         tensor = self._analysis.tensor_of(end[0].type, end[1])
         self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
@@ -132,13 +132,17 @@ class ParameterReads:
         return self._tables.single(number, type, (self._analysis.interner.identity(type),))
 
     def _through(self, first: Accesses, then: Accesses) -> Accesses:
-        """Return the compositions of two sets of plain accesses."""
+        """Return the compositions of each access in `first` with each in `then`; all are plain.
+
+        See `_is_plain`.
+        """
         return tuple(composed(self._analysis.interner, first, then))
 
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
-        """Return the union of the compositions of pairs of accesses that lead to one end.
+        """Return the union of the compositions of pairs (accesses, accesses) to one value.
 
-        Contained accesses are removed if there are more than `MANY`, or any has constraints.
+        Contained accesses are removed if there are more than `MANY`, or any has constraints. `type`
+        is the type of the value.
         """
         interner = self._analysis.interner
         found: AccessSet = {}
@@ -198,26 +202,33 @@ WIDTH: Final = 8
 
 
 class Reading(Struct, frozen=True):
-    """The accesses to one value, and the type of the value."""
+    """An entry of a table: the accesses to one value, and the type of the value."""
 
     type: Type
     accesses: Accesses
 
 
 class Node(Struct, frozen=True, eq=False):
-    """A subtree with entries for `WIDTH ** height` consecutive numbers; compared by identity."""
+    """A node of a table, with entries for `WIDTH ** height` consecutive numbers.
+
+    Nodes are compared by identity.
+
+    Attributes:
+        height: Number of levels below the node.
+        parts: The `WIDTH` children: nodes, entries if `height` is 1, or `None`.
+    """
 
     height: int
     parts: tuple[Part, ...]
 
 
 class Deferred(Struct, frozen=True, eq=False):
-    """A table that stores its inputs unjoined; it is compared by identity.
+    """A table that stores the tables it consists of, not yet united; compared by identity.
 
     Attributes:
         flows: Tables of disjoint ranges of numbers, each with the accesses that lead to it.
-        first: The least number.
-        last: The greatest number.
+        first: The smallest number of an entry.
+        last: The largest number of an entry.
     """
 
     flows: tuple[TableStep, ...]
@@ -227,10 +238,10 @@ class Deferred(Struct, frozen=True, eq=False):
 
 Table: TypeAlias = Node | Deferred
 TableStep: TypeAlias = tuple[Accesses | None, Table]
-"""Accesses, and the table that follows them; `None` as accesses is the identity."""
+"""Accesses to a value, and the table of that value; `None` as accesses is the identity."""
 Part: TypeAlias = Node | Reading | None
 Inflow: TypeAlias = tuple[Accesses | None, Part | Deferred]
-"""Accesses, and the part of a table that follows them; `None` as accesses is the identity."""
+"""Accesses to a value, and a node, entry or table of that value; `None` is the identity."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
 """Function of a type and pairs of accesses that lead to a value of this type in sequence.
 
@@ -241,7 +252,10 @@ Through: TypeAlias = Callable[[Accesses, Accesses], Accesses]
 
 
 class Tables:
-    """Creator of tables: equal subtrees are one object, and each join is computed once."""
+    """Creator of tables of accesses, by the number of the value that is accessed.
+
+    Equal subtrees are one object, and each union is computed once.
+    """
 
     def __init__(
         self,
@@ -279,18 +293,19 @@ class Tables:
         [77]
         """
         number, place = divmod(number, WIDTH)
-        node = self._node(1, _alone(Reading(type, accesses), place))
+        node = self._node(1, _only_child(Reading(type, accesses), place))
         # The digits of `number` to the base `WIDTH` are the path to the value, from the leaf
         # upwards.
         while number:
             number, place = divmod(number, WIDTH)
-            node = self._node(node.height + 1, _alone(node, place))
+            node = self._node(node.height + 1, _only_child(node, place))
         return node
 
     def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
         """Return the union of several tables, each composed with the accesses that lead to it.
 
-        The result is `None` if all tables are `None`.
+        Each item of `flows` is a pair: accesses to a value, and the table of that value. The result
+        is `None` if all tables are `None`.
         """
         present = [(accesses, table) for accesses, table in flows if table is not None]
         seen = [accesses for accesses, _ in present if accesses is not None]
@@ -307,17 +322,19 @@ class Tables:
         return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
 
     def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
-        """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+        """Yield all entries of a table, by ascending number; none for `None`.
 
-        An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+        An entry is a pair: the number of a value that is read, and the accesses to it with its
+        type.
         """
         for accesses, part in self._inflows(table):
             yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
 
     def _inflows(self, table: Table | None) -> list[tuple[Accesses | None, Node]]:
-        """Return the joined tables that make up a table, in order, each with its composed accesses.
+        """Return the nodes that a table consists of, each with the accesses that lead to it.
 
-        The accesses are `None` for the identity.
+        They are in ascending order of their numbers. The accesses are composed; `None` is the
+        identity.
         """
         found: list[tuple[Accesses | None, Node]] = []
         stack: list[tuple[Accesses | None, Table]] = [] if table is None else [(None, table)]
@@ -338,7 +355,7 @@ class Tables:
         return found
 
     def _now(self, table: Table | None) -> Node | None:
-        """Return the table; if it is deferred, first compute the unions of all tables below it."""
+        """Return the table as a node; a deferred table and all below it are united first."""
         stack = [table] if isinstance(table, Deferred) else []
         while stack:
             top = stack[-1]
@@ -357,7 +374,7 @@ class Tables:
         return None if table is None else self._node_of(table)
 
     def _node_of(self, table: Table) -> Node | None:
-        """Return `table`, or the union that has already been computed if it is deferred."""
+        """Return the table as a node; the union of a deferred one must be memoized already."""
         if isinstance(table, Node):
             return table
         found = self._joined[((None, table),)]
@@ -365,18 +382,21 @@ class Tables:
         return found
 
     def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
-        """Return the union of tables, each composed with the accesses that lead to it."""
+        """Return the union of tables, each composed with the accesses that lead to it.
+
+        It is `None` if nothing is read.
+        """
         height = max([table.height for _, table in flows if table is not None], default=0)
         found = self._all(
             [(a, self._lifted(table, height)) for a, table in flows if table is not None]
         )
-        assert not isinstance(found, Reading)  # what is joined has parts, and so has the result
+        assert not isinstance(found, Reading)  # the inputs are nodes, and so is the union
         return found
 
     def _all(self, flows: list[tuple[Accesses | None, Part]]) -> Part:
-        """Return the union of several parts of equal height, each composed with its accesses.
+        """Return the union of several children of equal height, each composed with its accesses.
 
-        Its recursion is at most as deep as the height.
+        The recursion is at most as deep as the height.
         """
         flows = list(dict.fromkeys(flows))
         if not flows:
@@ -394,7 +414,7 @@ class Tables:
         found: Part
         if isinstance(first, Node):
             parts = [
-                self._all([(a, p) for a, part in flows if (p := _part(part, k)) is not None])
+                self._all([(a, p) for a, part in flows if (p := _child(part, k)) is not None])
                 for k in range(WIDTH)
             ]
             found = self._node(first.height, tuple(parts)) if any(parts) else None
@@ -407,9 +427,9 @@ class Tables:
         return found
 
     def _lifted(self, table: Node, height: int) -> Node:
-        """Return the table with more levels, up to `height`; it has the same entries."""
+        """Return a node of the height `height` with the same entries as `table`."""
         while table.height < height:
-            table = self._node(table.height + 1, _alone(table, 0))
+            table = self._node(table.height + 1, _only_child(table, 0))
         return table
 
     def _node(self, height: int, parts: tuple[Part, ...]) -> Node:
@@ -417,14 +437,15 @@ class Tables:
         known = self._tables.get(parts)
         if known is None:
             known = self._tables[parts] = Node(height, parts)
-        assert isinstance(known, Node)  # a node has parts, a deferred table pairs
+        # The key of a node is its children, that of a deferred table its pairs.
+        assert isinstance(known, Node)
         return known
 
 
 def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
-    """Yield all entries of a table, in ascending order of the numbers; none for `None`.
+    """Yield all entries of a table, by ascending number; none for `None`.
 
-    An entry is the number of a value that is read, and the `Reading`: the accesses to it.
+    An entry is a pair: the number of a value that is read, and the accesses to it with its type.
     """
     stack: list[tuple[int, Part]] = [(0, table)]
     while stack:
@@ -437,7 +458,7 @@ def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
 
 
 def _span(table: Table) -> tuple[int, int]:
-    """Return the least and the greatest number of a table."""
+    """Return the smallest and the largest number of an entry of a table."""
     if isinstance(table, Deferred):
         return table.first, table.last
     ends = []
@@ -452,13 +473,13 @@ def _span(table: Table) -> tuple[int, int]:
     return ends[0], ends[1]
 
 
-def _alone(part: Part, place: int) -> tuple[Part, ...]:
-    """Return the children of a node whose only child is `part`, as child number `place`."""
+def _only_child(part: Part, position: int) -> tuple[Part, ...]:
+    """Return the children of a node that has only one, `part`, as child number `position`."""
     parts: list[Part] = [None] * WIDTH
-    parts[place] = part
+    parts[position] = part
     return tuple(parts)
 
 
-def _part(part: Part, k: int) -> Part:
-    """Return child `k` of a node; `None` for a part that is not a node."""
+def _child(part: Part, k: int) -> Part:
+    """Return child `k` of a node; `None` if `part` is not a node."""
     return part.parts[k] if isinstance(part, Node) else None

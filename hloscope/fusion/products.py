@@ -31,8 +31,8 @@ _ONEDNN: Final = "__onednn$matmul"
 def multiplications(ins: Instruction) -> int | None:
     """Return the multiply-adds of a dot, a convolution, or a library call that computes one.
 
-    Padding and the holes of base dilation are not multiplied.  The multiply-adds are those of the
-    operands' element type, so one of complex numbers counts once.
+    Padding and the holes of base dilation are not multiplied. A multiply-add of complex numbers
+    counts once.
 
     Returns:
         `None` if the instruction is not such a product, or its sizes or settings are not known.

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.traversal import AccessSet, Found, Walk
+from hloscope.fusion.traversal import AccessesByValue, AccessSet, AccessTraversal
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter
@@ -62,15 +62,15 @@ def grouped(
     *,
     opened: bool = True,
 ) -> Grouped:
-    """Return the accesses of one output to every instruction in a region and to its inputs.
+    """Return the accesses of one output to every instruction of a region and to its inputs.
 
     Instructions inside fusions are included: their parameters, and the operands passed for them.
 
     Args:
         analysis: The analysis, which memoizes accesses.
         region: The instructions to traverse.
-        start: An instruction of the region, one inside a fusion, or an input of the region, which
-            reads itself; by default the root.
+        start: The instruction whose output it is: one of the region, one inside a fusion, or an
+            input of the region. An input has only the access to itself. By default it is the root.
         output: Number of the tensor of its value.
         opened: Whether to include the instructions inside fusions.
 
@@ -78,7 +78,7 @@ def grouped(
         UnknownNameError: `start` is not in the region.
     """
     start = region.root if start is None else start
-    walk = Walk(analysis.interner, analysis.leaves)
+    walk = AccessTraversal(analysis.interner, analysis.leaves)
     if start not in region.inside and not _is_at_edge(region, start):
         found = _from_inside(analysis, region, start, output, walk)
     else:
@@ -122,7 +122,7 @@ def epilogue(
 
     Both are tensors in one computation.
     """
-    walk = Walk(analysis.interner, analysis.leaves)
+    walk = AccessTraversal(analysis.interner, analysis.leaves)
     walk.begin(parent, 0)
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
@@ -132,17 +132,24 @@ def epilogue(
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
-    """Is it a fusion or call whose instructions can be listed?"""
-    return isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.in_step(ins)
+    """Is the instruction a fusion or call whose instructions can be listed?"""
+    return (
+        isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.has_consistent_sizes(ins)
+    )
 
 
-def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[Instruction]) -> None:
+def _open_all(
+    analysis: Analysis,
+    found: AccessesByValue,
+    walk: AccessTraversal,
+    inside: Container[Instruction],
+) -> None:
     """Add the accesses to every instruction inside the fusions and calls of a traversal.
 
     Args:
         analysis: The analysis, which memoizes accesses.
         found: The accesses, which are extended in place.
-        walk: The finished traversal; all accesses start where it does.
+        walk: The finished traversal; all accesses start at its start.
         inside: The instructions that may be expanded.
     """
     todo = [
@@ -156,7 +163,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         callee = fusion.calls[0]
         # One traversal per fusion from its root; composed with the accesses to the fusion it gives
         # the accesses from the start.
-        inner = Walk(analysis.interner, analysis.leaves)
+        inner = AccessTraversal(analysis.interner, analysis.leaves)
         inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
         reached = _composed(walk, before, inner.found)
@@ -169,19 +176,19 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         ]
 
 
-def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
-    """Finish a traversal inside a computation, expand the fusions in it, and return accesses."""
+def _closed(analysis: Analysis, callee: Computation, walk: AccessTraversal) -> AccessesByValue:
+    """Finish a traversal inside a computation, expand its fusions, and return the accesses."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
-    found: Found = {}
+    found: AccessesByValue = {}
     _merge(found, walk.found)
     _open_all(analysis, found, walk, walk.found)
     return found
 
 
 def _from_inside(
-    analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
-) -> Found:
-    """Return the accesses from an instruction inside a fusion to everything inside that it reads.
+    analysis: Analysis, region: Region, start: Instruction, output: int, walk: AccessTraversal
+) -> AccessesByValue:
+    """Return the accesses from an instruction inside a fusion to everything in it that it reads.
 
     The traversal continues at the operands of each enclosing fusion. The accesses to operands of
     the outermost fusion are added to `walk`.
@@ -196,12 +203,12 @@ def _from_inside(
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])
-    begin: Found = {start: {leaf: {identity: None}}}
-    found: Found = {}
+    begin: AccessesByValue = {start: {leaf: {identity: None}}}
+    found: AccessesByValue = {}
     # From the innermost fusion outwards: what is reached of the parameters of one continues at the
     # operands of the fusion, which belong to the next computation outside.
     for fusion in reversed(path):
-        inner = Walk(analysis.interner, analysis.leaves)
+        inner = AccessTraversal(analysis.interner, analysis.leaves)
         for ins, leaves in begin.items():
             for leaf, accesses in leaves.items():
                 inner.add(ins, leaf, accesses)
@@ -234,15 +241,20 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
     raise UnknownNameError(f"`{start.name}` is not in the region")
 
 
-def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
-    """Return the accesses inside a fusion, each composed with `before`, those to the fusion."""
+def _composed(
+    walk: AccessTraversal, before: AccessSet, further: AccessesByValue
+) -> AccessesByValue:
+    """Return the accesses `further` inside a fusion, each composed with those to the fusion.
+
+    `before` has the accesses to the fusion.
+    """
     return {
         ins: {leaf: walk.through(before, accesses) for leaf, accesses in leaves.items()}
         for ins, leaves in further.items()
     }
 
 
-def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
+def _merge(into: AccessesByValue, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
     """Add the accesses of `more`, by value and leaf, to the dictionary `into`."""
     for ins, leaves in more.items():
         mine = into.setdefault(ins, {})

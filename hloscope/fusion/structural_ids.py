@@ -16,7 +16,7 @@ from hloscope.ir import (
     TensorType,
     Type,
     called_value,
-    inside_out,
+    callees_first,
 )
 from hloscope.ops import Constant, Parameter
 from hloscope.support.walks import needed_first
@@ -64,7 +64,7 @@ class StructureIds:
         """Return the number of the computation's structure."""
         known = self._number.known
         if computation not in known:
-            for inner in inside_out(computation, known):
+            for inner in callees_first(computation, known):
                 known[inner] = self._number(self._key(inner))  # callees are numbered already
         return known[computation]
 
@@ -221,7 +221,7 @@ class Summary:
 
 
 def counterparts(one: Computation, other: Computation) -> dict[Instruction, Instruction]:
-    """Return, for each instruction of `one`, that of `other` at the same position.
+    """Return the instruction of `other` at the same position, for each instruction of `one`.
 
     Called computations are included. The computations have equal structure.
     """
@@ -247,7 +247,7 @@ RECURSIVE: Final = "a function that calls itself"
 def computed_ahead(results: Results, question: str, computation: Computation) -> list[Computation]:
     """Return the called computations to analyse before a computation, inner ones first.
 
-    Each is returned only once per question.
+    `question` names the analysis. Each computation is returned only once per question.
     """
     if not any([called.callees for called in computation.callees]):
         return []
@@ -263,7 +263,7 @@ def computed_ahead(results: Results, question: str, computation: Computation) ->
 def depth(results: Results, computation: Computation) -> int:
     """Return the number of computations in the longest chain of calls that begins here.
 
-    A recursive call counts as none.
+    A recursive call ends a chain.
     """
     for top in _called(results, "depth", computation):
         below = [results.get(("depth", callee), 0) for callee in top.callees]
@@ -273,7 +273,10 @@ def depth(results: Results, computation: Computation) -> int:
 
 
 def _called(results: Results, question: str, computation: Computation) -> list[Computation]:
-    """Return `computation` and all that it calls, callees first, except those with a result."""
+    """Return `computation` and all that it calls, callees first.
+
+    Computations that have a result for `question` are left out.
+    """
 
     def missing(computations: Iterable[Computation]) -> list[Computation]:
         return [c for c in computations if (question, c) not in results]
@@ -308,7 +311,7 @@ class Results(dict[tuple[Any, ...], Any]):
     | `users` | computation | users of each value | 4 times, 300 outputs |
     | `starts` | instruction | first leaf of each operand | 3.7 times, 1,200 outputs |
     | `offsets` | type | first leaf of each element | 6 times, loop with 640 arrays |
-    | `in step` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
+    | `consistent sizes` | instruction | do run-time sizes agree? | 1.1 times, 1,200 outputs |
     | `has sizes` | instruction | is there a run-time size? | 1.7 times, 1,200 operands |
     | `is valid` | instruction | its types are checked | 16 times, loop with 640 arrays |
     | `fusion that calls` | computation | its caller | two callers would not be found |

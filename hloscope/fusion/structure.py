@@ -185,7 +185,7 @@ def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
     """Yield the dependences of a conditional's leaf on its condition and on branch operands."""
-    yield Flow(0, 0, (at.interner.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
+    yield Flow(0, 0, (at.interner.every_element(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
 
@@ -201,7 +201,7 @@ def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
         return
     for k, type in enumerate(at.leaves(ins.type)):
-        yield Flow(0, k, (at.interner.whole(ins.operands[0].type, type),))
+        yield Flow(0, k, (at.interner.every_element(ins.operands[0].type, type),))
 
 
 # -------------------------------------------------------------------------- asynchronous pairs
@@ -213,14 +213,14 @@ NO_RESULT: Final = "its operand has no such result"
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
     """Yield an unknown access to every leaf of every operand, for this reason."""
-    unknown = at.interner.keep(Access.unknown(reason))
+    unknown = at.interner.intern(Access.unknown(reason))
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
             yield Flow(k, leaf, (unknown,))
 
 
-def _begun(start: Instruction) -> tuple[Type, bool]:
-    """Return the type of the result in an asynchronous value, and whether it is the whole value.
+def _result_of_start(start: Instruction) -> tuple[Type, bool]:
+    """Return the type of an asynchronous start's result, and whether it is the whole value.
 
     The value is (operands, result, contexts …); for all-reduce it is the result alone.
     """
@@ -231,7 +231,7 @@ def _begun(start: Instruction) -> tuple[Type, bool]:
     return type.elements[1] if len(type.elements) > 1 else TupleType(()), False
 
 
-def _inner(start: Instruction) -> Instruction | None:
+def _wrapped(start: Instruction) -> Instruction | None:
     """Return the operation that an asynchronous start runs, as an instruction.
 
     The result is `None` if it calls a computation.
@@ -239,7 +239,9 @@ def _inner(start: Instruction) -> Instruction | None:
     op = start.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return None
-    return Instruction(start.name, _begun(start)[0], op.wrapped, start.operands, start.calls)
+    return Instruction(
+        start.name, _result_of_start(start)[0], op.wrapped, start.operands, start.calls
+    )
 
 
 @reads(AsyncStart)
@@ -249,16 +251,16 @@ def start_reads(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Ite
     The value is (operands, result, contexts …). The result depends on the operands as in the
     operation itself. Contexts depend on no tensor.
     """
-    result, is_all = _begun(ins)
+    result, is_all = _result_of_start(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     if leaf < before:
         return READS[Tuple](at, ins, op, leaf)
     if leaf - before >= len(at.leaves(result)):
         return ()  # a context
-    inner = _inner(ins)
+    inner = _wrapped(ins)
     if inner is None:
         return at.called(ins.calls[0], leaf - before, ins)
-    return _named(at, at.reads(inner, leaf - before), inner, ins)
+    return _with_start_as_collective(at, at.reads(inner, leaf - before), inner, ins)
 
 
 @writes(AsyncStart)
@@ -270,21 +272,21 @@ def start_writes(
     These are the copy of the operand in the value, and leaves of the result as in the operation
     itself.
     """
-    result, is_all = _begun(ins)
+    result, is_all = _result_of_start(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
-    count = len(at.leaves(result))  # none where the result is not there before it is done
+    count = len(at.leaves(result))  # 0 if the value of the start does not contain the result
     yield from [flow for flow in WRITES[Tuple](at, ins, op, operand, leaf) if flow.leaf < before]
-    inner = _inner(ins)
+    inner = _wrapped(ins)
     if inner is None:
         flows: Iterable[Flow] = at.calling(ins.calls[0], operand, leaf, ins)
     else:
-        flows = _named(at, at.writes(inner, operand, leaf), inner, ins)
+        flows = _with_start_as_collective(at, at.writes(inner, operand, leaf), inner, ins)
     for flow in flows:
         if flow.leaf < count:
             yield flow._replace(leaf=before + flow.leaf)
 
 
-def _named(
+def _with_start_as_collective(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
     """Yield the dependences with the start as their collective, instead of `inner`.
@@ -293,15 +295,15 @@ def _named(
     """
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):
-            accesses = [at.interner.keep(with_origins(a, {inner: start})) for a in flow.accesses]
+            accesses = [at.interner.intern(with_origins(a, {inner: start})) for a in flow.accesses]
             flow = flow._replace(accesses=tuple(accesses))
         yield flow
 
 
-def _finished(at: Context, done: Instruction) -> range:
-    """Return the leaves of the asynchronous value that are the result of its `done`.
+def _result_leaves(at: Context, done: Instruction) -> range:
+    """Return the numbers of the leaves of an asynchronous value that its `done` returns.
 
-    The range is empty if the result has other types.
+    The range is empty if the result has other types than the `done`.
     """
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type
@@ -322,7 +324,7 @@ def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Itera
 
     All dependences are unknown if the asynchronous value has no result of these types.
     """
-    finished = _finished(at, ins)
+    finished = _result_leaves(at, ins)
     if finished:
         yield Flow(0, finished[leaf], None)
     else:
@@ -343,7 +345,7 @@ def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> I
         return
     yield Flow(0, source, None)
     for k in range(1, len(ins.operands)):
-        yield Flow(k, 0, (at.interner.keep(Access.unknown(LATE)),))
+        yield Flow(k, 0, (at.interner.intern(Access.unknown(LATE)),))
 
 
 @writes(AsyncUpdate)
@@ -360,7 +362,7 @@ def update_writes(
     if operand == 0 and target < count:
         yield Flow(0, target, None)
         return
-    unknown = at.interner.keep(Access.unknown(LATE))
+    unknown = at.interner.intern(Access.unknown(LATE))
     for k in range(count):
         yield Flow(operand, k, (unknown,))
 
@@ -379,9 +381,9 @@ def done_writes(
     Leaves that are not the result, such as contexts, yield nothing. All dependences are unknown if
     the asynchronous value has no result of these types.
     """
-    finished = _finished(at, ins)
+    finished = _result_leaves(at, ins)
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)
     elif not finished:
-        unknown = (at.interner.keep(Access.unknown(NO_RESULT)),)
+        unknown = (at.interner.intern(Access.unknown(NO_RESULT)),)
         yield from [Flow(0, k, unknown) for k in range(len(at.leaves(ins.type)))]

@@ -12,7 +12,7 @@ from hloscope import indexing
 from hloscope.affine import Dim, Mod, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.overapproximate import (
-    contains_all,
+    covering_all,
     hull,
     is_large,
     join_reasons,
@@ -25,7 +25,7 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Precision,
-    bounds_not_kept,
+    bounds_to_check,
     compose_deep,
     compose_inside,
     everything_map,
@@ -40,7 +40,7 @@ from hloscope.ir import Dims, Instruction, Type
 
 
 AccessSet: TypeAlias = dict[Access, None]
-"""A set of distinct accesses, in the order in which they were found."""
+"""A set of distinct accesses, in the order in which they were found; the values are `None`."""
 
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
@@ -64,8 +64,8 @@ class AccessInterner:
         """Number of distinct compositions computed so far."""
         return len(self._composed)
 
-    def keep(self, access: Access) -> Access:
-        """Return the one object for all accesses equal to `access`; its `leaf` is 0.
+    def intern(self, access: Access) -> Access:
+        """Return the interned object that is equal to `access`, except that its `leaf` is 0.
 
         An access with an undefined map becomes unknown.
         """
@@ -77,28 +77,28 @@ class AccessInterner:
             known = self._known[access] = self._known.setdefault(kept, kept)
         return known
 
-    def keep_all(self, accesses: Iterable[Access]) -> Accesses:
+    def intern_all(self, accesses: Iterable[Access]) -> Accesses:
         """Return the interned accesses, without duplicates and without those with empty maps."""
         known = [a for a in accesses if a.map is None or not a.map.is_known_empty]
-        return tuple(dict.fromkeys(map(self.keep, known)))
+        return tuple(dict.fromkeys(map(self.intern, known)))
 
     def identity(self, type: Type) -> Access:
         """Return the access from every element of a value of `type` to itself."""
         try:
             shape = sizes(type)
         except UnsupportedError as error:
-            return self.keep(Access.unknown(error.message))
+            return self.intern(Access.unknown(error.message))
         known = self._known.get(shape)
         if known is None:
-            known = self._known[shape] = self.keep(Access(identity_map(shape)))
+            known = self._known[shape] = self.intern(Access(identity_map(shape)))
         return known
 
-    def whole(self, here: Type, there: Type) -> Access:
-        """Return the access from every element of type `here` to all elements of type `there`."""
+    def every_element(self, here: Type, there: Type) -> Access:
+        """Return the access from every element of `here` to all elements of `there`."""
         try:
-            return self.keep(Access(everything_map(sizes(here), sizes(there))))
+            return self.intern(Access(everything_map(sizes(here), sizes(there))))
         except UnsupportedError as error:
-            return self.keep(Access.unknown(error.message))
+            return self.intern(Access.unknown(error.message))
 
     def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
         """Return the composition of `first`, then `second`; `None` if it is empty.
@@ -116,14 +116,14 @@ class AccessInterner:
             return self._composed[key]
         except KeyError:
             both = second if _is_neutral(first, second) else compose(first, second, forward=forward)
-            found = self._composed[key] = None if both is None else self.keep(both)
+            found = self._composed[key] = None if both is None else self.intern(both)
             return found
 
 
 def _is_neutral(first: Access, second: Access) -> bool:
-    """Is `first` the exact identity, with the dimension bounds of `second`?
+    """Is `first` the exact identity on the dimension bounds of `second`?
 
-    With a smaller domain it restricts `second`, and the composition has to be computed.
+    On a smaller domain the identity restricts `second`, so the composition has to be computed.
     """
     if first.map is None or second.map is None or first.map.dims != second.map.dims:
         return False
@@ -157,7 +157,7 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
         ranks = f"rank {len(first.map.results)} meets rank {len(second.map.dims)}"
         return Access.unknown(join_reasons(reason, f"{ranks}: the program is inconsistent"))
     if first.replica is None and second.replica is None:
-        bounds = bounds_not_kept(first.map, second.map)
+        bounds = bounds_to_check(first.map, second.map)
         if bounds is None:
             return None
         map = _composed(first.map, second.map, bounds)
@@ -166,7 +166,7 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     map = normal(both)
     if map.is_known_empty:
         return None
-    return indexing.parted(Access(map, precision, reason), map, len(second.map.results), via)
+    return indexing.with_joined(Access(map, precision, reason), map, len(second.map.results), via)
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
@@ -218,8 +218,8 @@ An access that contains all others replaces them, or consecutive ones are merged
 WIDEN_AT: Final = 256
 """Number of accesses to one value above which one superset replaces them."""
 
-Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
-"""Accesses from the start of the traversal to each value, by leaf."""
+AccessesByValue: TypeAlias = dict[Instruction, dict[int, AccessSet]]
+"""Accesses from the start of the traversal to each value, by the number of its leaf."""
 
 
 class Flow(NamedTuple):
@@ -240,9 +240,9 @@ def composed(
     *,
     forward: bool = False,
 ) -> list[Access]:
-    """Return all compositions of an access of each set that are not empty.
+    """Return the non-empty compositions of each access in `accesses` with each in `further`.
 
-    With `forward` the accesses lead towards users.
+    With `forward` the accesses lead from producers to users.
     """
     compose = interner.compose
     return [
@@ -256,30 +256,31 @@ def composed(
 def with_accesses(
     interner: AccessInterner, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
-    """Return the set with more accesses to a value of this type.
+    """Return `known` with more accesses to a value of this type.
 
-    It is a superset if the set is too large. `known` may be changed in place.
+    If the set is too large, the result has fewer accesses that cover all elements. `known` may be
+    changed in place.
     """
     for access in accesses:
-        known[interner.keep(simpler(access, type)) if is_large(access) else access] = None
+        known[interner.intern(simpler(access, type)) if is_large(access) else access] = None
     # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
     # is still too large becomes one superset.
     if len(known) > COMPRESS_AT:
-        fewer = contains_all(known, type)
+        fewer = covering_all(known, type)
         if fewer is None:
             runs = with_runs([*known])
             if len(runs) < len(known):
-                known = dict.fromkeys(interner.keep_all(runs))
+                known = dict.fromkeys(interner.intern_all(runs))
         if fewer is None and len(known) > WIDEN_AT:
             reason = f"touched in more than {WIDEN_AT} ways"
-            fewer = interner.keep_all(hull(known, type, reason))
+            fewer = interner.intern_all(hull(known, type, reason))
         if fewer is not None:
             return dict.fromkeys(fewer)
     return known
 
 
-class Walk:
-    """A traversal, and the accesses that it has found so far.
+class AccessTraversal:
+    """A traversal of the graph, and the accesses from its start that it has found.
 
     Args:
         interner: Composes the accesses.
@@ -293,7 +294,7 @@ class Walk:
         leaves: Callable[[Type], tuple[Type, ...]],
         end: Type | None = None,
     ) -> None:
-        self.found: Found = {}
+        self.found: AccessesByValue = {}
         self._interner, self._leaves, self._end = interner, leaves, end
 
     def begin(self, ins: Instruction, leaf: int) -> None:
@@ -313,7 +314,7 @@ class Walk:
         return False
 
     def _limited(self, ins: Instruction, leaf: int, accesses: AccessSet) -> AccessSet:
-        """Return the accesses; if they are many or large, fewer ones that reach a superset."""
+        """Return the accesses, or fewer and smaller ones that cover them if they are too many."""
         if len(accesses) <= COMPRESS_AT and not any(map(is_large, accesses)):
             return accesses
         type = self._end or self._leaves(ins.type)[leaf]
@@ -322,9 +323,9 @@ class Walk:
     def through(
         self, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
     ) -> AccessSet:
-        """Return all compositions of an access of each set that are not empty, as a set.
+        """Return the non-empty compositions of each access in `accesses` with each in `further`.
 
-        With `forward` the accesses lead towards users.
+        The result is a set. With `forward` the accesses lead from producers to users.
         """
         return dict.fromkeys(composed(self._interner, accesses, further, forward=forward))
 
@@ -365,7 +366,7 @@ class Walk:
     def from_producers(
         self,
         position: Callable[[Instruction], int | None],
-        places: Callable[[Instruction, int], Iterable[tuple[int | Instruction, int]]],
+        possible_reads: Callable[[Instruction, int], Iterable[tuple[int | Instruction, int]]],
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
         through: Container[Instruction] | None = None,
     ) -> None:
@@ -377,7 +378,8 @@ class Walk:
         Args:
             position: Position of an instruction in the order of definition; `None` for instructions
                 where the traversal ends.
-            places: Returns the operands and their leaves that a leaf of an instruction may read.
+            possible_reads: Returns the (operand, leaf) pairs that a leaf of an instruction may
+                read.
             writes: Returns the dependences of an instruction's leaves on a leaf of an operand.
             through: The values to visit; all if `None`.
         """
@@ -390,7 +392,7 @@ class Walk:
             # complete.
             _, ins = heappop(heap)
             ends = self.found[ins]
-            sources = dict.fromkeys([place for leaf in ends for place in places(ins, leaf)])
+            sources = dict.fromkeys([place for leaf in ends for place in possible_reads(ins, leaf)])
             for operand, source in sources:
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 if through is not None and target not in through:
@@ -412,7 +414,7 @@ class Walk:
         users: Users,
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Extend the accesses found so far to all users that depend on these values.
+        """Extend the accesses found so far to all users that depend on the values found.
 
         Definitions are visited before uses, and only instructions that read a value found.
 
@@ -440,7 +442,7 @@ class Walk:
             for number in sorted(waiting[at]):
                 k, value = users.value(ins, number)
                 leaves = found[value]
-                for leaf in users.taken(ins, leaves):
+                for leaf in users.read_leaves(ins, leaves):
                     for _, target, further in writes(ins, k, leaf):
                         touched = leaves[leaf]
                         if further is not None:
@@ -484,9 +486,10 @@ class Users:
                     self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
 
     def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
-        """Return value number `number` among the operands and then the captured values.
+        """Return an operand or captured value of `ins`, preceded by what identifies it.
 
-        It is preceded by the operand number, or by the value itself if it is captured.
+        Operands are numbered first, then captured values. An operand is identified by its number, a
+        captured value by itself.
         """
         if number < len(ins.operands):
             return number, ins.operands[number]
@@ -494,15 +497,16 @@ class Users:
         return value, value
 
     def of(self, value: Instruction, leaves: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield the users of the leaves, as pairs: position of the user, number of the value in it.
+        """Yield the users of some leaves of a value, as pairs (position, number).
 
-        Positions are in `order`; numbers are those of `value`.
+        `position` is the user's position in `order`; `number` is that of the value among the user's
+        operands and captured values.
         """
         yield from self._of_all.get(value, ())
         for leaf in leaves:
             yield from self._of_leaf.get((value, leaf), ())
 
-    def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
+    def read_leaves(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
         """Return the leaves in `leaves` that `ins` may read, in the order of `leaves`."""
         part = self._part(ins)
         if part is None or len(leaves) < len(part):

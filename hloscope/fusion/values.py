@@ -70,26 +70,27 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     return replace_runtime(map, known) if known else map
 
 
-def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
-    """May the value be computed from constants and iotas?  `False` means that it is not.
+def may_be_known(ins: Instruction, known: dict[Instruction, bool], depth: int = 0) -> bool:
+    """May the value be computed from constants and iotas?
 
-    `seen` has the results of other values and is extended.
+    `False` means that it is not. `known` has the results of other values and is extended. `depth`
+    is the number of users that were traced before.
     """
-    found = seen.get(ins)
+    found = known.get(ins)
     if found is None:
-        found = seen[ins] = depth >= MAX_DEPTH or _is_made_of_known(ins, seen, depth + 1)
+        found = known[ins] = depth >= MAX_DEPTH or _has_known_operands(ins, known, depth + 1)
     return found
 
 
-def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: int) -> bool:
-    """Return what `may_be_known` memoizes, from the operands."""
+def _has_known_operands(ins: Instruction, memo: dict[Instruction, bool], depth: int) -> bool:
+    """Return the result of `may_be_known` without the memo, from the operands."""
     op = ins.op
     if isinstance(op, Constant | Iota):
         return True
     is_move = type(op) in MOVES
     if not is_move and not (isinstance(op, Elementwise) and op.name in ARITHMETIC):
         return False
-    known = [may_be_known(operand, seen, depth) for operand in ins.operands]
+    known = [may_be_known(operand, memo, depth) for operand in ins.operands]
     if op.name == "select":
         return any(known[1:])
     return any(known) if is_move else all(known)
@@ -189,7 +190,10 @@ class Values:
         return self.of(operand, () if is_scalar else index, depth)
 
     def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
-        """Return the element of an op that only moves elements; `None` if its source is unsure."""
+        """Return the element of an op that only moves elements, or `None`.
+
+        The result is `None` if the index that it reads is not known as one expression.
+        """
         at: dict[Var, Expr] = dict(zip(first_dims(len(index)), index, strict=True))
         for operand, accesses in zip(ins.operands, self._rule(ins), strict=True):
             for access in accesses:
@@ -208,7 +212,7 @@ class Values:
     def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
         """Is every index in the domain of the map?
 
-        The result is `False` if no index is, and `None` if some are or it is undecided.
+        The result is `False` if no index is, and `None` if only some are or it is undecided.
         """
         conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
         conditions += substituted_constraints(map.constraints, at)

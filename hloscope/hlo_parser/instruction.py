@@ -216,7 +216,7 @@ class InstructionReader:
                 read[0], tuple(operand.type for operand in operands), calls
             )
         except (VerifyError, ValueError, IndexError) as error:
-            message = error.worded(spell) if isinstance(error, VerifyError) else str(error)
+            message = error.message_in(spell) if isinstance(error, VerifyError) else str(error)
             if not message.startswith("the type of"):
                 opcode = self._text[slice(*place)]
                 message = f"the type of `{opcode}` is not written and cannot be inferred: {message}"

@@ -32,7 +32,7 @@ from hloscope.ir import (
 )
 from hloscope.support.arrays import ml_dtypes, np
 from hloscope.support.lazy import pattern
-from hloscope.support.limits import refuse_no_array
+from hloscope.support.limits import refuse_unsupported_array
 
 _COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
 _PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")
@@ -165,7 +165,7 @@ def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
 
 
 def _shaped(flat: Array, shape: Dims) -> Array:
-    refuse_no_array(shape)
+    refuse_unsupported_array(shape)
     return flat.reshape(shape)
 
 

@@ -212,7 +212,7 @@ class _Printer:
             if (
                 isinstance(op, Scatter)
                 and not op.by_window
-                and op.sticks_out(tuple([o.type for o in ins.operands]))
+                and op.may_exceed_bounds(tuple([o.type for o in ins.operands]))
             ):
                 raise UnsupportedError(
                     f"`{ins.name}`: HLO's `scatter` drops a window that is not wholly inside,"

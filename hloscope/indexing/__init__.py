@@ -17,15 +17,15 @@ if TYPE_CHECKING:
         Groups as Groups,
         Precision as Precision,
         Route as Route,
-        behind as behind,
         compose_across as compose_across,
         counts_of as counts_of,
         groups_of as groups_of,
         inverted as inverted,
         joined as joined,
-        needed as needed,
-        parted as parted,
+        joined_after as joined_after,
+        needed_steps as needed_steps,
         shortest as shortest,
+        with_joined as with_joined,
     )
     from hloscope.indexing.analysis import (
         coverage as coverage,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         output_to_input as output_to_input,
     )
     from hloscope.indexing.compose import (
-        bounds_not_kept as bounds_not_kept,
+        bounds_to_check as bounds_to_check,
         compose_deep as compose_deep,
         compose_inside as compose_inside,
         is_deep as is_deep,
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
         linearize as linearize,
         major_to_minor as major_to_minor,
         minimal_groups as minimal_groups,
+        padded_physical_sizes as padded_physical_sizes,
         physical_access as physical_access,
-        placed_sizes as placed_sizes,
         reshape_map as reshape_map,
         reshaped as reshaped,
-        unplace as unplace,
+        to_logical as to_logical,
     )
     from hloscope.indexing.proofs import (
         prove_bijective as prove_bijective,

@@ -85,18 +85,19 @@ Accesses: TypeAlias = tuple[Access, ...]
 
 
 # --------------------------------------------------------------------------------------------------
-# Accesses on other devices: element and device as one map, and composition of such accesses.
-#
-# Steps from the device of the output lead to the device: each goes to a member of the group of one
-# collective.
+# Accesses on other devices: element and device as one map, and composition of such accesses. A
+# route is a sequence of steps from the device of the output to the device of the access. Each step
+# goes to a member of the group of one collective.
 
 
 MAX_STEPS: Final = 8
-"""Number of steps above which steps that do not affect the reached device are removed."""
+"""Number of steps of a route above which steps that do not affect the device are removed."""
 
 
 def joined(access: Access) -> IndexingMap:
-    """Return one map whose results are the accessed index and then the positions in the groups.
+    """Return one map of an access: to the accessed index, then the positions in the groups.
+
+    The groups are those of `access.via`.
 
     The access must have a map.
     """
@@ -109,10 +110,14 @@ def joined(access: Access) -> IndexingMap:
     )
 
 
-def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
-    """Return the access with `both` as its map; results from number `rank` on become the positions.
+def with_joined(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
+    """Return the access whose joined map is `both`; the inverse of `joined`.
 
-    `via` has the collective of each position. It is the inverse of `joined`.
+    Args:
+        access: Gives precision and reason.
+        both: Results before number `rank` become the accessed index, the others the positions.
+        rank: Number of coordinates of the accessed index.
+        via: The collective of each position.
     """
     if not via:
         return replace(access, map=both, replica=None, via=())
@@ -122,9 +127,10 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
 
 
 def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
-    """Replace positions without an upper bound by runtime variables that take every position.
+    """Replace unbounded positions by runtime variables that take every position.
 
-    The positions are the results from number `rank` on, one for each collective in `via`.
+    The positions are the results from number `rank` on, one for each collective in `via`. A
+    position is unbounded if its group has no written size.
     """
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
@@ -148,7 +154,7 @@ def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
 def inverted(access: Access) -> Access:
     """Return the inverse access: from accessed elements to the indices that access them.
 
-    The devices are the same ones. The access must have a map.
+    Both accesses relate the same pairs of devices. The access must have a map.
     """
     assert access.map is not None
     if access.replica is None:
@@ -168,24 +174,24 @@ def inverted(access: Access) -> Access:
         ),
         list(new),
     )
-    return parted(access, both, len(access.map.dims), access.via)
+    return with_joined(access, both, len(access.map.dims), access.via)
 
 
 def shortest(access: Access) -> Access:
-    """Return the access without the steps that do not affect the reached device."""
-    if access.map is None or len(kept := needed(access.via)) == len(access.via):
+    """Return the access without the steps of its route that do not affect the reached device."""
+    if access.map is None or len(kept := needed_steps(access.via)) == len(access.via):
         return access
     rank, both = len(access.map.results), joined(access)
     results = (*both.results[:rank], *[both.results[rank + k] for k in kept])
     fewer = both.with_(results=results).remove_unused_symbols()
-    return parted(access, fewer, rank, tuple([access.via[k] for k in kept]))
+    return with_joined(access, fewer, rank, tuple([access.via[k] for k in kept]))
 
 
-def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
-    """Return the joined map of an access by the device at the end of the route `steps`.
+def joined_after(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
+    """Return the joined map of an access that starts on the device at the end of the route `steps`.
 
-    Its dimensions are the index and the positions of the steps, with the intervals `bounds`.
-    Runtime variables are read on that device. Its results are the accessed index, the positions of
+    The map's dimensions are the index, and the positions of the steps with the intervals `bounds`.
+    Runtime variables are read on that device. The results are the accessed index, the positions of
     the steps, and the access's own positions.
     """
     both = joined(access)
@@ -227,7 +233,7 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
                 continue
             via, at = found
         else:
-            kept = needed(every)
+            kept = needed_steps(every)
             via, at = tuple([every[k] for k in kept]), tuple([at[k] for k in kept])
         runtime[-1] = replace(v, via=via, positions=at)
     moved = m.with_(runtime=runtime)
@@ -235,9 +241,9 @@ def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -
 
 
 def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
-    """Replace runtime variables by expressions.
+    """Return the map with the runtime variables in `known` replaced by expressions.
 
-    The intervals of the variables become constraints.
+    The intervals of the replaced variables become constraints.
     """
     conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
     left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
@@ -248,7 +254,7 @@ def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
 
 
 def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
-    """Return the joined map of two accesses in sequence, and the steps of both.
+    """Return the joined map of two accesses in sequence, and the route of both.
 
     Args:
         first: The access that is applied first.
@@ -266,12 +272,12 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
         front = joined(first)
         rank = len(first.map.results)
         bounds = [front.range_of(e) for e in front.results[rank:]]
-        both = front.compose(behind(second, first.via, bounds))
+        both = front.compose(joined_after(second, first.via, bounds))
         steps = first.via + second.via
     rank = len(second.map.results)
     # Only needed for long paths, which would otherwise grow with each collective.
     if len(steps) > MAX_STEPS:
-        kept = needed(steps)
+        kept = needed_steps(steps)
         if len(kept) < len(steps):
             results = both.results
             both = both.with_(results=(*results[:rank], *[results[rank + k] for k in kept]))
@@ -280,16 +286,16 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
 
 
 def _compose_forward(first: Access, second: Access) -> IndexingMap:
-    """Return the joined map of two accesses in sequence that lead towards users.
+    """Return the joined map of two accesses in sequence that lead from operands to users.
 
-    The device of the first depends on the second's positions.
+    The position in the group of the first depends on the positions of the second.
     """
     assert first.map is not None
     assert second.map is not None
     near = joined(second)
     rank, count = len(second.map.results), len(second.via)
     bounds = [near.range_of(e) for e in near.results[rank:]]
-    far = behind(first, second.via, bounds)
+    far = joined_after(first, second.via, bounds)
     passed = len(far.results) - len(first.map.results)
     taken = len(near.dims)
     dims = [Variable(far.range_of(e)) for e in far.results[taken:]]
@@ -310,7 +316,7 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 
 
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
-    """Return the map with its dimensions from number `start` on replaced by expressions."""
+    """Return the map with its dimensions from number `start` on replaced by `ends`."""
     gone = [Dim(start + k) for k in range(len(ends))]
     inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
     held = m.with_(constraints=(*m.constraints, *inside))
@@ -458,8 +464,8 @@ It starts on the device of an output. Each step leads to a member of the group o
 """
 
 
-def needed(steps: Route) -> tuple[int, ...]:
-    """Return the positions in `steps` of the collectives that decide which device is reached.
+def needed_steps(steps: Route) -> tuple[int, ...]:
+    """Return the indices in `steps` of the collectives that decide which device is reached.
 
     A step does not matter if a later one moves within the same groups, and all steps in between
     lead members of one group to members of one group.
@@ -467,7 +473,8 @@ def needed(steps: Route) -> tuple[int, ...]:
     return _needed(tuple([groups_of(ins) for ins in steps]))
 
 
-# Asked for every composition across collectives, while a program has few different groups.
+# Memoized, as it is called for every composition across collectives, while a program has few
+# different groups.
 @lru_cache(maxsize=4096)
 def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
     kept = list(range(len(tables)))
@@ -488,7 +495,10 @@ def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
 
 
 def _keeps_together(step: Groups, groups: Groups) -> bool:
-    """Does the step lead any two members of one group of `groups` to members of one group again?"""
+    """Does `step` lead any two devices of one group to devices of one group again?
+
+    The groups are those of `groups`.
+    """
     if _on_different_axes(step, groups):
         return True
     if step.axis is not groups.axis:
@@ -512,7 +522,7 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
 
 
 def _on_different_axes(one: Groups, other: Groups) -> bool:
-    """Does one step move between replicas and the other between partitions?"""
+    """Return whether one of the steps moves between replicas and the other between partitions."""
     return {one.axis, other.axis} == {Axis.REPLICA, Axis.PARTITION}
 
 
@@ -530,11 +540,16 @@ def _positions_by_device(groups: Groups) -> dict[int, tuple[int, int]]:
 def position(
     collective: Instruction, steps: Route, positions: Sequence[Expr]
 ) -> Expr | tuple[Route, tuple[Expr, ...]]:
-    """Return the position in a collective's group of the device that the steps lead to.
+    """Return the position, in its group of `collective`, of the device that a route leads to.
+
+    Args:
+        collective: The instruction with the groups.
+        steps: The collectives of the route.
+        positions: For each step, the position in its group of the device that the step leads to.
 
     Returns:
-        The position, as an expression, if the last steps determine it. Else a pair: the steps that
-        it depends on, and the positions of these steps.
+        The position, as an expression, if the last steps determine it. Otherwise a pair: the steps
+            that it depends on, and the positions of these steps.
     """
     groups = groups_of(collective)
     count = len(steps)
@@ -551,13 +566,13 @@ def position(
         columns = _columns(groups, last)
         if columns is None:
             break
-        found = _fitted(columns, at)
+        found = _entry_expression(columns, at)
         if found is not None:
             return found
         if any(len(set(column)) != 1 for column in columns):
             break
         count -= 1  # within a group of the last step all have the same position
-    kept = needed(steps[:count])
+    kept = needed_steps(steps[:count])
     return tuple(steps[i] for i in kept), tuple(positions[i] for i in kept)
 
 
@@ -583,26 +598,26 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
     return tuple(tuple(seats[device][1] for device in row) for row in rows)
 
 
-def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
-    """Return an expression for entry number `at` of a column, if it is the same for all columns.
+def _entry_expression(columns: tuple[Dims, ...], index: Expr) -> Expr | None:
+    """Return an expression for entry `index` of a column of numbers; `None` if there is none.
 
-    The result is `None` if the columns differ or no simple expression (affine, `mod`, division)
-    fits.
+    All columns must agree as far as they go. The expression is affine, a remainder or a quotient of
+    `index`.
     """
     column = max(columns, key=len)
     if any(other != column[: len(other)] for other in columns):
         return None
-    if isinstance(at, Const):
-        return Const(column[at.value]) if 0 <= at.value < len(column) else None
+    if isinstance(index, Const):
+        return Const(column[index.value]) if 0 <= index.value < len(column) else None
     if len(column) == 1:
         return Const(column[0])
     first, step = column[0], column[1] - column[0]
     # An affine sequence, or a repeated or stretched one: the patterns of regular device meshes.
     if all(n == first + step * i for i, n in enumerate(column)):
-        return at * step + first
+        return index * step + first
     for m in range(1, len(column)):
         if all(n == i % m for i, n in enumerate(column)):
-            return at % m
+            return index % m
         if all(n == i // m for i, n in enumerate(column)):
-            return at // m
+            return index // m
     return None

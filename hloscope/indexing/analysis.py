@@ -18,10 +18,10 @@ from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import (
     Direction,
     Instances,
+    body_reads_of,
     has_dynamic_sizes,
     leaves,
     lookup,
-    source_of,
     unknown,
 )
 from hloscope.ir import Instruction, TupleType
@@ -130,7 +130,7 @@ def _apply_rule(
         # Rules see declared sizes; with sizes known at run time only, their maps may have too many
         # elements.
         if has_dynamic_sizes(ins):
-            return dynamic.weakened(direction, ins, number, answer)
+            return dynamic.widened_for_sizes(direction, ins, number, answer)
         return answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
@@ -145,13 +145,15 @@ def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances,
     They lead on to values that a computation reads without having them as parameters. Without a
     rule, every value of a called computation is accessed in an unknown way.
     """
-    found = source_of(type(ins.op))
+    found = body_reads_of(type(ins.op))
     try:
         if found is not None:
             every = tuple(found(ins, ins.op, output, reader(ins)))
             if not has_dynamic_sizes(ins):
                 return every
-            return tuple([replace(i, accesses=dynamic.claimed_of(ins, i.accesses)) for i in every])
+            return tuple(
+                [replace(i, accesses=dynamic.over_unless_kept(ins, i.accesses)) for i in every]
+            )
     except (UnsupportedError, LookupError, ValueError, ZeroDivisionError):
         pass
     return tuple(
@@ -206,7 +208,7 @@ class Coverage(Struct, frozen=True):
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """Return one row per op, in alphabetical order."""
+    """Return the precision of the rules of each op, in alphabetical order of the ops."""
     rows = []
     for name, cls in sorted(OPS.items()):
         entries = [lookup(direction, cls) for direction in Direction]

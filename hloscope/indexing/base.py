@@ -123,7 +123,7 @@ class MapBase:
         _set(self, "_is_settled", False)
         _set(self, "_is_simplified", False)
         _set(self, "_box", None)
-        _set(self, "_domain", None)  # a slot that is empty would be found so by an exception
+        _set(self, "_domain", None)  # reading an unset slot would raise an exception
         _set(self, "_hash", None)
         _set(self, "_result_bounds", None)
         _set(self, "_simple", None)
@@ -208,7 +208,7 @@ class MapBase:
         return map
 
     def choosing(self, indices: Sequence[int]) -> Self:
-        """Return the map to the results at `indices`, in that order."""
+        """Return the map with only the results number `indices`, in that order."""
         results = self.results
         map = self.with_results(tuple([results[i] for i in indices]))
         bounds = self.result_bounds
@@ -219,9 +219,9 @@ class MapBase:
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
-        """For each result an interval that contains its values over the box.
+        """For each result an interval that contains its values over the box of the variables.
 
-        Constraints are ignored.
+        Constraints are ignored, so the interval may be too large.
         """
         found = self._result_bounds
         if found is None:
@@ -247,7 +247,10 @@ class MapBase:
 
     @property
     def has_domain(self) -> bool:
-        """Is some variable bounded or constrained? In a symbolic map `(d0) -> (d0 / 2)` none is."""
+        """Return whether some variable is bounded or constrained.
+
+        The variables of a symbolic map, `(d0) -> (d0 / 2)`, are not.
+        """
         every = Interval.EVERYTHING
         if self.constraints or any([v.is_condition for v in self.runtime]):
             return True
@@ -292,12 +295,12 @@ class MapBase:
 
     @property
     def simple(self) -> MapBase | None:
-        """The simplified map, if it was computed and differs from this one."""
+        """The result of `simplify` if it was computed and differs from this map; else `None`."""
         return self._simple
 
-    def remember_simple(self, found: MapBase) -> None:
-        """Record the result of `simplify`, which `simple` then returns."""
-        _set(self, "_simple", found)
+    def store_simplified(self, simplified: MapBase) -> None:
+        """Store the result of `simplify`, which `simple` then returns."""
+        _set(self, "_simple", simplified)
 
     @property
     def names(self) -> Mapping[Var, str]:

@@ -36,9 +36,9 @@ from hloscope.simplifier import (
     Body,
     CounterExample,
     Proof,
-    Question,
     Read,
     Refutation,
+    StatementSets,
     Table,
     UndecidedError,
     Verdict,
@@ -65,9 +65,9 @@ OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Prove that every pair of the first union of maps is in the second, for all runtime values."""
+    """Prove that every (index, result) pair of `first` is in `second`, for all runtime values."""
     a, b, n = _bodies_of_both(first, second)
-    return _timed(lambda: _included(Question([*a, *b]), a, b, n, budget))
+    return _timed(lambda: _included(StatementSets([*a, *b]), a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
@@ -112,6 +112,9 @@ def composed(
     Runtime variables without origin of `first` differ from those of `second`. In `whole` they are
     identified by their position, as `compose` numbers them. If that is not possible, a refutation
     is reported as undecided.
+
+    Raises:
+        ValueError: The numbers of dimensions and results do not allow it.
     """
     known = _positions(first, second, whole)
 
@@ -153,9 +156,10 @@ def composed(
 def _positions(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase]
 ) -> list[Hashable] | None:
-    """Return, for each runtime variable of `whole`, the variable of `second` or `first` that it is.
+    """Return the identity of each runtime variable of `whole`, by its position in the composition.
 
-    The result is `None` if that is unknown: there are several maps, or variables were merged.
+    `compose` puts the variables of `second` before those of `first`. The result is `None` if the
+    numbers of variables do not agree, as some were merged, or if there are several maps.
     """
     if not (len(first) == len(second) == len(whole) == 1):
         return None
@@ -236,7 +240,7 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
-    """Yield the sets of two pairs that have equal right sides and different left sides.
+    """Yield the sets of two pairs (left, right) with equal right and different left sides.
 
     `num_left` is the number of coordinates of the left side.
     """
@@ -267,13 +271,13 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
         side = m.results if number else [Dim(i) for i in range(len(m.dims))]
         mine = [tables.body(m, side, by_name)]
         whole = [_box_body(box)]
-        question = Question([*whole, *mine])
+        sets = StatementSets([*whole, *mine])
         # Equal sets include each other, and each inclusion has its own message.
         for first, second, text in (
             (whole, mine, ("index {} has no result", "nothing leads to {}")),
             (mine, whole, ("index {} is outside", "result {} is outside")),
         ):
-            proof = _included(question, first, second, len(box), budget)
+            proof = _included(sets, first, second, len(box), budget)
             if proof.is_refuted:
                 assert proof.counter_example is not None
                 at, tables_ = proof.counter_example.dims, proof.counter_example.tables
@@ -302,22 +306,23 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
     return tables.body(m, [*m.results, *dims] if swapped else [*dims, *m.results], identity)
 
 
-def _timed(ask: Callable[[], Proof]) -> Proof:
-    """Return the proof that `ask` makes, with the elapsed time.
+def _timed(prove: Callable[[], Proof]) -> Proof:
+    """Return the proof that `prove` makes, with the elapsed time.
 
     A refutation by tables that are computed from each other becomes undecided.
     """
     start = perf_counter()
-    proof = ask()
+    proof = prove()
     if (reason := _why_not_independent(proof)) is not None:
         proof = Proof(Verdict.UNDECIDED, reason=reason)
     return replace(proof, seconds=perf_counter() - start)
 
 
 def _why_not_independent(proof: Proof) -> str | None:
-    """Return why a refutation proves nothing, or `None` if it is valid.
+    """Return why a refutation is not valid; `None` if it is valid or there is no refutation.
 
-    It proves nothing if two of its tables are computed from each other.
+    It is not valid if two of its tables are computed from common values, as they may never have the
+    refuting values together.
     """
     example = proof.counter_example
     if not proof.is_refuted or example is None or len(example.tables) < 2:
@@ -341,11 +346,11 @@ def _origin(of_table: Hashable) -> Instruction | None:
 
 
 def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int) -> Proof:
-    question = Question([*first, *second])
-    there = _included(question, first, second, num_dims, budget)
+    sets = StatementSets([*first, *second])
+    there = _included(sets, first, second, num_dims, budget)
     if there.is_refuted:
         return there
-    back = _included(question, second, first, num_dims, budget)
+    back = _included(sets, second, first, num_dims, budget)
     if back.is_refuted:
         assert back.counter_example is not None
         return replace(back, counter_example=replace(back.counter_example, only_in=1))
@@ -362,18 +367,22 @@ def _no_point(bodies: Sequence[Body], num_dims: int, budget: int) -> Proof:
 
 
 def _included(
-    question: Question, first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int
+    sets: StatementSets,
+    first: Sequence[Body],
+    second: Sequence[Body],
+    num_dims: int,
+    budget: int,
 ) -> Proof:
     start = perf_counter()
     reason, found = OPEN, None
     try:
         with budgeted(budget):
-            found, is_exact = question.included(first, second)
+            found, is_exact = sets.included(first, second)
         if found is None:
             return PROVED
         if is_exact:
             return Proof(Verdict.REFUTED, _example(found, num_dims))
-    # Without a proof, inclusion may still be refuted by one table of a known family.
+    # If there is no proof of inclusion, a table of a known family may still refute it.
     except UndecidedError as error:
         reason = str(error)
     try:
@@ -432,7 +441,10 @@ def _name(origin: Hashable) -> str:
 
 
 Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
-"""Function that identifies a runtime variable without origin, by its position and the variable."""
+"""Function of the number of a runtime variable without origin and the variable; it returns a key.
+
+Variables with equal keys read the same table.
+"""
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
@@ -440,11 +452,11 @@ def by_name(i: int, v: RuntimeVariable) -> Hashable:
     return v.name or i
 
 
-def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
+def varying_runtime_names(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
     """Return the names of the runtime variables whose index depends on range variables.
 
-    Names are separated by commas. With `also_dims`, an index that depends on dimension variables
-    counts too.
+    The names are separated by commas. With `also_dims`, an index that depends on dimension
+    variables counts too.
     """
     return ", ".join(
         m.names[Runtime(i)]
@@ -483,7 +495,7 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """Return the key of the table that variable `i` reads: its origin or identity, its rank."""
+        """Return the key of the table that variable `i` reads: origin or identity, and rank."""
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
@@ -492,7 +504,7 @@ class Tables:
         """Return the set of the values of `point` on the domain of the map, as a `Body`.
 
         All variables of the map become variables of the body. Runtime values are clamped when they
-        are read.
+        are read. `identity` identifies runtime variables without origin.
         """
         place: dict[Var, Expr] = {
             v: Const(side.lo) if side.is_point else Range(i)
@@ -524,12 +536,13 @@ class Tables:
         return Body(tuple(box), tuple(held), point, tuple([kept[i] for i in sorted(kept)]))
 
     def _read(
-        self, i: int, v: RuntimeVariable, identity: Identity, what: Range
+        self, i: int, v: RuntimeVariable, identity: Identity, read_variable: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """Return what runtime variable `i` reads; `what` is the variable of the body for it.
+        """Return the value of runtime variable `i`; `read_variable` is its variable in the body.
 
         Returns:
-            The interval of the table's value, the clamped value, and the interval of that.
+            The interval of the table's value, the clamped value, and the interval of the clamped
+                value.
         """
         found = self._values[self.key(i, v, identity)]
         # Variables that clamp one table differently share a table with the union of their
@@ -543,12 +556,12 @@ class Tables:
             value = hull.lo if v.origin is None else min(max(hull.lo, v.values.lo), v.values.hi)
             return hull, Const(value), Interval.point(value)
         if v.origin is None or len(found) == 1:
-            return hull, what, hull
-        return hull, clamped(what, v.values), v.values
+            return hull, read_variable, hull
+        return hull, clamped(read_variable, v.values), v.values
 
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:
-    """Return the interval of values of an element of the origin's type, clamped to `values`."""
+    """Return the possible values of an element of the origin's type, clamped to `values`."""
     if not isinstance(origin.type, TensorType):
         return values
     kind, bits = origin.type.element.kind, origin.type.element.bits

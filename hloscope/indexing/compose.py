@@ -60,10 +60,10 @@ def compose(first: M, second: M) -> M:
     return _composed(first, second, bounds)
 
 
-def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
+def bounds_to_check(first: MapBase, second: MapBase) -> list[Constraint] | None:
     """Return the bounds of `second`'s dimensions that results of `first` may violate.
 
-    The result is `None` if a result of `first` lies outside of its bounds for every index.
+    The result is `None` if some result of `first` is out of its bounds for every index.
     """
     found: list[Constraint] = []
     for e, v, image in zip(first.results, second.dims, first.result_bounds, strict=False):
@@ -81,7 +81,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
     Args:
         first: The map that is applied first.
         second: The map that is applied to its results.
-        bounds: The result of `bounds_not_kept`, if it is known.
+        bounds: The result of `bounds_to_check`, if it is known.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
@@ -89,7 +89,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
     """
     if bounds is None:
-        bounds = bounds_not_kept(first, second)
+        bounds = bounds_to_check(first, second)
     if bounds is None:
         sides = zip(first.results, second.dims, strict=False)
         return _composed(first, second, [(e, v.interval) for e, v in sides])
@@ -116,7 +116,7 @@ def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """Return the composition, with constraints that keep the results of `first` in `bounds`."""
+    """Return the composition, with the constraints `bounds` on the dimensions of `second`."""
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
     if len(first.results) != len(second.dims):
@@ -177,9 +177,9 @@ def merge_runtime(m: M) -> M:
 
 
 def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """Remove the runtime variables whose positions are keys of `same`.
+    """Return the map without the runtime variables whose numbers are keys of `same`.
 
-    Each is replaced by the equal variable at the position that is the value.
+    Each is replaced by the runtime variable with the number `same[key]`, which has an equal value.
     """
     kept = [i for i in range(len(m.runtime)) if i not in same]
     position = {old: new for new, old in enumerate(kept)}
@@ -205,17 +205,17 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
 # the parts are substituted back. Only simplifications between distant levels are lost.
 
 
-DEEP: Final = 12
-"""Number of divisions of a result above which `compose_deep` composes it."""
-SMALL: Final = 2
+DEEP_DIVISIONS: Final = 12
+"""Number of divisions of a result above which `compose_deep` composes the map."""
+SMALL_DIVISIONS: Final = 2
 """Number of divisions inside another one up to which they are simplified together with it."""
-FLAT: Final = 2
-"""Number of divisions of a term up to which a sum counts as long, but not as deep."""
+FLAT_DIVISIONS: Final = 2
+"""Number of divisions of a term up to which a sum of such terms is long but not deep."""
 
 
 def is_deep(map: MapBase) -> bool:
     """Does a result nest so many divisions that only its outermost ones are simplified?"""
-    return any([e._divisions > DEEP and bool(_inner_parts(e)) for e in map.results])
+    return any([e._divisions > DEEP_DIVISIONS and bool(_inner_parts(e)) for e in map.results])
 
 
 def compose_deep(first: M, second: M) -> M:
@@ -233,8 +233,8 @@ def compose_deep(first: M, second: M) -> M:
     inner = list(dict.fromkeys([x for e in first.results for x in _inner_parts(e)]))
     names: dict[Expr, Expr] = {x: Dim(rank + k) for k, x in enumerate(inner)}
     # Constraints on deep expressions are kept apart, as they would be simplified as trees.
-    near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL]
-    far = [(e, i) for e, i in first.constraints if e._divisions > SMALL]
+    near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL_DIVISIONS]
+    far = [(e, i) for e, i in first.constraints if e._divisions > SMALL_DIVISIONS]
     unknown = [Variable(i) for i in _bounds(first).of(inner)]
     outer = first.with_(
         dims=(*first.dims, *unknown),
@@ -270,19 +270,19 @@ def compose_deep(first: M, second: M) -> M:
     return map
 
 
-def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
-    """Return the composition, and the expressions `others` of `first` in its variables.
+def _composed_with(first: M, second: M, further: Sequence[Expr]) -> tuple[M, list[Expr]]:
+    """Return the composition, and the expressions `further` of `first` in its variables.
 
     Composition renumbers range and runtime variables and merges equal runtime variables. So
-    `others` are passed through `second` as additional results.
+    `further` is passed through `second` as additional results.
     """
     if not (first.ranges or first.runtime):
-        return compose(first, second), [*others]
+        return compose(first, second), [*further]
     rank = len(second.dims)
-    more = first.with_(results=[*first.results, *others])
-    passed: list[Expr] = [Dim(rank + k) for k in range(len(others))]
+    more = first.with_(results=[*first.results, *further])
+    passed: list[Expr] = [Dim(rank + k) for k in range(len(further))]
     handing = second.with_(
-        dims=[*second.dims, *[Variable(Interval.EVERYTHING)] * len(others)],
+        dims=[*second.dims, *[Variable(Interval.EVERYTHING)] * len(further)],
         results=[*second.results, *passed],
     )
     both = compose(more, handing)
@@ -294,7 +294,8 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
     """Return `simple`, unless it is larger than `written` or has weaker bounds; then `written`.
 
     A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
-    bounds and add terms in each round. `inner` has the parts that variables stand for.
+    bounds and add terms in each round. Bounds are over the domain of `where`. `inner` has the part
+    that each variable stands for.
     """
     box = where.box
     if simple is written or largest_number(simple) > largest_number(written):
@@ -305,7 +306,10 @@ def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Exp
 
 
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
-    """Return the number of terms of all sums of `e`; a variable in `inner` counts as its sum."""
+    """Return the number of terms of all sums in `e`.
+
+    A variable in `inner` stands for an expression and counts as that.
+    """
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
@@ -314,11 +318,11 @@ def _inner_parts(e: Expr) -> list[Expr]:
     """Return the subexpressions that become variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
-        if t._divisions > SMALL + 1:
+        if t._divisions > SMALL_DIVISIONS + 1:
             x = _numerator(t)
             if x is None:
                 found.append(t)
-            elif any([u._divisions > FLAT for u, _ in as_sum(x)[0]]):
+            elif any([u._divisions > FLAT_DIVISIONS for u, _ in as_sum(x)[0]]):
                 found.append(x)
     return found
 
@@ -348,7 +352,7 @@ class _Bounds:
         self._facts = {as_sum(e)[0]: _bounds_of_terms(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
-        """Return an interval that contains all values, for each expression."""
+        """Return, for each expression, an interval that contains its values on the domain."""
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
@@ -370,7 +374,7 @@ class _Bounds:
 
 
 def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
-    """Return the interval of `e` without its constant, given the interval of `e`."""
+    """Return the interval of the terms of `e`, given the interval of `e`: without its constant."""
     return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
 
 
@@ -381,7 +385,7 @@ def _bounds(map: MapBase) -> _Bounds:
     return _bounds_of_domain(dims, ranges, runtime, map.constraints)
 
 
-# The maps of one chain of reshapes have the same few domains and share deep parts.
+# Memoized, as the maps of one chain of reshapes have the same few domains and share deep parts.
 @lru_cache(maxsize=8)
 def _bounds_of_domain(
     dims: tuple[Interval, ...],

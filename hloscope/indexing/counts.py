@@ -1,8 +1,8 @@
-"""Numbers of elements: exact numbers, or bounds if values read at run time decide them.
+"""Numbers of different results of maps: exact, or bounds if values read at run time decide them.
 
 A value that is read can shift elements, make some of them equal, or decide which elements there
 are. A shift changes no number, as the other coordinates distinguish the results. For the other
-cases the smallest and the largest number are bounds, which perhaps no table attains.
+cases the smallest and the largest number are bounds, which perhaps no run attains.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAX_ENUMERATED: Final = 1 << 22
 COUNTING: Final = 500_000
 """Maximum number of isl's steps for one count.
 
-To count, isl enumerates points, where a step takes longer than in proofs.
+isl enumerates points when it counts, where a step takes longer than in proofs.
 """
 MAX_VALUES: Final = 64
 """Maximum number of combinations of runtime values that are tried one by one."""
@@ -96,11 +96,11 @@ def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
         try:
             count = _count_static(kept, budget)
         except UnsupportedError:
-            return 0, min(_hull(kept), sum(map(_size, kept)))
+            return 0, min(_hull_size(kept), sum(map(_box_size, kept)))
         return count, count
     found = _count_each_value(kept, budget)
     if found is None:
-        most = min(sum(_upper_bound(m, budget) for m in kept), _hull(kept))
+        most = min(sum(_upper_bound(m, budget) for m in kept), _hull_size(kept))
         found = min(max(_lower_bound(m, budget) for m in kept), most), most
     return found
 
@@ -124,7 +124,7 @@ def _count_static(maps: Sequence[M], budget: int) -> int:
     try:
         return count_results([*map(system_of, maps)], budget=min(budget, COUNTING))
     except UndecidedError as error:
-        size = sum(map(_size, maps))
+        size = sum(map(_box_size, maps))
         if size <= MAX_ENUMERATED:
             return len(set[Point]().union(*(points(dims_to_ranges(m), ()) for m in maps)))
         reason = (
@@ -133,12 +133,12 @@ def _count_static(maps: Sequence[M], budget: int) -> int:
         raise UnsupportedError(f"the number of elements is undecided: {reason}") from None
 
 
-def _size(m: MapBase) -> int:
+def _box_size(m: MapBase) -> int:
     """Return the number of points of the box of dimensions and ranges."""
     return prod(v.interval.size for v in (*m.dims, *m.ranges))
 
 
-def _hull(maps: Sequence[MapBase]) -> int:
+def _hull_size(maps: Sequence[MapBase]) -> int:
     """Return the number of points of the smallest box that contains all results.
 
     Raises:
@@ -182,7 +182,7 @@ def _without_shift(m: M) -> M:
                 and len(as_sum(e)[0]) == 1
                 and as_sum(e)[0][0][0] in used
             ):
-                known |= used  # a variable, scaled and moved
+                known |= used  # the term is a scaled variable plus a constant
         known |= {Runtime(i) for i, v in enumerate(m.runtime) if variables(*v.arguments) <= known}
         # Subtracting a known term from a result is a bijection on results, so their number stays.
         for k, e in enumerate(results):
@@ -205,8 +205,8 @@ def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
 def _count_each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
     """Return the smallest and the largest number of results over all runtime values.
 
-    The result is `None` if these are more than `MAX_VALUES`, if a value varies with the index, or
-    if a number is undecided.
+    The result is `None` if there are more than `MAX_VALUES` combinations of runtime values, if a
+    runtime value varies with the index, or if a number is undecided.
     """
     values: dict[Hashable, Interval] = {}
     for m in maps:
@@ -244,10 +244,10 @@ def with_values(m: M, values: Sequence[int]) -> M:
 def _upper_bound(m: M, budget: int) -> int:
     """Return an upper bound of the number of results, for all runtime values.
 
-    The runtime values and the parts without them determine a result, and the indices that are read
-    determine the runtime values.
+    Expressions without runtime variables, and the indices at which runtime values are read,
+    together determine a result. Their number of different values is the bound.
     """
-    parts = tuple(dict.fromkeys(part for e in m.results for part in _parts(m, e)))
+    parts = tuple(dict.fromkeys(part for e in m.results for part in _determining_parts(m, e)))
     constraints = [c for c in m.constraints if not depends_on_runtime(c[0])]
     told = m.with_(results=parts, runtime=(), constraints=constraints)
     try:
@@ -256,28 +256,32 @@ def _upper_bound(m: M, budget: int) -> int:
         return prod(m.box[v].size for v in variables(*parts))
 
 
-def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
-    """Yield expressions without runtime variables that, together with all tables, determine `e`."""
+def _determining_parts(m: MapBase, e: Expr) -> Iterator[Expr]:
+    """Yield expressions without runtime variables that determine `e` if the tensors read are fixed.
+
+    They are the terms of `e` without runtime variables, and the indices at which runtime variables
+    are read.
+    """
     if not depends_on_runtime(e):
         yield e
     elif isinstance(e, Runtime):
         for index in m.runtime[e.index].arguments:
-            yield from _parts(m, index)
+            yield from _determining_parts(m, index)
     elif isinstance(e, Sum):
         yield linear(*[(t, c) for t, c in e.terms if not depends_on_runtime(t)])
         for t, _ in e.terms:
             if depends_on_runtime(t):
-                yield from _parts(m, t)
+                yield from _determining_parts(m, t)
     else:
         for child in children(e):
-            yield from _parts(m, child)
+            yield from _determining_parts(m, child)
 
 
 def _lower_bound(m: M, budget: int) -> int:
     """Return a lower bound of the number of results, for all runtime values.
 
-    It is the number of results that differ in coordinates without runtime variables, or that occur
-    while all indices that are read are fixed.
+    It is the larger of two numbers: the results that differ in coordinates without runtime
+    variables, and the results while all indices of runtime variables are fixed.
     """
     sure = _certain_part(m)
     if sure is None:
@@ -317,7 +321,10 @@ def _count_unread(m: M, budget: int) -> int:
 
 
 def _certain_part(m: M) -> M | None:
-    """Return the part of a map that exists for all runtime values; `None` if none is found."""
+    """Return the map restricted to points that are in its domain for all runtime values.
+
+    The result is `None` if no such restriction is found.
+    """
     if any(v.is_condition for v in m.runtime):
         return None
     constraints = []
@@ -344,7 +351,7 @@ def _certain_part(m: M) -> M | None:
 
 
 def _product_of_counts(m: M) -> int | None:
-    """Return the product of the numbers of values of each result, if that is the number of results.
+    """Return the number of results as a product of the numbers of values of each result.
 
     The result is `None` if results share variables, or there are constraints or runtime variables.
     """
@@ -354,7 +361,7 @@ def _product_of_counts(m: M) -> int | None:
     total = 1
     for e in m.results:
         used = variables(e)
-        count = _count(e, m.box)
+        count = _number_of_values(e, m.box)
         # Results without common variables vary independently, so their numbers multiply.
         if count is None or used & seen:
             return None
@@ -363,11 +370,10 @@ def _product_of_counts(m: M) -> int | None:
     return total
 
 
-def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
-    """Return the number of values of a sum of scaled variables; `None` if that is not easy.
+def _number_of_values(e: Expr, box: Mapping[Var, Interval]) -> int | None:
+    """Return the number of values of a sum of scaled variables; `None` for sums of no known form.
 
-    It is easy if the values are dense, or if each coefficient exceeds all smaller sums (a mixed
-    radix).
+    The values are dense, or each coefficient exceeds all sums of the smaller terms (a mixed radix).
     """
     if isinstance(e, Const):
         return 1
@@ -377,7 +383,7 @@ def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
         if not isinstance(t, Dim | Range) or not box[t].is_finite:
             return None
         sizes.append((abs(c), box[t].size))
-    step, count, reach, is_dense = 0, 1, 0, True  # values are in [0, reach]
+    step, count, reach, is_dense = 0, 1, 0, True  # the values of the terms so far are in [0, reach]
     for c, size in sorted(sizes):
         if size == 1:
             continue

@@ -42,12 +42,12 @@ CHUNK: Final = 1 << 16
 """Maximum number of points that are evaluated at once, which bounds the memory."""
 
 
-def integers(values: Sequence[int], what: str) -> list[int]:
+def integers(values: Sequence[int], noun: str) -> list[int]:
     """Return numbers as Python's integers; numpy's integers are accepted.
 
     Args:
         values: The numbers.
-        what: Their name in the message, in the plural.
+        noun: Noun for the numbers in the error message, in the plural.
 
     Raises:
         TypeError: A number is not an integer.
@@ -61,7 +61,7 @@ def integers(values: Sequence[int], what: str) -> list[int]:
         return [*map(index, values)]
     except TypeError:
         wrong = next(value for value in values if not hasattr(value, "__index__"))
-        raise TypeError(f"{what} are integers, not {wrong!r}") from None
+        raise TypeError(f"{noun} are integers, not {wrong!r}") from None
 
 
 def _at(m: MapBase, dims: Index, ranges: Index, runtime: Index) -> dict[Var, int]:
@@ -187,7 +187,7 @@ def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24
         if sizes:
             raise ValueError("an index does not fit into 64 bits")
         return {evaluate(m, dims, (), runtime)} if satisfies(m, dims, (), runtime) else set()
-    return _touched(m, fixed, {Range(i): v.interval for i, v in enumerate(m.ranges)})
+    return _results_over(m, fixed, {Range(i): v.interval for i, v in enumerate(m.ranges)})
 
 
 def points_of_box(
@@ -207,15 +207,20 @@ def points_of_box(
     ends = [*fixed.values(), *[i.hi for i in running.values()]]
     if any(not NEG_INF <= value <= POS_INF for value in ends):
         raise ValueError("an index does not fit into 64 bits")
-    return _touched(m, fixed, running)
+    return _results_over(m, fixed, running)
 
 
-def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interval]) -> set[Point]:
-    """Return all results while `running` variables take all values and `fixed` ones have one."""
+def _results_over(
+    m: MapBase, fixed: Mapping[Var, int], varying: Mapping[Var, Interval]
+) -> set[Point]:
+    """Return all results while the `varying` variables take all values of their intervals.
+
+    `fixed` has the values of the other variables.
+    """
     touched: set[Point] = set()
-    for values in chunks([*running.values()]):
+    for values in chunks([*varying.values()]):
         at: dict[Var, Ints] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
-        at |= zip(running, values, strict=True)
+        at |= zip(varying, values, strict=True)
         ok = _satisfied(m, at)
         shape = ok.shape
         columns = [np.broadcast_to(values_of(e, at), shape)[ok].tolist() for e in m.results]
@@ -248,19 +253,20 @@ def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
 
 
 _DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
-FEW: Final = 4
-"""Maximum number of different divisions of maps that go to isl first."""
+FEW_DIVISIONS: Final = 4
+"""Number of different divisions of maps up to which isl is used first."""
 MAX_POINTS: Final = 1 << 20
 """Maximum number of points of maps that are enumerated; with more, isl is used."""
 MAX_VALUES: Final = 1 << 28
 """Maximum number of values, all subexpressions at all points, for enumeration."""
 
 
-def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
-    """Return a table of all pairs for each union of maps: rows of an index and its result, sorted.
+def tables_of_pairs(*groups: Sequence[MapBase]) -> list[Rows] | None:
+    """Return one table for each union of maps: a sorted row for each pair (index, result).
 
-    The result is `None` if isl should be used: no map has many divisions, or a map has too many
-    points or runtime variables, or a value does not fit into 64 bits.
+    A row has the coordinates of the index, then those of the result. The value is `None` if isl
+    should be used: no map has many divisions, or a map has too many points or runtime variables, or
+    a value does not fit into 64 bits.
     """
     every = [m for maps in groups for m in maps]
     parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
@@ -270,7 +276,7 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
         return None
     found = []
     for maps in groups:
-        tables = [table for m in maps if (table := _rows(m)) is not None]
+        tables = [table for m in maps if (table := _table_of_pairs(m)) is not None]
         if len(tables) < len(maps):
             return None
         found.append(_distinct(tables))
@@ -278,8 +284,8 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
 
 
 def are_many_divisions(parts: Sequence[Expr]) -> bool:
-    """Are there more than `FEW` divisions among these subexpressions?"""
-    return sum([isinstance(x, _DIVISIONS) for x in parts]) > FEW
+    """Are there more than `FEW_DIVISIONS` divisions among these subexpressions?"""
+    return sum([isinstance(x, _DIVISIONS) for x in parts]) > FEW_DIVISIONS
 
 
 def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
@@ -298,8 +304,8 @@ def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
     return points <= MAX_POINTS and values <= MAX_VALUES
 
 
-def _rows(m: MapBase) -> Rows | None:
-    """Return the table of pairs of one map; `None` if a value does not fit into 64 bits."""
+def _table_of_pairs(m: MapBase) -> Rows | None:
+    """Return the table of one map, a row per pair; `None` if a value does not fit into 64 bits."""
     left = len(m.dims)
     tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
@@ -320,7 +326,7 @@ def _rows(m: MapBase) -> Rows | None:
 
 
 def _distinct(tables: Sequence[Rows]) -> Rows:
-    """Return the different rows of several tables, sorted."""
+    """Return the different rows of several tables as one table, sorted."""
     if not tables:
         return np.zeros((0, 0), np.int64)
     return distinct_rows(np.concatenate(tables))
@@ -336,7 +342,7 @@ def count(maps: Sequence[MapBase]) -> int | None:
     >>> count([IndexingMap.parse(f"(d0) -> ({text}), domain: d0 in [0, 99]")])
     100
     """
-    found = rows_of(maps)
+    found = tables_of_pairs(maps)
     if found is None or not maps:
         return None
     return len(_distinct([found[0][:, len(maps[0].dims) :]]))
@@ -349,14 +355,14 @@ def subset(
 
     The result is `None` if isl should be used.
     """
-    if (found := rows_of(first, second)) is None or not (first and second):
+    if (found := tables_of_pairs(first, second)) is None or not (first and second):
         return None
     return _compared(found[0], found[1], len(first[0].dims), both=both)
 
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None:
     """Prove that the second union is the inverse of the first; `None` if isl should be used."""
-    if (found := rows_of(first, second)) is None or not (first and second):
+    if (found := tables_of_pairs(first, second)) is None or not (first and second):
         return None
     a, b = found
     left = len(first[0].dims)
@@ -373,7 +379,7 @@ def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
 
 
 def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
-    """Return the first row that is not among the others, or `None`."""
+    """Return the first row of `rows` that is not in `others`, or `None`."""
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
     if not len(others):
@@ -389,7 +395,7 @@ def empty(maps: Sequence[MapBase]) -> Proof | None:
 
     The counter-example is a pair.
     """
-    if (found := rows_of(maps)) is None or not maps:
+    if (found := tables_of_pairs(maps)) is None or not maps:
         return None
     return _compared(found[0], found[0][:0], len(maps[0].dims), both=False)
 
@@ -399,7 +405,7 @@ def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
 
     The result is `None` if isl should be used.
     """
-    if (found := rows_of(maps)) is None or not maps:
+    if (found := tables_of_pairs(maps)) is None or not maps:
         return None
     rows, left = found[0], len(maps[0].dims)
     what = "two indices have a result in common"
@@ -425,7 +431,7 @@ def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
     """
     if max([prod([i.size for i in box]) for box in boxes]) > MAX_POINTS:
         return None
-    if (found := rows_of([m])) is None:
+    if (found := tables_of_pairs([m])) is None:
         return None
     left = len(m.dims)
     for number, box in enumerate(boxes):
@@ -453,7 +459,7 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
     The result is `None` if isl should be used.
     """
-    if (found := rows_of([_with_value(m, expr)])) is None:
+    if (found := tables_of_pairs([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
     outside = (values < interval.lo) | (values > interval.hi)
@@ -468,7 +474,7 @@ def extent(m: MapBase, expr: Expr) -> Interval | None:
 
     The result is `None` if isl should be used.
     """
-    if (found := rows_of([_with_value(m, expr)])) is None:
+    if (found := tables_of_pairs([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
     return Interval(int(values.min()), int(values.max())) if len(values) else Interval.EMPTY

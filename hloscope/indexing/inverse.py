@@ -35,18 +35,19 @@ from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
 MAX_STEPS: Final = 1000
-"""Maximum number of steps; then unsolved equations stay constraints.
+"""Maximum number of steps of the solver; then unsolved equations stay constraints.
 
 No known program needs more.
 """
 NEW_UNKNOWNS: Final = 2
-"""Number of new unknowns per division. Solving them may bring divisions back without end."""
+"""Number of new unknowns that each division may introduce; without it, solving need not end."""
 
 
 def inverse(m: M) -> M:
-    """Return the map from results to dimensions.
+    """Return the map from results to dimensions: the inverse relation.
 
-    Its range variables are what a result does not determine.
+    A result does not always determine its index. The range variables of the inverse take every
+    index that has the result.
     """
     if m.is_undefined:
         return m
@@ -72,17 +73,17 @@ def inverse(m: M) -> M:
 
 
 class _Solver:
-    """Solver of the equations `result = value`.
+    """Solver of the equations `result = value` for the dimensions and range variables of a map.
 
     Unknowns are `Range`s; all other variables of an expression are known.
     """
 
     def __init__(self, unknowns: Sequence[Variable]) -> None:
         self.unknowns: list[Variable] = [*unknowns]
-        self.given = len(self.unknowns)  # those after them are new
+        self.given = len(self.unknowns)  # unknowns with larger numbers are new ones
         self.most = self.given
         self.box: dict[Var, Interval] = {Range(i): v.interval for i, v in enumerate(unknowns)}
-        self.equations: list[Expr] = []  # each is 0
+        self.equations: list[Expr] = []  # equations, each as an expression that is 0
         self.constraints: list[Constraint] = []
         self.solved: dict[Var, Expr] = {}  # unknown -> expression without solved unknowns
         self.indices: list[tuple[Expr, ...]] = []  # where runtime variables are read
@@ -96,24 +97,24 @@ class _Solver:
             self.inner_quotient,
         )
 
-    def allow(self, each: int) -> None:
-        """Allow at most `each` new unknowns for each division in the equations and constraints."""
+    def allow(self, per_division: int) -> None:
+        """Allow `per_division` new unknowns for each division in equations and constraints."""
         exprs = [*self.equations, *[e for e, _ in self.constraints]]
         divided = {x for e in exprs for x in postorder(e) if isinstance(x, FloorDiv | Mod)}
-        self.most = self.given + each * len(divided)
+        self.most = self.given + per_division * len(divided)
 
     def run(self) -> None:
-        """Apply steps until none applies; the remaining equations become constraints."""
+        """Solve equations until no rule applies; the remaining equations become constraints."""
         for _ in range(MAX_STEPS):
             numbers = range(len(self.constraints))
-            # A constraint may be an equation or determine a digit; then more steps may apply.
+            # A constraint may be an equation or determine a digit; then further rules may apply.
             if not (self.step() or any(map(self.join, numbers)) or any(map(self.strip, numbers))):
                 break
         self.constraints += [(e, Interval.point(0)) for e in self.equations]
         self.equations = []
 
     def join(self, i: int) -> bool:
-        """Turn constraint number `i` into an equation, if that solves an unknown.
+        """Turn constraint number `i` into an equation, if a rule can then solve an unknown.
 
         Return whether it did.
         """
@@ -129,7 +130,7 @@ class _Solver:
         return done
 
     def strip(self, i: int) -> bool:
-        """Solve constraint number `i` if it has the form `c * x + r in [lo, lo + c)`.
+        """Solve constraint number `i` for `x`, if it has the form `c * x + r in [lo, lo + c)`.
 
         There is exactly one `x` for each `r`. Return whether the constraint was solved.
         """
@@ -156,10 +157,9 @@ class _Solver:
         return True
 
     def closed(self, k: int, left: Terms, right: Expr) -> bool:
-        """Turn equation number `k` without unknowns into a constraint; return whether it was one.
+        """Turn equation number `k` into a constraint if it has no unknown; return whether it did.
 
-        Here and in the other rules, the equation is `sum(left) = right`, and only `left` has
-        unknowns.
+        The equation is `sum(left) = right`, in this and the other rules; only `left` has unknowns.
         """
         if left:
             return False
@@ -183,7 +183,7 @@ class _Solver:
         return False
 
     def single(self, k: int, left: Terms, right: Expr) -> bool:
-        """Solve equation number `k` if it has a single unknown alone.
+        """Solve equation number `k` if its left side is one unknown or its negative.
 
         Return whether it was solved.
         """
@@ -194,7 +194,7 @@ class _Solver:
         return False
 
     def pair(self, k: int, left: Terms, right: Expr) -> bool:
-        """Merge `u / c = q`, equation number `k`, with `u mod c = r` to `u = c * q + r`.
+        """Merge equation number `k`, `u / c = q`, with `u mod c = r` to `u = c * q + r`.
 
         Return whether there were such equations.
         """
@@ -267,7 +267,7 @@ class _Solver:
         return bounds(e, self.box)
 
     def can_solve(self, x: Range, value: Expr) -> bool:
-        """Would the indices of runtime variables still be free of cycles after `x = value`?"""
+        """Do the indices of runtime variables stay free of cycles if `x = value`?"""
         if not depends_on_runtime(value):
             return True
         new: dict[Var, Expr] = {x: value}
@@ -317,7 +317,7 @@ def _has_unknown(e: Expr) -> bool:
 
 
 def _sides(equation: Expr) -> tuple[Terms, Expr]:
-    """Return the terms of an equation that have unknowns, and the negated rest."""
+    """Return the terms of `equation = 0` with unknowns, and the negated sum of the others."""
     terms, const = as_sum(equation)
     left = [(t, c) for t, c in terms if _has_unknown(t)]
     right = from_terms([(t, -c) for t, c in terms if not _has_unknown(t)], -const)

@@ -31,10 +31,10 @@ from hloscope.indexing.base import MapBase
 from hloscope.indexing.text import map_texts, print_map
 
 
-def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
+def to_latex(m: MapBase, omitted: Collection[str] = ()) -> str:
     r"""Return the map as LaTeX without dollar signs.
 
-    Conditions that are in `elsewhere` are omitted.
+    Conditions in `omitted`, as `conditions_latex` writes them, are left out.
 
     >>> from hloscope.indexing.variables import below
     >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))
@@ -45,7 +45,7 @@ def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
     found, names = _shared(m)
     results = ", ".join([expr_latex(e, names) for e in found.roots[: len(m.results)]])
     text = rf"({', '.join(list(names.values())[: len(m.dims)])}) \mapsto \left({results}\right)"
-    return ",\\quad ".join([text, *[c for c in conditions_latex(m) if c not in elsewhere]])
+    return ",\\quad ".join([text, *[c for c in conditions_latex(m) if c not in omitted]])
 
 
 def conditions_latex(m: MapBase) -> list[str]:
@@ -59,7 +59,7 @@ def conditions_latex(m: MapBase) -> list[str]:
 
 
 def _shared(m: MapBase) -> tuple[Shared, dict[Var, str]]:
-    """Return the expressions with shared parts named, and the LaTeX names of all variables."""
+    """Return the expressions of a map with shared parts named, and all variables' LaTeX names."""
     taken = m.names
     found = shared([*m.results, *[e for e, _ in m.constraints]], taken.values())
     return found, {v: _name(text) for v, text in {**taken, **found.names}.items()}

@@ -38,8 +38,8 @@ from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
 def major_to_minor(type: Type) -> Dims:
     """Return the logical dimensions from the slowest to the fastest varying.
 
-    Without a layout they are in row-major order. A buffer has those of its array; types that are
-    not arrays have none.
+    Without a layout they are in row-major order. A buffer has the dimensions of its array; types
+    that are not arrays have none.
     """
     if isinstance(type, BufferType):
         type = type.element
@@ -50,14 +50,14 @@ def major_to_minor(type: Type) -> Dims:
     return type.layout.major_to_minor
 
 
-def placed_sizes(type: TensorType) -> Dims:
-    """Return the sizes of the physical index, from the slowest to the fastest varying.
+def padded_physical_sizes(type: TensorType) -> Dims:
+    """Return the sizes of the physical index with padding, from the slowest to the fastest varying.
 
     Tiles add dimensions, and perhaps padding.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
     >>> layout = Layout((1, 0), tiles=((8, 128),))
-    >>> placed_sizes(TensorType(ELEMENT_TYPES["f32"], (20, 100), layout))
+    >>> padded_physical_sizes(TensorType(ELEMENT_TYPES["f32"], (20, 100), layout))
     (3, 1, 8, 128)
     """
     return tuple(tiled_sizes([type.shape[k] for k in major_to_minor(type)], _tiles(type)))
@@ -70,7 +70,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
     return tiles
 
 
-def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
+def to_physical(index: Sequence[Expr], type: TensorType) -> list[Expr]:
     """Return the physical index of a logical index, as layout and tiles define it."""
     order = major_to_minor(type)
     placed = [index[k] for k in order]
@@ -84,13 +84,13 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
     return placed
 
 
-def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
+def to_logical(physical: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
     """Return the logical index of a physical index, and constraints that exclude padding.
 
-    It is the inverse of `place`.
+    The inverse of `to_physical`.
     """
     order = major_to_minor(type)
-    rest = list(placed)
+    rest = list(physical)
     tiles = _tiles(type)
     padded: list[Constraint] = []
     # Tiles are applied in order, so they are undone from the last to the first.
@@ -108,14 +108,15 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
             if size % t
         ]
         rest = [*rest[: -2 * count], *joined]
-        rest = rest[len(rest) - len(before) :]  # without the 1s in front of a longer tile
+        # Drop the dimensions of size 1 that were added in front for a tile of higher rank.
+        rest = rest[len(rest) - len(before) :]
     return [rest[order.index(k)] for k in range(len(order))], padded
 
 
 def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
     """Return the bits per element in memory of each array, chosen so that both have equal size.
 
-    The result is `None` if that is not possible.
+    The result is `None` if no choice gives equal sizes.
     """
     # Elements narrower than a byte may be stored unpacked or packed; the layouts decide, else the
     # sizes.
@@ -125,7 +126,9 @@ def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None
             or (type.element.bits if packed else max(8, type.element.bits))
             for type in (here, there)
         )
-        total = [prod(placed_sizes(t)) * b for t, b in zip((here, there), pair, strict=True)]
+        total = [
+            prod(padded_physical_sizes(t)) * b for t, b in zip((here, there), pair, strict=True)
+        ]
         if total[0] == total[1]:
             return pair[0], pair[1]
     return None
@@ -157,8 +160,8 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     bits = _storage_bits(here, there)
     if bits is None:
         return "a bitcast between arrays of different size in memory"
-    placed: list[Expr] = place(first_dims(here.rank), here)
-    from_sizes, to_sizes = placed_sizes(here), placed_sizes(there)
+    placed: list[Expr] = to_physical(first_dims(here.rank), here)
+    from_sizes, to_sizes = padded_physical_sizes(here), padded_physical_sizes(there)
     from_bits, to_bits = bits
     ranges = []
     if from_bits % to_bits and to_bits % from_bits:
@@ -173,7 +176,7 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
         to_sizes = (*to_sizes, parts)
     same = from_sizes == to_sizes
     moved = placed if same else reshaped(placed, from_sizes, to_sizes)
-    index, constraints = unplace(moved[:-1] if from_bits < to_bits else moved, there)
+    index, constraints = to_logical(moved[:-1] if from_bits < to_bits else moved, there)
     found = IndexingMap(variables, ranges, (), index, constraints)
     tiled = bool(_tiles(here) or _tiles(there))
     return found if same and not tiled else found.simplify().remove_unused_symbols()
@@ -187,39 +190,39 @@ def address_map(type: TensorType) -> IndexingMap:
     (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
     """
     variables = [below(size) for size in type.shape]
-    placed = place(first_dims(type.rank), type)
-    address = linearize(placed, placed_sizes(type))
+    placed = to_physical(first_dims(type.rank), type)
+    address = linearize(placed, padded_physical_sizes(type))
     found = IndexingMap(variables, results=[address])
     return found.simplify() if _tiles(type) else found
 
 
-def physical_map(found: IndexingMap, here: Type, there: Type) -> IndexingMap:
-    """Convert a map to the physical (major-to-minor) indices of both arrays.
+def physical_map(logical: IndexingMap, here: Type, there: Type) -> IndexingMap:
+    """Return a map with logical indices converted to physical (major-to-minor) ones.
 
     Args:
-        found: A map between their logical indices.
+        logical: A map between the logical indices of two arrays.
         here: Type of the array that the map's dimensions index.
-        there: Type of the array that its results index.
+        there: Type of the array that the map's results index.
     """
-    found = _with_dims_in_order(found, major_to_minor(here))
-    return found.with_(results=[found.results[k] for k in major_to_minor(there)])
+    logical = _with_dims_in_order(logical, major_to_minor(here))
+    return logical.with_(results=[logical.results[k] for k in major_to_minor(there)])
 
 
-def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
+def _with_dims_in_order(m: IndexingMap, order: Dims) -> IndexingMap:
     """Return the map with reordered dimensions: dimension `k` is the old dimension `order[k]`."""
     if order == tuple(range(len(order))):
-        return found
+        return m
     new: dict[Var, Expr] = {Dim(old): Dim(k) for k, old in enumerate(order)}
-    return found.with_(
-        dims=[found.dims[k] for k in order],
-        runtime=[renamed(variable, new) for variable in found.runtime],
-        results=[substitute(e, new) for e in found.results],
-        constraints=[(substitute(e, new), interval) for e, interval in found.constraints],
+    return m.with_(
+        dims=[m.dims[k] for k in order],
+        runtime=[renamed(variable, new) for variable in m.runtime],
+        results=[substitute(e, new) for e in m.results],
+        constraints=[(substitute(e, new), interval) for e, interval in m.constraints],
     )
 
 
 def physical_access(access: Access, here: Type, there: Type) -> Access:
-    """Convert an access to the physical indices of both arrays; see `physical_map`."""
+    """Return the access with its map converted to physical indices; see `physical_map`."""
     if access.map is None:
         return access
     replica = access.replica
@@ -322,7 +325,7 @@ d2 in [0, 3]
         return IndexingMap(variables, results=[Const(0)] * len(there))
     left = [k for k, size in enumerate(here) if size != 1]
     if [here[k] for k in left] == [size for size in there if size != 1]:
-        rest = iter(left)  # most are like that: what differs is where dimensions of size 1 stand
+        rest = iter(left)  # Most reshapes only insert or remove dimensions of size 1.
         found = IndexingMap(
             variables, results=[0 if size == 1 else Dim(next(rest)) for size in there]
         )

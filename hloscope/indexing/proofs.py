@@ -40,7 +40,7 @@ from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, System, V
 def prove_implies(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Prove that the second union of maps has every pair of the first.
+    """Prove that every (index, result) pair of the first union of maps is in the second.
 
     >>> from hloscope.indexing import IndexingMap
     >>> row = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]")
@@ -85,7 +85,7 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
-    """Prove that every index in bounds has one result, and every index of `shape` one origin.
+    """Prove that the map is a bijection from its indices in bounds to the indices of `shape`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
@@ -118,14 +118,14 @@ def _undecided(maps: Sequence[MapBase]) -> Proof | None:
     return None
 
 
-def decided(proof: Proof, what: str) -> bool:
-    """Return whether the statement was proved; `what` is its name in the error message.
+def decided(proof: Proof, statement: str) -> bool:
+    """Return whether the statement was proved; `statement` is its name in the error message.
 
     Raises:
         UnsupportedError: The proof is undecided.
     """
     if proof.verdict is Verdict.UNDECIDED:
-        raise UnsupportedError(f"{what} is undecided: {proof.reason}")
+        raise UnsupportedError(f"{statement} is undecided: {proof.reason}")
     return proof.is_proved
 
 
@@ -204,7 +204,7 @@ def prove_equal(
 
 
 def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
-    """Do two maps differ only in constraints that follow from those of the other map?
+    """Return whether two maps differ only in constraints that each other's domain implies.
 
     This is decided on the domain alone, which is much smaller than the relation with results.
     """
@@ -251,7 +251,7 @@ def prove_composed(
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """Return the smallest interval that contains all values of `expr` over the domain.
+    """Return the smallest interval that contains all values of `expr` over the domain of `m`.
 
     The result is `None` if isl does not decide within the budget.
     """
@@ -310,7 +310,9 @@ class _TooManyError(Exception):
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Prove that the values of `expr` lie in the interval; `None` if isl should be used.
+    """Prove by linear pieces that the values of `expr` lie in the interval.
+
+    The result is `None` if isl should be used.
 
     >>> from hloscope.indexing import IndexingMap
     >>> cut = "d0"
@@ -326,7 +328,7 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def equal(a: MapBase, b: MapBase) -> Proof | None:
-    """Prove that two maps are the same relation; `None` if isl should be used.
+    """Prove that two maps are the same relation, by linear pieces; `None` if isl should be used.
 
     Both must have the same variables with the same bounds, and no range or runtime variables or
     constraints.
@@ -384,7 +386,11 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def lines_of(
-    expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int] | None = None
+    expr: Expr,
+    v: Var,
+    interval: Interval,
+    values: Mapping[Var, int],
+    remaining: list[int] | None = None,
 ) -> Lines | None:
     """Return the linear pieces of an expression over an interval of one variable.
 
@@ -394,8 +400,8 @@ def lines_of(
         expr: The expression.
         v: The variable.
         interval: Its values.
-        at: Values of the other variables.
-        left: Number of pieces that may still be computed, decreased in place; `MOST_LINES` if
+        values: Values of the other variables.
+        remaining: Number of pieces that may still be computed, decreased in place; `MOST_LINES` if
             not given.
 
     >>> from hloscope.affine import Dim
@@ -403,7 +409,9 @@ def lines_of(
     (Line(start=5, value=-1, slope=0), Line(start=10, value=2, slope=0))
     """
     try:
-        return _Reader(v, interval, at, [MOST_LINES] if left is None else left).read(expr)
+        return _Reader(v, interval, values, [MOST_LINES] if remaining is None else remaining).read(
+            expr
+        )
     except _TooManyError:
         return None
 
@@ -417,7 +425,7 @@ def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Computes the linear pieces of expressions over an interval of one variable."""
+    """Evaluator of expressions as linear pieces over an interval of one variable."""
 
     def __init__(self, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int]) -> None:
         self._v, self._interval, self._left = v, interval, left
@@ -474,9 +482,9 @@ class _Reader:
         found: list[Line] = []
         for k, (start, value, slope) in enumerate(lines):
             end = lines[k + 1].start if k + 1 < len(lines) else self._interval.hi + 1
-            # `(value + slope * x) // by` is `whole * x + (value + rest * x) // by`, so the pieces
-            # change only where the second quotient does. The rest nearest to zero changes it least
-            # often.
+            # `(value + slope * x) // divisor` is `whole * x + (value + rest * x) // divisor`, so
+            # the pieces change only where the second quotient does. The rest nearest to zero
+            # changes it least often.
             whole, rest = divmod(slope, by)
             if 2 * rest > by:
                 whole, rest = whole + 1, rest - by

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Var, as_sum, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
-from hloscope.indexing.claims import running
+from hloscope.indexing.claims import varying_runtime_names
 from hloscope.indexing.counts import card, card_bounds, with_values
 from hloscope.indexing.evaluate import CHUNK, Index, Point, points
 from hloscope.indexing.proofs import prove_empty, prove_implies, system_of
@@ -178,7 +178,7 @@ def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
 def _at_runtime(m: M, values: Index) -> M:
     if len(values) != len(m.runtime):
         raise ValueError(f"{len(values)} values for {len(m.runtime)} runtime variables")
-    if several := running([m], also_dims=True):
+    if several := varying_runtime_names([m], also_dims=True):
         raise UnsupportedError(f"one value for {several}, read at several indices, says too little")
     return with_values(m, values)
 
@@ -274,7 +274,7 @@ def _check(first: M, second: M) -> None:
 def _combined(operation: str, first: M, second: M) -> list[M]:
     _check(first, second)
     # isl's parameters are single integers: a variable read at varying indices is a table.
-    if reads := running([first, second]):
+    if reads := varying_runtime_names([first, second]):
         raise UnsupportedError(f"undecided: runtime variables {reads} are read at indices that run")
     systems = system_of(first), system_of(second)
     try:
@@ -287,18 +287,21 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
         for key, v in zip(s.runtime, m.runtime, strict=True)
     }
     owners = [known[key] for key in parameters.number]
-    # The pieces have no place for an index that depends on another value read.
+    # A piece cannot express an index that depends on another value read at run time.
     if any(isinstance(u, Runtime) for v in owners for e in v.arguments for u in variables(e)):
         raise UnsupportedError("undecided: the index of a runtime variable is read at run time")
     runtime = [replace_interval(v, v.values) for v in owners]
-    return [found for p in pieces if not (found := _map_of(first, p, runtime)).is_known_empty]
+    return [found for p in pieces if not (found := _map_of_piece(first, p, runtime)).is_known_empty]
 
 
-def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
-    """Return an isl piece as a map, with the names of `like`'s dimensions."""
-    dims = [Variable(Interval.EVERYTHING, v.name) for v in like.dims]
+def _map_of_piece(dims_of: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
+    """Return an isl piece as a map with the names of the dimensions of `dims_of`.
+
+    `runtime` has the runtime variables that the piece's parameters stand for.
+    """
+    dims = [Variable(Interval.EVERYTHING, v.name) for v in dims_of.dims]
     ranges = [Variable(Interval.EVERYTHING)] * piece.num_ranges
-    found = like.with_(
+    found = dims_of.with_(
         dims=dims,
         ranges=ranges,
         runtime=runtime,
@@ -381,7 +384,7 @@ def to_isl(m: M) -> Any:
     Raises:
         UnsupportedError: The map is not affine, or the index of a runtime variable varies.
     """
-    if reads := running([m], also_dims=True):
+    if reads := varying_runtime_names([m], also_dims=True):
         raise UnsupportedError(f"runtime variables {reads} are read at indices that run")
     try:
         return relation_of(system_of(m))
@@ -413,7 +416,7 @@ def from_isl(like: type[M], relation: Any) -> list[M]:
     numbers = [int(name.removeprefix("p")) for name in names]
     runtime = [RuntimeVariable(Interval.EVERYTHING)] * (max(numbers, default=-1) + 1)
     template = like(dims=[Variable(Interval.EVERYTHING)] * num_dims)
-    found_maps = [_map_of(template, piece, runtime) for piece in pieces]
+    found_maps = [_map_of_piece(template, piece, runtime) for piece in pieces]
     return [
         m.with_(runtime=[replace(v, clamp=None) for v in m.runtime])
         for m in found_maps

@@ -106,7 +106,9 @@ def settle(
         for e, interval in kept:
             _add_constraint(table, e, interval)
         merge_mods(box, table, trace)
-        if box == size and len(table) == len(kept):  # none met another: each stays as it is
+        # No two constraints were merged and no bound has changed, so another round would change
+        # nothing.
+        if box == size and len(table) == len(kept):
             break
     return table
 
@@ -126,7 +128,7 @@ def _add_constraint(table: Table, expr: Expr, interval: Interval) -> None:
 def _settled(
     constraint: Constraint, domain: Domain, box: dict[Var, Interval], trace: MapTrace | None
 ) -> Constraint | None:
-    """Return the simplified constraint; `None` if it always holds or is now in the box.
+    """Return the simplified constraint; `None` if it always holds or is now part of `box`.
 
     A constraint on a single variable tightens `box` in place.
 
@@ -172,7 +174,7 @@ def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 
 def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interval] | None:
-    """Return a constraint on a simpler expression that is equivalent; `None` if there is none.
+    """Return an equivalent constraint on a simpler expression; `None` if there is none.
 
     >>> from hloscope.affine import Dim
     >>> from hloscope.simplifier import Domain
@@ -196,21 +198,21 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
     return None
 
 
-def shifted(interval: Interval, by: int) -> Interval | None:
-    """Return the interval moved by `by`; `None` if a finite end leaves int64.
+def shifted(interval: Interval, offset: int) -> Interval | None:
+    """Return the interval with `offset` added to both ends; `None` if a finite end leaves int64.
 
     >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
     (Interval(lo=2, hi=7), None)
     """
     return _ends(
-        interval.lo if interval.lo == NEG_INF else interval.lo + by,
-        interval.hi if interval.hi == POS_INF else interval.hi + by,
+        interval.lo if interval.lo == NEG_INF else interval.lo + offset,
+        interval.hi if interval.hi == POS_INF else interval.hi + offset,
         interval,
     )
 
 
 def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
-    """Return `[lo, hi]`; `None` if it has more infinite ends than `old`."""
+    """Return `[lo, hi]`; `None` if it leaves int64 or has more infinite ends than `old`."""
     finite = (lo == NEG_INF) + (hi == POS_INF) <= (old.lo == NEG_INF) + (old.hi == POS_INF)
     inside = NEG_INF <= lo < POS_INF and NEG_INF < hi <= POS_INF
     return Interval(lo, hi) if finite and inside else None
@@ -355,7 +357,7 @@ def simplify(
     if found is None:
         found = _simplify_afresh(m, replace_points, trace)
         if found is not m:
-            m.remember_simple(found)
+            m.store_simplified(found)
     return found  # type: ignore[return-value]  # a map as `m` is
 
 
@@ -367,22 +369,23 @@ def _simplify_afresh(m: M, replace_points: bool, trace: MapTrace | None) -> M:
             return m
         if replace_points and (plain := _without_points(m)) is not None:
             return plain
-    if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
+    # Runtime variables refer to instructions, so storing the result would keep programs alive.
+    if trace is not None or m.runtime:
         return _simplify(m, replace_points, trace)
     return _simplify(m, replace_points, trace)
 
 
 def _is_evidently_simple(m: MapBase) -> bool:
-    """Is it evident that simplifying changes no result?
+    """Return whether it is evident that simplifying changes no result.
 
-    That is so for linear combinations of variables with more than one value, with at most one
-    quotient or remainder of another such variable that has more than one value too. Most maps are
-    like that.
+    It is evident if each result is a linear combination of variables with several values, with at
+    most one quotient or remainder. The dividend must be another variable with several values. Most
+    maps are like that.
     """
     box = m.box
     for e in m.results:
         terms, _ = as_sum(e)
-        if e._divisions and (e._divisions > 1 or not _has_plain_division(terms, box)):
+        if e._divisions and (e._divisions > 1 or not _division_stays(terms, box)):
             return False
         for t, _ in terms:
             if type(t) in _VARIABLES:
@@ -395,9 +398,10 @@ def _is_evidently_simple(m: MapBase) -> bool:
 
 
 def _without_points(m: M) -> M | None:
-    """Return the simplified map, or `None` if a result is not linear in the variables.
+    """Return the map with every variable of one value replaced by that value, and simplified.
 
-    Variables with one value are replaced by it.
+    The result is `None` if a result is not linear in the variables, so that `simplify` must do
+    more.
     """
     box = m.box
     results: list[Expr] = []
@@ -421,10 +425,11 @@ def _without_points(m: M) -> M | None:
     return found
 
 
-def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
-    """Does the division have a constant divisor and a dividend that occurs in no other term?
+def _division_stays(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
+    """Return whether the only quotient or remainder among the terms cannot be simplified.
 
-    The dividend is a variable that is not negative, with several quotients.
+    It has a constant divisor. The dividend is a non-negative variable that occurs in no other term,
+    and the quotient takes several values.
     """
     for t, _ in terms:
         if t._divisions:
@@ -508,7 +513,7 @@ def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 
 def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
-    """Simplify an expression, but keep those of its terms that are dimensions with one value."""
+    """Return the simplified expression; its terms that are dimensions with one value stay."""
     terms, _ = as_sum(e)
     points: list[tuple[Expr, int]] = [
         (t, c) for t, c in terms if c == 1 and isinstance(t, Dim) and domain.box[t].is_point
@@ -525,7 +530,8 @@ def _with_simple_indices(
     """Return the runtime variables with simplified indices and positions.
 
     Constants, and variables of several values without constraints, are simple already. Nearly all
-    arguments of consecutive gathers are like that, and 256 of them are tiled twice as fast.
+    arguments of consecutive gathers are like that, so this check makes tiling 256 of them twice as
+    fast.
     """
     if not runtime:
         return []

@@ -19,22 +19,22 @@ from hloscope.indexing.rules.registry import first_leaf, has_unknown_sizes, leav
 from hloscope.indexing.symbolic_instances import (
     Difference,
     Instance,
-    Told,
+    ReferenceAccesses,
     by_rules,
     difference,
     instances,
     inverse_difference,
     of_leaf,
 )
-from hloscope.indexing.symbolic_movement import NO_RULE, Asked
+from hloscope.indexing.symbolic_movement import NO_RULE, SizedInstruction
 from hloscope.indexing.symbolic_rules import symbolic_reads
 from hloscope.indexing.symbolic_shapes import CONTENTS, DIRECTIONS, SIZES, Sizes, comparison
 from hloscope.indexing.symbolic_values import (
     CALLS,
     MOST_SYMBOLS,
+    ArrayValues,
     Contents,
     Frame,
-    Known,
     Leaf,
     Shape,
     SizedBuilder,
@@ -51,8 +51,8 @@ from hloscope.ops import ELEMENTWISE, Parameter, control
 # Accesses of instructions with unknown sizes, in terms of symbols, also through whole graphs.
 
 
-MOST_WAYS: Final = 32
-"""Maximum number of accesses of a value; with more, only their number is reported."""
+MOST_ACCESSES: Final = 32
+"""Maximum number of accesses of a value; with more, one unknown access replaces them."""
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
 """Maximum number of compared maps over all sizes; at least one size is compared completely."""
@@ -60,17 +60,20 @@ PASSING: Final = (
     control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
     control.Tuple,
 )  # fmt: skip
-"""Ops whose value consists of unchanged operands or parts of one."""
+"""Ops whose value consists of arrays of their operands, unchanged."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
-Place: TypeAlias = tuple[Frame, Instruction, int]
+ArrayOfValue: TypeAlias = tuple[Frame, Instruction, int]
 """`(frame, ins, number)`: array `number` of the value of `ins`, as computed in `frame`."""
 
 
 class SizeComparison(NamedTuple):
-    """Result of comparing maps at several sizes, with the first difference if there is one.
+    """Result of comparing symbolic maps with reference maps at several sizes.
 
-    `sizes` are the sizes by name. `given` are operands that were not compared: integers with which
-    the called function was refined.
+    Attributes:
+        sizes: The sizes of each comparison, by name.
+        difference: The first difference; `None` if there is none.
+        given: Numbers of the operands that were not compared, as the called function was refined
+            with their integer values.
     """
 
     sizes: Sequence[Mapping[str, int]]
@@ -79,10 +82,10 @@ class SizeComparison(NamedTuple):
 
 
 class SymbolicAnalysis:
-    """Maps of a program with unknown sizes, in which named sizes are runtime variables."""
+    """Maps of a program with unknown sizes. Named sizes are runtime variables of the maps."""
 
     def __init__(self, module: Module, bodies: Callable[[Instruction], Bodies]) -> None:
-        self._walk: Final = SizeWalk(module)
+        self._walk: Final = SizeTraversal(module)
         self._bodies: Final = bodies
 
     def reads(self, computation: Computation, ins: Instruction, output: int) -> list[Accesses]:
@@ -99,14 +102,14 @@ class SymbolicAnalysis:
         if any(isinstance(operand.type, TupleType) for operand in ins.operands):
             if isinstance(ins.op, ELEMENTWISE["copy"]):
                 return _passed_through(frame, ins, output)
-            return unknown_reads(len(ins.operands))  # rules are about arrays
+            return unknown_reads(len(ins.operands))  # the rules return accesses of arrays only
         known = frame.of(ins)
         shape = known[output].shape if output < len(known) else None
         if shape is None:
             return [unknown("the value is not an array")] * len(ins.operands)
         bodies = self._bodies(ins) if ins.calls else ()
-        asked = Asked(frame, ins, shape, frame.operands(ins), bodies)
-        found = [tuple([a for a in some if _may_read(a)]) for some in symbolic_reads(asked)]
+        sized = SizedInstruction(frame, ins, shape, frame.operands(ins), bodies)
+        found = [tuple([a for a in some if _may_read(a)]) for some in symbolic_reads(sized)]
         return [*found, *[unknown(NO_RULE)] * (len(ins.operands) - len(found))]
 
     def compared(
@@ -114,39 +117,39 @@ class SymbolicAnalysis:
         computation: Computation,
         ins: Instruction,
         output: int,
-        asked_from: tuple[int, int] | None,
+        operand_leaf: tuple[int, int] | None,
         count: int,
         seed: int,
         called: Called | None = None,
     ) -> SizeComparison:
         """Compare the symbolic accesses of an output, or their inverse, at random sizes.
 
-        The op at these sizes gives the reference.
+        The reference are the rules for known sizes, applied to the op at these sizes.
 
         Args:
             computation: The computation.
             ins: An instruction of it.
             output: Number of the output.
-            asked_from: An operand and the number of one of its arrays, to compare the inverse;
+            operand_leaf: An operand and the number of one of its arrays, to compare the inverse;
                 `None` to compare what the output reads.
             count: Number of sizes.
             seed: Seed of the random sizes.
-            called: Function of an instance and an output, for calls: it refines the called function
-                to the sizes and returns the accesses of each operand.
+            called: For calls, a function of an instance and an output: it refines the called
+                function to the sizes and returns the accesses of each operand.
 
         Raises:
             LookupError: The accesses depend on values even at known sizes.
         """
-        told = by_rules(self._bodies)
+        reference = by_rules(self._bodies)
         if isinstance(ins.op, CALLS):
             if called is None:
                 raise LookupError("it is what the function it calls reads")
-            told = _by_refining(called)
+            reference = _by_refining(called)
         frame, sizes = self._walk.frame_of(computation), []
         reads = self._reads(frame, ins, output)
         reached: Accesses = ()
-        if asked_from is not None:
-            reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
+        if operand_leaf is not None:
+            reached = inverted_accesses(reads[operand_leaf[0]], operand_leaf[1])
         # The cost grows with sizes times maps, so many maps are compared at fewer sizes.
         count = max(1, min(count, MOST_COMPARED // (sum(map(len, reads)) or 1)))
         given: frozenset[int] = frozenset()
@@ -155,10 +158,10 @@ class SymbolicAnalysis:
             sizes.append(instance.sizes)
             if isinstance(ins.op, CALLS):
                 given = frozenset([k for k, n in enumerate(instance.values) if n is not None])
-            if asked_from is None:
-                wrong = difference(instance, output, reads, told)
-            elif asked_from[0] not in given:
-                wrong = inverse_difference(instance, asked_from, output, reached, told)
+            if operand_leaf is None:
+                wrong = difference(instance, output, reads, reference)
+            elif operand_leaf[0] not in given:
+                wrong = inverse_difference(instance, operand_leaf, output, reached, reference)
             if wrong is not None:
                 return SizeComparison(sizes, wrong, given)
         return SizeComparison(sizes, None, given)
@@ -183,19 +186,20 @@ class SymbolicAnalysis:
         Keys are a parameter and the number of one of its arrays.
 
         Raises:
-            UnsupportedError: There are too many values between, or values from outside.
+            UnsupportedError: More than the maximum number of values are visited, or a value is
+                defined outside the computation.
         """
         return _BackwardTraversal(self._walk.frame_of(computation), self._reads).run(ins, output)
 
 
-def _by_refining(called: Called) -> Told:
-    """Return reference accesses of calls: those of the called function at known sizes."""
+def _by_refining(called: Called) -> ReferenceAccesses:
+    """Return reference accesses of calls: those of the called function, refined to known sizes."""
 
     def reads(instance: Instance, output: int) -> list[Accesses | None]:
         found = zip(called(instance, output), instance.values, strict=True)
         return [accesses if number is None else None for accesses, number in found]
 
-    return Told(
+    return ReferenceAccesses(
         reads,
         lambda instance, output, place, leaf: inverted_accesses(
             called(instance, output)[place], leaf
@@ -248,14 +252,18 @@ class _BackwardTraversal:
     ) -> None:
         self._start: Final = start
         self._reads: Final = reads
-        self._open: list[tuple[int, int, Place]] = []
-        self._found: dict[Place, dict[Access | None, None]] = {}
+        self._open: list[tuple[int, int, ArrayOfValue]] = []
+        self._found: dict[ArrayOfValue, dict[Access | None, None]] = {}
         self._count = 0
 
     def run(self, ins: Instruction, output: int) -> dict[tuple[Instruction, int], Accesses]:
         """Return the accesses from array `output` of `ins` to parameters.
 
         Keys are pairs (parameter, number of its array).
+
+        Raises:
+            UnsupportedError: A value is defined outside the computation, or too many values are
+                visited.
         """
         answer: dict[tuple[Instruction, int], Accesses] = {}
         self._add((self._start, ins, output), None)
@@ -275,10 +283,15 @@ class _BackwardTraversal:
                 self._visit(place, list(accesses))
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
 
-    def _visit(self, place: Place, accesses: list[Access | None]) -> None:
-        """Pass the accesses of a value on to its operands, or to the value that it equals."""
+    def _visit(self, place: ArrayOfValue, accesses: list[Access | None]) -> None:
+        """Compose the accesses of a value with what its instruction reads of the operands.
+
+        The results are added to the accesses of the operands.
+
+        If the value equals another one unchanged, its accesses are added to that one.
+        """
         frame, ins, leaf = place
-        same = self._same(frame, ins, leaf)
+        same = self._equal_array(frame, ins, leaf)
         if same is not None:
             for access in accesses:
                 self._add(same, access)
@@ -292,8 +305,8 @@ class _BackwardTraversal:
                     if _may_read(both):
                         self._add((frame, operand, each.leaf), both)
 
-    def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
-        """Return the place of the value that this one equals, or `None` if it equals none."""
+    def _equal_array(self, frame: Frame, ins: Instruction, leaf: int) -> ArrayOfValue | None:
+        """Return the value, and its array, that array `leaf` of `ins` equals, or `None`."""
         match ins.op:
             case Parameter(number) if frame.caller is not None:
                 outer, call = frame.caller
@@ -313,7 +326,7 @@ class _BackwardTraversal:
             case _:
                 return None
 
-    def _add(self, place: Place, access: Access | None) -> None:
+    def _add(self, place: ArrayOfValue, access: Access | None) -> None:
         frame, value, _ = place
         if value not in frame.order:
             raise UnsupportedError(f"`{value.name}` comes from outside")
@@ -322,8 +335,8 @@ class _BackwardTraversal:
             known = self._found[place] = {}
             self._count += 1
             heappush(self._open, (-frame.order[value], self._count, place))
-        if len(known) >= MOST_WAYS:
-            access = Access.unknown(f"it is read in more than {MOST_WAYS} ways")
+        if len(known) >= MOST_ACCESSES:
+            access = Access.unknown(f"it is read in more than {MOST_ACCESSES} ways")
             known.clear()
         known[access] = None
 
@@ -363,9 +376,9 @@ def composed(first: Access | None, second: Access) -> Access:
 MOST_STEPS: Final = 1 << 18
 """Maximum number of visited instructions; those of a function count once per call."""
 _ROUNDS: Final = 3
-"""Maximum number of rounds over the program.
+"""Maximum number of traversals of the program.
 
-Assertions at its end help at its beginning in the next round.
+An assertion at the end of the program gives sizes at its beginning in the next traversal.
 """
 _ASSERTION: Final = "shape_assertion"
 _NAMED: Final = "jax.global_constant"
@@ -373,7 +386,7 @@ _NAMED: Final = "jax.global_constant"
 
 
 class _Call(Frame):
-    """A function called from one place, and how far the traversal has come in it."""
+    """The frame of one call of a function, with the number of instructions processed so far."""
 
     def __init__(self, symbols: Symbols, path: int, callee: Computation) -> None:
         super().__init__(symbols, path, callee, certain=True)
@@ -381,7 +394,7 @@ class _Call(Frame):
         self.waits_for: Instruction | None = None
 
 
-class SizeWalk:
+class SizeTraversal:
     """The sizes of all values of a program, found by a traversal from its entry.
 
     Attributes:
@@ -401,9 +414,9 @@ class SizeWalk:
         for _ in range(_ROUNDS):
             self._frames = {}
             self._walk()
-            if self.symbols.learnt == before:
+            if self.symbols.number_of_facts == before:
                 break
-            before = self.symbols.learnt
+            before = self.symbols.number_of_facts
 
     def frame_of(self, computation: Computation) -> Frame:
         """Return the frame with the values of a computation.
@@ -435,9 +448,10 @@ class SizeWalk:
                     stack[-1].waits_for = None
 
     def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
-        """Process instructions up to the next call of a function that is not open; return it.
+        """Process instructions of a frame up to the next call of a function, and return it.
 
-        The result is `None` at the end of the frame's function.
+        A function that is being traversed is not called again. The result is `None` at the end of
+        the frame's function.
         """
         for ins in frame.rest:
             self._steps += 1
@@ -462,10 +476,10 @@ class SizeWalk:
             name = (parameter.extra(_NAMED) or "").strip('"')
             first = known[0].contents if known else None
             if name and first and len(first) == 1 and first[0] is not None:
-                self.symbols.call(first[0], name)
+                self.symbols.name_size(first[0], name)
         return inner
 
-    def _returned(self, frame: Frame, call: Instruction, callee: _Call) -> Known:
+    def _returned(self, frame: Frame, call: Instruction, callee: _Call) -> ArrayValues:
         known = callee.of(callee.computation.root)
         types = leaves(call.type)
         if len(known) != len(types):
@@ -474,12 +488,12 @@ class SizeWalk:
             [_with_declared_sizes(frame, call, k, t, known[k]) for k, t in enumerate(types)]
         )
 
-    def _value(self, frame: Frame, ins: Instruction) -> Known:
+    def _value(self, frame: Frame, ins: Instruction) -> ArrayValues:
         """Return the arrays of a value, computed from those of its operands."""
         if ins in frame.values and isinstance(ins.op, control.Parameter):
             return frame.values[ins]
         try:
-            passed = _passed_on(frame, ins)
+            passed = _passed_arrays(frame, ins)
             if passed is not None:
                 return passed
             sizes = _by_rule(frame, ins)
@@ -520,8 +534,8 @@ def _with_declared_sizes(
     return Leaf(tuple([s for s in shape if s is not None]), leaf.contents)
 
 
-def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
-    """Return the value of an op whose arrays are arrays of its operands; `None` for other ops."""
+def _passed_arrays(frame: Frame, ins: Instruction) -> ArrayValues | None:
+    """Return the arrays of an op whose arrays are arrays of its operands; `None` for other ops."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
             whole = ins.operands[0]
@@ -535,8 +549,8 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
             return None
 
 
-def _by_rule(frame: Frame, ins: Instruction) -> Known:
-    """Return the arrays of a value by the rules of its op; declared sizes come first."""
+def _by_rule(frame: Frame, ins: Instruction) -> ArrayValues:
+    """Return the arrays of a value by the rules of its op; static sizes come from its type."""
     types = leaves(ins.type)
     rule, first = SIZES.find(ins.op), types[0] if types else None
     if not isinstance(first, TensorType):

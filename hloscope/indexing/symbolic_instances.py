@@ -39,7 +39,7 @@ from hloscope.ops import (
 
 _TRIES: Final = 400
 _SPREAD: Final = 4
-"""Maximum distance of a random size from its smallest possible value."""
+"""Maximum difference between a random size and the smallest possible size."""
 _MOST_ELEMENTS: Final = 4096
 _MOST_INDICES: Final = 60
 _TRIED_VALUES: Final = 6
@@ -56,7 +56,8 @@ class Instance(NamedTuple):
         sizes: The sizes by name.
         ins: The instruction with these sizes.
         numbers: For each operand of `ins`, its number in the symbolic instruction.
-        values: For each operand of `ins`, its value, if it is one integer determined by sizes.
+        values: For each operand of `ins`, its value if it is one integer that the sizes determine,
+            else `None`.
     """
 
     sizes: Mapping[str, int]
@@ -65,25 +66,26 @@ class Instance(NamedTuple):
     values: tuple[int | None, ...] = ()
 
 
-class Told(NamedTuple):
-    """Reference accesses of instances, from the rules for known sizes.
+class ReferenceAccesses(NamedTuple):
+    """Functions that return the reference accesses of an instance.
 
     Attributes:
         reads: Function of an instance and an output: the accesses of each operand, `None` for an
             operand that is not checked.
-        reached: Function of an instance, an output, an operand and its array: the inverse accesses.
+        inverse: Function of an instance, an output, an operand and its array: the accesses from the
+            operand to the output.
     """
 
     reads: Callable[[Instance, int], Sequence[Accesses | None]]
-    reached: Callable[[Instance, int, int, int], Accesses]
+    inverse: Callable[[Instance, int, int, int], Accesses]
 
 
-def by_rules(reader: Reader) -> Told:
-    """Return reference accesses by the rules of the ops for known sizes.
+def by_rules(reader: Reader) -> ReferenceAccesses:
+    """Return the reference accesses by the rules of the ops for known sizes.
 
     `reader` returns the dependences of called bodies.
     """
-    return Told(
+    return ReferenceAccesses(
         lambda instance, output: output_to_input(instance.ins, output, reader=reader),
         lambda instance, output, place, leaf: of_leaf(
             input_to_output(instance.ins, place, reader=reader)[output], leaf
@@ -141,7 +143,7 @@ def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
         )
     for e, interval in symbols.facts.items():
         try:
-            if evaluate(symbols.settled(e), values) not in interval:
+            if evaluate(symbols.simplified(e), values) not in interval:
                 return None
         except ZeroDivisionError:
             return None
@@ -181,7 +183,7 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
 def _integer(frame: Frame, leaf: Leaf, values: Values) -> int | None:
     """Return the value of an integer scalar at these sizes; `None` if it is not known."""
     element = leaf.contents[0] if leaf.shape == () and leaf.contents else None
-    return None if element is None else evaluate(frame.symbols.settled(element), values)
+    return None if element is None else evaluate(frame.symbols.simplified(element), values)
 
 
 def _symbols_of(frame: Frame, ins: Instruction) -> set[str]:
@@ -208,7 +210,7 @@ def _types(frame: Frame, value: Instruction, values: Values) -> list[Type]:
 
 
 def _evaluated(frame: Frame, shape: Shape, values: Values) -> Dims:
-    return tuple([evaluate(frame.symbols.settled(e), values) for e in shape])
+    return tuple([evaluate(frame.symbols.simplified(e), values) for e in shape])
 
 
 def _joined(types: Sequence[Type]) -> Type:
@@ -216,7 +218,7 @@ def _joined(types: Sequence[Type]) -> Type:
 
 
 def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
-    """Return the op with its integer operands as constants, and the numbers of other operands.
+    """Return the op with its integer operands as attributes, and the numbers of other operands.
 
     Raises:
         LookupError: An integer operand is not known in terms of sizes.
@@ -286,23 +288,23 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 
 
 def difference(
-    instance: Instance, output: int, reads: Sequence[Accesses], told: Told
+    instance: Instance, output: int, reads: Sequence[Accesses], reference: ReferenceAccesses
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
+    """Return a pair of indices that only one of two accesses relates, symbolic or reference.
 
     Both are accesses from an output to operands; the pair is an output index and an operand index.
-    `None` if there is no such pair. A symbolic superset may have more pairs.
+    The result is `None` if they agree. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.
         output: Number of the output.
         reads: Symbolic accesses of each operand.
-        told: Functions that return the reference accesses of an instance.
+        reference: Functions that return the reference accesses of an instance.
 
     Raises:
         LookupError: The reference accesses depend on run-time values.
     """
-    found = told.reads(instance, output)
+    found = reference.reads(instance, output)
     shape = _shape(leaves(instance.ins.type)[output])
     for number, theirs in zip(instance.numbers, found, strict=True):
         if theirs is None:
@@ -317,69 +319,70 @@ def difference(
 
 
 def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
-    """Return the accesses to array `leaf` of a value, and all accesses without a map."""
+    """Return the accesses whose leaf is `leaf`, and all accesses without a map."""
     return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
 
 
 def inverse_difference(
     instance: Instance,
-    asked_from: tuple[int, int],
+    operand_leaf: tuple[int, int],
     output: int,
     reached: Accesses,
-    told: Told,
+    reference: ReferenceAccesses,
 ) -> Difference | None:
-    """Return a pair of indices that only the symbolic accesses or only the instance's relate.
+    """Return a pair of indices that only one of two accesses relates, symbolic or reference.
 
-    Both are accesses from one array of an operand to an output. `None` if there is no such pair, or
-    if the instance does not have the operand. A symbolic superset may have more pairs.
+    Both are accesses from one array of an operand to an output. The result is `None` if they agree,
+    or if the instance does not have the operand. A symbolic superset may have more pairs.
 
     Args:
         instance: The instruction at concrete sizes.
-        asked_from: Number of the operand, and of the array in it.
+        operand_leaf: Number of the operand, and of the array in it.
         output: Number of the output.
         reached: The symbolic accesses.
-        told: Functions that return the reference accesses of an instance.
+        reference: Functions that return the reference accesses of an instance.
     """
-    operand, leaf = asked_from
+    operand, leaf = operand_leaf
     if operand not in instance.numbers:
         return None
     place = instance.numbers.index(operand)
-    theirs = told.reached(instance, output, place, leaf)
+    theirs = reference.inverse(instance, output, place, leaf)
     shape = _shape(leaves(instance.ins.operands[place].type)[leaf])
     pair = _differing(instance.sizes, reached, theirs, shape)
     return None if pair is None else Difference(instance.sizes, operand, *pair)
 
 
 def _differing(
-    sizes: Mapping[str, int], ours: Accesses, theirs: Accesses, shape: Dims
+    sizes: Mapping[str, int], symbolic: Accesses, reference: Accesses, shape: Dims
 ) -> tuple[Pair, int] | None:
-    """Return a pair of indices that only one side has, and the side: 0 `ours`, 1 `theirs`.
+    """Return a pair of indices that only one side has, and the side: 0 `symbolic`, 1 `reference`.
 
-    The result is `None` if there is none. With a superset, pairs that only `ours` has do not count.
+    The result is `None` if there is none. With a superset, pairs that only `symbolic` has do not
+    count.
 
     Args:
         sizes: The sizes by name.
-        ours: Symbolic accesses.
-        theirs: Accesses at these sizes.
+        symbolic: Symbolic accesses.
+        reference: Accesses at these sizes.
         shape: Sizes of the array that the accesses start from.
 
     Raises:
         LookupError: The accesses depend on run-time values.
     """
-    expected = [a.map for a in theirs if a.map is not None]
-    by_values = len(expected) < len(theirs) or any(m.runtime for m in expected)
-    if by_values and not all(a.precision is Precision.OVER for a in ours):
+    expected = [a.map for a in reference if a.map is not None]
+    by_values = len(expected) < len(reference) or any(m.runtime for m in expected)
+    if by_values and not all(a.precision is Precision.OVER for a in symbolic):
         raise LookupError("what is read of it is decided by values")
-    if any(a.map is None for a in ours):
+    if any(a.map is None for a in symbolic):
         return None
-    mine = [bound_to(a.map, sizes) for a in ours if a.map is not None]
+    mine = [bound_to(a.map, sizes) for a in symbolic if a.map is not None]
     if by_values:
         rng = random.Random(0)
         expected = [_at_values(m, rng) for m in expected for _ in range(_TRIED_VALUES)]
     if set(mine) == {m.simplify().remove_unused_symbols() for m in expected}:
         return None
-    # With a superset on either side only pairs that are missing in `ours` are errors.
-    superset = any(a.precision is not Precision.EXACT for a in (*ours, *theirs))
+    # With a superset on either side only pairs that are missing in `symbolic` are errors.
+    superset = any(a.precision is not Precision.EXACT for a in (*symbolic, *reference))
     for index in islice(product(*map(range, shape)), _MOST_INDICES):
         a, b = _points(mine, index), _points(expected, index)
         a = a & b if superset else a
@@ -389,7 +392,7 @@ def _differing(
 
 
 def _at_values(m: IndexingMap, rng: random.Random) -> IndexingMap:
-    """Return a map in which runtime variables have random small values."""
+    """Return the map with runtime variables replaced by random small values."""
     drawn = [
         rng.randint(*sorted((max(v.interval.lo, -2), min(v.interval.hi, _SMALL))))
         for v in m.runtime

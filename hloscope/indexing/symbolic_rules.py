@@ -11,7 +11,14 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.contraction import SPARSE, dot_labels
 from hloscope.indexing.rules.registry import NEVER, exact, over, unknown
-from hloscope.indexing.symbolic_movement import NO_RULE, RULES, Answer, Asked, dims, element
+from hloscope.indexing.symbolic_movement import (
+    NO_RULE,
+    RULES,
+    Answer,
+    SizedInstruction,
+    dims,
+    element,
+)
 from hloscope.indexing.symbolic_values import Shape, SizedBuilder
 from hloscope.ir import Op, TensorType
 from hloscope.ops import (
@@ -35,21 +42,21 @@ from hloscope.ops import (
 # direction.
 
 
-def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
-    """Return the accesses of each operand that an output element reads; never raises.
+def symbolic_reads(sized: SizedInstruction) -> tuple[Accesses, ...]:
+    """Return, for each operand, the accesses of the elements that an output element reads.
 
-    Operands without a known access have one that states the reason.
+    It never raises: an operand without a known access has one that states the reason.
     """
-    op = asked.ins.op
+    op = sized.ins.op
     rule = RULES.find(op)
     try:
         if rule is None:
             raise UnsupportedError(NO_RULE)
-        found = tuple(rule(asked, op))
+        found = tuple(rule(sized, op))
     except UnsupportedError as error:
-        return (unknown(error.message),) * len(asked.operands)
+        return (unknown(error.message),) * len(sized.operands)
     except (LookupError, ValueError, TypeError, ZeroDivisionError):
-        return (unknown("operands and result do not fit together"),) * len(asked.operands)
+        return (unknown("operands and result do not fit together"),) * len(sized.operands)
     return found
 
 
@@ -58,19 +65,19 @@ def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
 
 
 @RULES.add(Elementwise)
-def _(asked: Asked, op: Elementwise) -> Answer:
-    rank, found = len(asked.result), []
-    for k in range(len(asked.operands)):
-        same = len(asked.shape(k)) == rank
+def _(sized: SizedInstruction, op: Elementwise) -> Answer:
+    rank, found = len(sized.result), []
+    for k in range(len(sized.operands)):
+        same = len(sized.shape(k)) == rank
         found.append(
-            exact(asked.builder().map(dims(asked.result))) if same else asked.everything(k)
+            exact(sized.builder().map(dims(sized.result))) if same else sized.everything(k)
         )
     return found
 
 
 @RULES.add(ELEMENTWISE["chlo.constant_like"])
-def _(asked: Asked, op: Op) -> Answer:
-    return [NEVER] * len(asked.operands)
+def _(sized: SizedInstruction, op: Op) -> Answer:
+    return [NEVER] * len(sized.operands)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -78,16 +85,19 @@ def _(asked: Asked, op: Op) -> Answer:
 
 
 @RULES.add(DotGeneral)
-def _(asked: Asked, op: DotGeneral) -> Answer:
-    if len(asked.operands) > 2:  # the third tells which elements there are
+def _(sized: SizedInstruction, op: DotGeneral) -> Answer:
+    # The third operand holds the sizes, which decide which elements exist.
+    if len(sized.operands) > 2:
         raise UnsupportedError(SPARSE)
-    lhs, rhs = asked.shape(0), asked.shape(1)
+    lhs, rhs = sized.shape(0), sized.shape(1)
     left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
-    return [_by_labels(asked, result, left, lhs), _by_labels(asked, result, right, rhs)]
+    return [_by_labels(sized, result, left, lhs), _by_labels(sized, result, right, rhs)]
 
 
-def _by_labels(asked: Asked, here: list[int], there: list[int], shape: Shape) -> Accesses:
-    at = asked.builder()
+def _by_labels(
+    sized: SizedInstruction, here: list[int], there: list[int], shape: Shape
+) -> Accesses:
+    at = sized.builder()
     where: dict[int, Expr] = {label: Dim(k) for k, label in enumerate(here)}
     index = [
         where[label] if label in where else at.range(shape[k]) for k, label in enumerate(there)
@@ -103,51 +113,51 @@ _SOME: Final = "the body does not use all it is given in every case"
 
 
 @RULES.add(Reduce)
-def _(asked: Asked, op: Reduce) -> Answer:
-    count = len(asked.operands) // 2
-    at, kept = asked.builder(), iter(dims(asked.result))
+def _(sized: SizedInstruction, op: Reduce) -> Answer:
+    count = len(sized.operands) // 2
+    at, kept = sized.builder(), iter(dims(sized.result))
     index: list[Expr] = [
         at.range(size) if k in op.dimensions else next(kept)
-        for k, size in enumerate(asked.shape(0))
+        for k, size in enumerate(sized.shape(0))
     ]
-    return [*folded(asked, at.map(index), count), *begun(asked, count)]
+    return [*folded(sized, at.map(index), count), *initial_values(sized, count)]
 
 
-def _uses_everything(asked: Asked) -> bool:
-    """Does every result of the body depend on all its inputs, for all values?"""
-    return bool(asked.bodies) and all(
-        len(sure) == 2 * len(body.reads) for body in asked.bodies for sure in body.sure
+def _uses_everything(sized: SizedInstruction) -> bool:
+    """Does every result of the bodies depend on all parameters, for all values?"""
+    return bool(sized.bodies) and all(
+        len(sure) == 2 * len(body.reads) for body in sized.bodies for sure in body.sure
     )
 
 
-def folded(asked: Asked, m: IndexingMap, count: int) -> list[Accesses]:
-    found = exact(m) if _uses_everything(asked) else over(_SOME, m)
+def folded(sized: SizedInstruction, m: IndexingMap, count: int) -> list[Accesses]:
+    found = exact(m) if _uses_everything(sized) else over(_SOME, m)
     return [found] * count
 
 
-def begun(asked: Asked, count: int) -> list[Accesses]:
-    """Return the accesses of `count` initial values, which every output element reads."""
-    initial = asked.everything(count)
-    if not _uses_everything(asked):
+def initial_values(sized: SizedInstruction, count: int) -> list[Accesses]:
+    """Return, for each of `count` initial values, the access from every output element."""
+    initial = sized.everything(count)
+    if not _uses_everything(sized):
         initial = over(_SOME, *[a.map for a in initial if a.map is not None])
     return [initial] * count
 
 
 @RULES.add(Sort)
-def _(asked: Asked, op: Sort) -> Answer:
+def _(sized: SizedInstruction, op: Sort) -> Answer:
     """Return accesses of whole lines: of the own operand and those that the comparator reads."""
-    at, index = asked.builder(), dims(asked.result)
-    index[op.dimension] = at.range(asked.result[op.dimension])
+    at, index = sized.builder(), dims(sized.result)
+    index[op.dimension] = at.range(sized.result[op.dimension])
     line = at.map(index)
-    if _looks_at_all(asked):
-        return [exact(line)] * len(asked.operands)
-    return [over(_SOME, line)] * len(asked.operands)
+    if _reads_both(sized):
+        return [exact(line)] * len(sized.operands)
+    return [over(_SOME, line)] * len(sized.operands)
 
 
-def _looks_at_all(asked: Asked) -> bool:
-    """Does the comparator of a single operand always read both elements?"""
-    body = asked.bodies[0] if asked.bodies else None
-    return len(asked.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
+def _reads_both(sized: SizedInstruction) -> bool:
+    """Does the comparator of a sort of one operand always read both elements?"""
+    body = sized.bodies[0] if sized.bodies else None
+    return len(sized.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -163,10 +173,10 @@ def taps(at: SizedBuilder, window: Window) -> list[Expr]:
 
 
 def base_index(
-    at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, before: Expr
+    at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, padding: Expr
 ) -> Expr:
     """Return the base coordinate under a tap of a window; require that it exists."""
-    coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
+    coordinate = position * window.strides[k] + tap * window.window_dilations[k] - padding
     return element(at, coordinate, window.base_dilations[k], size)
 
 
@@ -179,7 +189,7 @@ def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Sh
 
 
 def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
-    """Return the index of the positions whose windows have the element of the map's dimensions."""
+    """Return the index of the window positions that contain the element of the map's dimensions."""
     found = []
     for k, tap in enumerate(taps(at, window)):
         coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
@@ -189,20 +199,20 @@ def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
 
 
 @RULES.add(ReduceWindow)
-def _(asked: Asked, op: ReduceWindow) -> Answer:
-    count, at = len(asked.operands) // 2, asked.builder()
-    index = _base(at, op.window, dims(asked.result), asked.shape(0))
-    return [*folded(asked, at.map(index), count), *begun(asked, count)]
+def _(sized: SizedInstruction, op: ReduceWindow) -> Answer:
+    count, at = len(sized.operands) // 2, sized.builder()
+    index = _base(at, op.window, dims(sized.result), sized.shape(0))
+    return [*folded(sized, at.map(index), count), *initial_values(sized, count)]
 
 
 @RULES.add(SelectAndScatter)
-def _(asked: Asked, op: SelectAndScatter) -> Answer:
+def _(sized: SizedInstruction, op: SelectAndScatter) -> Answer:
     """Return accesses: an element is compared with those that share a window with it."""
-    at, among = asked.builder(), asked.builder()
-    windows = _positions(at, op.window, asked.shape(1))
-    shared = _positions(among, op.window, asked.shape(1))
-    compared = _base(among, op.window, shared, asked.shape(0))
-    initial = [access.map for access in asked.everything(2) if access.map is not None]
+    at, among = sized.builder(), sized.builder()
+    windows = _positions(at, op.window, sized.shape(1))
+    shared = _positions(among, op.window, sized.shape(1))
+    compared = _base(among, op.window, shared, sized.shape(0))
+    initial = [access.map for access in sized.everything(2) if access.map is not None]
     return [
         over(_CHOICE, among.map(compared)),
         over(_CHOICE, at.map(windows)),
@@ -215,16 +225,16 @@ def _(asked: Asked, op: SelectAndScatter) -> Answer:
 
 
 @RULES.add(Convolution, DynamicConv)
-def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
+def _(sized: SizedInstruction, op: Convolution | DynamicConv) -> Answer:
     names, window = op.dimensions, op.window
-    lhs, rhs = asked.shape(0), asked.shape(1)
-    into, over = asked.builder(), asked.builder()
+    lhs, rhs = sized.shape(0), sized.shape(1)
+    into, over = sized.builder(), sized.builder()
     index, kernel = dims(lhs), dims(rhs)
     index[names.input_batch] = Dim(names.output_batch)
     mine, theirs = taps(into, window), taps(over, window)
     pairs = zip(names.input_spatial, names.output_spatial, strict=True)
     for k, (i, o) in enumerate(pairs):
-        before = _before(asked, op, k)
+        before = _padding_before(sized, op, k)
         index[i] = base_index(into, window, k, Dim(o), mine[k], lhs[i], before)
         base_index(over, window, k, Dim(o), theirs[k], lhs[i], before)  # not padding, not a hole
         last = window.sizes[k] - 1
@@ -238,19 +248,19 @@ def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
         (names.input_feature, op.feature_group_count),
     ):
         if groups > 1:
-            index[name] = _group(asked, op) * (_number(asked, lhs[name]) // groups) + index[name]
-    return [exact(into.map(index)), exact(over.map(kernel)), *asked.all_of(2)]
+            index[name] = _group(sized, op) * (_number(sized, lhs[name]) // groups) + index[name]
+    return [exact(into.map(index)), exact(over.map(kernel)), *sized.all_of(2)]
 
 
-def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
+def _padding_before(sized: SizedInstruction, op: Convolution | DynamicConv, k: int) -> Expr:
     """Return the padding before the input in spatial dimension `k`.
 
     Raises:
         UnsupportedError: It is an operand that is not a constant.
     """
-    if len(asked.operands) < 3:
+    if len(sized.operands) < 3:
         return Const(op.window.padding[k][0])
-    origin = asked.ins.operands[2]
+    origin = sized.ins.operands[2]
     numbers = None
     if isinstance(origin.op, Constant) and isinstance(origin.type, TensorType):
         numbers = origin.op.literal.integers(origin.type)
@@ -259,15 +269,15 @@ def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
     return Const(numbers[2 * k] if len(numbers) > 1 else numbers[0])
 
 
-def _group(asked: Asked, op: Convolution | DynamicConv) -> Expr:
-    """Return the number of the group of the output feature."""
+def _group(sized: SizedInstruction, op: Convolution | DynamicConv) -> Expr:
+    """Return the number of the feature group that the output feature belongs to."""
     feature = op.dimensions.output_feature
     count = max(op.batch_group_count, op.feature_group_count)
-    return Dim(feature) // (_number(asked, asked.result[feature]) // count)
+    return Dim(feature) // (_number(sized, sized.result[feature]) // count)
 
 
-def _number(asked: Asked, size: Expr) -> int:
-    settled = asked.frame.symbols.settled(size)
+def _number(sized: SizedInstruction, size: Expr) -> int:
+    settled = sized.frame.symbols.simplified(size)
     if not isinstance(settled, Const):
         raise UnsupportedError("how large a group is depends on the sizes")
     return settled.value

@@ -88,9 +88,9 @@ def _(frame: Frame, ins: Instruction, op: Transpose) -> Sizes:
 
 @SIZES.add(BroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
-    """Return the operand's size of each dimension if it is known not to be 1.
+    """Return, for each dimension, the operand's size if it is known not to be 1; else `None`.
 
-    Otherwise the declared size counts, for which the result is `None`.
+    `None` stands for the size that the type declares.
     """
     shape = _shape(frame.operands(ins)[0])
     where = {place: k for k, place in enumerate(op.broadcast_dimensions)}
@@ -166,7 +166,8 @@ def _(frame: Frame, ins: Instruction, op: ReduceWindow) -> Sizes:
         low, high = window.padding[k]
         spread = (window.sizes[k] - 1) * window.window_dilations[k] + 1
         room = _padded(frame, size, low, high, window.base_dilations[k] - 1)
-        if spread == window.strides[k]:  # no position if there is less room, at any size
+        # No window position, whatever the size is, if it would be negative.
+        if spread == window.strides[k]:
             found.append(maximum(room, Const(0)) // spread)
         else:
             there = frame.symbols.bounds(room - spread).lo >= 0
@@ -247,7 +248,7 @@ def _(frame: Frame, ins: Instruction, op: RealDynamicSlice) -> Sizes:
 
 Elements: TypeAlias = Sequence[Expr | None] | None
 CONTENTS: Final = ByOp[Rule]()
-"""Rules by op: the elements of the result; `None` for unknown ones."""
+"""Rules by op: the elements of the result in row-major order; `None` for an unknown one."""
 
 
 @CONTENTS.add(Constant)
@@ -405,9 +406,10 @@ def _elementwise(rule: Arithmetic, *, partial: bool) -> Callable[..., Elements]:
 
 
 def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
-    """Return a result if its type can hold it; `None` if it may wrap around.
+    """Return `e`, an element of the result, if the result's type can hold it.
 
-    Results of types in which sizes are computed are assumed to fit.
+    The result is `None` if it may wrap around. Types of `SIZE_BITS` bits and more are assumed to
+    hold it.
     """
     assert isinstance(ins.type, TensorType)
     element = ins.type.element
@@ -423,7 +425,7 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
 
 
 def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
-    """Return the elements of each operand, with scalars repeated to equal length.
+    """Return the elements of each operand, all as lists of equal length; scalars are repeated.
 
     The result is `None` if the elements of an operand are not followed.
     """

@@ -90,64 +90,66 @@ class Symbols:
         self._known[key] = found
         return found
 
-    def element(self, path: int, value: Instruction, index: int | None, holds: Interval) -> Runtime:
+    def element(
+        self, path: int, value: Instruction, index: int | None, interval: Interval
+    ) -> Runtime:
         """Return the symbol for an integer element of a value; the same one for equal arguments.
 
         Args:
             path: Number of the sequence of calls that leads to the value.
             value: An array of rank 0 or 1.
             index: Index of the element; `None` for a scalar.
-            holds: The possible values.
+            interval: Interval of the possible values.
         """
         key = path, value, -1, -1 if index is None else index
         if key in self._known:
             return self._known[key]
         at = () if index is None else (Const(index),)
         name = value.name if index is None else f"{value.name}_{index}"
-        found = self._known[key] = self._new(name, holds, value, at)
+        found = self._known[key] = self._new(name, interval, value, at)
         return found
 
-    def tick(self) -> int:
-        """Return the next number of a counter, from 1 on."""
+    def next_number(self) -> int:
+        """Return the next number of a counter, which starts at 1; it orders the entered values."""
         self._ticks += 1
         return self._ticks
 
     def path(self, caller: int, call: Instruction | None) -> int:
-        """Return a number for the sequence of calls that ends with `call`.
+        """Return the number of a sequence of calls: sequence number `caller`, then `call`.
 
-        `caller` is the number of the sequence before it.
+        Equal sequences have equal numbers.
         """
         return self._paths.setdefault((caller, call), len(self._paths))
 
     def _new(
         self, name: str, interval: Interval, origin: Instruction, index: tuple[Expr, ...]
     ) -> Runtime:
-        variable = RuntimeVariable(interval, self._free(name), origin, index)
+        variable = RuntimeVariable(interval, self._unused_name(name), origin, index)
         self.variables.append(variable)
         self._domain = None
         return Runtime(len(self.variables) - 1)
 
-    def _free(self, name: str) -> str:
-        """Return a name derived from `name` that no other symbol and no variable by default has."""
-        stem = _stem(name)
+    def _unused_name(self, name: str) -> str:
+        """Return an unused name for a symbol: `name`, made valid and unique."""
+        stem = _valid_name(name)
         free, k = stem, 1
         while free in self._taken:
             free, k = f"{stem}_{k}", k + 1
         self._taken.add(free)
         return free
 
-    def call(self, e: Expr, name: str) -> None:
-        """Give a size a name, if it is a symbol.
+    def name_size(self, e: Expr, name: str) -> None:
+        """Give the symbol for the size `e` the name `name`.
 
-        If it is a symbol divided by a constant that divides it, a new symbol gets the name. Other
-        sizes are left unnamed.
+        If `e` is a symbol divided by a constant that divides it, a new symbol gets the name. Other
+        expressions are left unnamed, and so are symbols that have been given a name.
         """
-        e = self.settled(e)
+        e = self.simplified(e)
         match e:
             case Runtime(i):
                 if i not in self._called:
                     self._called.add(i)
-                    self.variables[i] = replace(self.variables[i], name=self._free(name))
+                    self.variables[i] = replace(self.variables[i], name=self._unused_name(name))
             case FloorDiv(Runtime(i) as whole, Const(step)) if step > 1:
                 # A symbol that is a multiple of `step` is replaced by `step` times a new symbol
                 # with that name.
@@ -175,8 +177,8 @@ class Symbols:
             self._domain = Domain(box, known)
         return self._domain
 
-    def settled(self, e: Expr) -> Expr:
-        """Return the simplified expression, with each symbol replaced by what it equals."""
+    def simplified(self, e: Expr) -> Expr:
+        """Return the simplified expression, with symbols replaced by what they equal."""
         if not variables(e):
             return e
         while new := {v: self._equal[v] for v in variables(e) if v in self._equal}:
@@ -185,18 +187,18 @@ class Symbols:
 
     def bounds(self, e: Expr) -> Interval:
         """Return an interval that contains all values of an expression."""
-        return self.domain.bounds(self.settled(e))
+        return self.domain.bounds(self.simplified(e))
 
     def equal(self, a: Expr, b: Expr) -> bool:
         """Are two sizes known to be equal?"""
-        return self.settled(a - b) == Const(0)
+        return self.simplified(a - b) == Const(0)
 
     def learn(self, a: Expr, b: Expr, interval: Interval) -> None:
         """Record the fact that `a - b` lies in an interval in every run that ends without error."""
         if interval == Interval.point(0):
             self.unify(a, b)
             return
-        difference, shift = self.settled(a - b), 0
+        difference, shift = self.simplified(a - b), 0
         if isinstance(difference, Sum):
             shift = difference.const
             difference -= shift
@@ -205,12 +207,12 @@ class Symbols:
         self._note(difference, interval - shift)
 
     @property
-    def learnt(self) -> int:
-        """Number of recorded facts; it only grows."""
+    def number_of_facts(self) -> int:
+        """Number of facts recorded so far."""
         return self._learnt
 
     def _note(self, e: Expr, interval: Interval) -> None:
-        """Record that `e` lies in an interval; a contradiction of earlier facts is ignored."""
+        """Record that `e` lies in an interval; a contradiction to earlier facts is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
             # `step * e in [lo, hi]` bounds `e`, rounded inwards; infinite ends stay infinite.
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
@@ -219,8 +221,8 @@ class Symbols:
         if isinstance(e, Runtime):
             old = self.variables[e.index]
             both = old.interval & interval
-            # A contradiction can only come from code that the program never reaches, and no news
-            # need no recording.
+            # A contradiction can only come from code that the program never reaches. A fact that is
+            # known already is not recorded.
             if both.is_empty or both == old.interval:
                 return
             self.variables[e.index] = replace(old, interval=both)
@@ -237,7 +239,7 @@ class Symbols:
 
     def unify(self, a: Expr, b: Expr) -> None:
         """Record the fact that two sizes are equal in every run that ends without error."""
-        difference = _divided_by_content(self.settled(a - b))
+        difference = _divided_by_content(self.simplified(a - b))
         terms, _ = as_sum(difference)
         # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
         # that older names stay.
@@ -252,28 +254,31 @@ class Symbols:
         else:
             self._note(difference, Interval.point(0))
 
-    def _replace(self, v: Runtime, by: Expr) -> None:
+    def _replace(self, v: Runtime, replacement: Expr) -> None:
         interval = self.variables[v.index].interval
-        self._equal[v] = by
+        self._equal[v] = replacement
         self._learnt += 1
         self._domain = None
         facts = [*self.facts.items()]
         self.facts = {}
-        for e, known in [*facts, (by, interval)]:
-            self._note(self.settled(e), known)
+        for e, known in [*facts, (replacement, interval)]:
+            self._note(self.simplified(e), known)
 
     def names(self, e: Expr) -> set[str]:
         """Return the names of the symbols in an expression."""
-        found = variables(self.settled(e))
+        found = variables(self.simplified(e))
         return {self.variables[v.index].name for v in found if isinstance(v, Runtime)}
 
     def known(self, used: set[Runtime]) -> list[Constraint]:
-        """Return the recorded constraints that have only symbols in `used`, other than bounds."""
+        """Return the recorded constraints whose symbols are all in `used`.
+
+        Bounds of single symbols are left out.
+        """
         return [(e, i) for e, i in self.facts.items() if set(variables(e)) <= used]
 
 
-def _stem(name: str) -> str:
-    """Return the text changed into a valid variable name of maps."""
+def _valid_name(name: str) -> str:
+    """Return the text as a valid variable name of maps that is no default name such as `d0`."""
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
     is_name = re.match(r"[A-Za-z_]", stem) and stem not in RESERVED
     return stem if is_name and not re.fullmatch(r"(d|s|rt)\d+", stem) else f"size_{stem}"
@@ -320,11 +325,11 @@ SIZE_BITS: Final = 32
 MOST_ELEMENTS: Final = 64
 """Maximum number of elements of an integer array whose elements are followed."""
 Contents: TypeAlias = tuple[Expr | None, ...]
-"""Elements of an integer array in row-major order; `None` for unknown ones."""
+"""Elements of an integer array in row-major order; `None` for an element that is not known."""
 
 
 class Leaf(Struct, frozen=True):
-    """One array of a value, in terms of symbols.
+    """One array of a value, with its sizes and elements as expressions in symbols.
 
     Attributes:
         shape: Its sizes; `None` if it is not an array.
@@ -337,18 +342,18 @@ class Leaf(Struct, frozen=True):
 
 CALLS: Final = control.Call, control.Composite
 """Ops whose value is the value of the computation they call."""
-Known: TypeAlias = tuple[Leaf, ...]
+ArrayValues: TypeAlias = tuple[Leaf, ...]
 """The arrays of a value, in flattened order."""
 
 
 class Frame:
-    """Symbolic values of a computation, as called from one place.
+    """Symbolic values of a computation, for one sequence of calls that leads to it.
 
     Attributes:
-        path: Number of the sequence of calls that leads to it.
+        path: Number of that sequence of calls.
         values: The arrays of each value that was entered.
-        order: Number of each value in the order of entering, over all computations.
-        inner: The frames of the functions that it calls.
+        order: Number of each value in the order of entering, counted over all computations.
+        inner: The frames of the functions that it calls, by call.
         caller: The calling frame, and the call.
         certain: Whether its instructions run whenever the program runs to its end.
     """
@@ -359,14 +364,14 @@ class Frame:
         self.computation: Final = computation
         self.symbols: Final = symbols
         self.path: Final = path
-        self.values: Final[dict[Instruction, Known]] = {}
+        self.values: Final[dict[Instruction, ArrayValues]] = {}
         self.certain: Final = certain
         self.order: Final[dict[Instruction, int]] = {}
         self.inner: Final[dict[Instruction, Frame]] = {}
         self.caller: tuple[Frame, Instruction] | None = None
 
-    def of(self, value: Instruction) -> Known:
-        """Return the arrays of a value; one that was not entered has what its type declares."""
+    def of(self, value: Instruction) -> ArrayValues:
+        """Return the arrays of a value; those of its declared type if it was not entered."""
         found = self.values.get(value)
         if found is None:
             found = self.values[value] = declared(self, value)
@@ -377,10 +382,10 @@ class Frame:
         found = [self.of(operand) for operand in ins.operands]
         return [known[0] if known else Leaf(None) for known in found]
 
-    def enter(self, value: Instruction, known: Known) -> None:
-        """Store the arrays of a value, and its place in the order of entering."""
+    def enter(self, value: Instruction, known: ArrayValues) -> None:
+        """Store the arrays of a value, and number it in the order of entering."""
         self.values[value] = known
-        self.order[value] = self.symbols.tick()
+        self.order[value] = self.symbols.next_number()
 
     def same(self, sizes: Sequence[Expr | None]) -> Expr | None:
         """Return one size for several that must be equal; `None` if none of them is known.
@@ -393,11 +398,11 @@ class Frame:
         if self.certain:
             for other in known[1:]:
                 self.symbols.unify(known[0], other)
-        settled = [self.symbols.settled(size) for size in known]
+        settled = [self.symbols.simplified(size) for size in known]
         return next((size for size in settled if isinstance(size, Const)), settled[0])
 
 
-def declared(frame: Frame, value: Instruction) -> Known:
+def declared(frame: Frame, value: Instruction) -> ArrayValues:
     """Return the arrays of a value with the sizes of its type; dynamic sizes are new symbols."""
     found = []
     for number, type in enumerate(leaves(value.type)):
@@ -435,7 +440,7 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
 
 
 def values_of(element: ElementType) -> Interval:
-    """Return the interval of the values of an integer type, cut to the range of 64 bits.
+    """Return the interval of the values of an integer type, intersected with that of int64.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
@@ -469,11 +474,11 @@ It returns the sizes or the elements of the result's first array, as far as they
 
 
 UNBOUNDED = below(POS_INF)
-"""A variable `[0, infinity)`, for variables whose upper bound is a constraint."""
+"""A variable with the interval `[0, infinity)`; its upper bound is a constraint."""
 
 
 class SizedBuilder:
-    """Builder of one map with variables and constraints, where sizes may be symbols."""
+    """Builder of one map, with variables whose sizes may be symbols and with constraints."""
 
     def __init__(self, symbols: Symbols, shape: Shape) -> None:
         self.symbols = symbols
@@ -482,7 +487,7 @@ class SizedBuilder:
         self.ranges: list[Variable] = []
 
     def _variable(self, variable: Expr, size: Expr) -> Variable:
-        size = self.symbols.settled(size)
+        size = self.symbols.simplified(size)
         if isinstance(size, Const):
             return below(size.value)
         self.conditions.append((variable - size, Interval(NEG_INF, -1)))
@@ -496,7 +501,7 @@ class SizedBuilder:
 
     def require(self, expr: Expr, lo: int, hi: int) -> None:
         """Add the constraint `lo <= expr <= hi`."""
-        settled = self.symbols.settled(expr)
+        settled = self.symbols.simplified(expr)
         if isinstance(settled, Const) or set(variables(settled)) & set(variables(expr)):
             expr = settled
         self.conditions.append((expr, Interval(lo, hi)))
@@ -507,9 +512,9 @@ class SizedBuilder:
         self.require(expr - size, NEG_INF, -1)
 
     def map(self, results: Iterable[Expr]) -> IndexingMap:
-        """Return the map with these results; symbols in it become runtime variables."""
-        settled = [self.symbols.settled(e) for e in results]
-        conditions = [(self.symbols.settled(e), i) for e, i in self.conditions]
+        """Return the map with these results; symbols become runtime variables of the map."""
+        settled = [self.symbols.simplified(e) for e in results]
+        conditions = [(self.symbols.simplified(e), i) for e, i in self.conditions]
         used = variables(*settled, *[e for e, _ in conditions])
         sizes = sorted([v for v in used if isinstance(v, Runtime)], key=lambda v: v.index)
         new = {v: Runtime(k) for k, v in enumerate(sizes)}

@@ -163,7 +163,7 @@ class _Reader:
             self.fail(f"expected `{token}` {after}, found {self.found()}")
 
     def found(self) -> str:
-        """Return the next token in backquotes, or `the end`, for messages."""
+        """Return the next token in backquotes, or `the end`, for error messages."""
         if self.at >= self.end:
             return "the end"
         word = _NAME.match(self.text, self.at, self.end)
@@ -271,7 +271,7 @@ class _Reader:
         return bounds, constraints
 
     def clamp(self, variable: Runtime, interval: Interval) -> None:
-        """Parse an optional `clamped to [lo, hi]`, which must contain `interval`."""
+        """Parse an optional `clamped to [lo, hi]`, an interval that contains `interval`."""
         if not self.accept("clamped"):
             return
         self.expect("to", "after `clamped`")

@@ -29,13 +29,13 @@ _LARGEST: Final = 1 << 62
 
 
 def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
-    """Return the counts of the images of tiles under the union of some parts.
+    """Return the counts of the images of tiles under the union of some parts, by enumeration.
 
-    Elements are enumerated. The result is `None` if the parts have more points than the budget.
+    The result is `None` if the parts have more points than the budget.
 
     Args:
         parts: Parts with the same dimensions and tiles, of one tensor.
-        budget: Largest number of points.
+        budget: Maximum number of points.
     """
     if sum([part.points for part in parts]) > budget:
         return None
@@ -128,7 +128,7 @@ def _tuple(row: Ints) -> tuple[int, ...]:
 def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Return sizes and strides of the smallest strided boxes around groups of rows.
 
-    Group `k` has `counts[k]` rows from `starts[k]` on.
+    Group `k` has the `counts[k]` rows of `elements` from row `starts[k]` on.
     """
     if not elements.shape[1]:
         return (np.zeros((len(starts), 0), dtype=np.int64),) * 2
@@ -217,7 +217,7 @@ def periodic(part: Part, budget: int) -> Images | None:
     moved = rows_of(part, {v: at + step}, step)[0, 1:] - one[0, 1:]
     spread = one[:, 1:].max(axis=0) - one[:, 1:].min(axis=0)
     if not (np.abs(moved) > spread).any():
-        return None  # copies may meet
+        return None  # copies may overlap
     rest = np.arange(periods * step, interval.hi + 1, dtype=np.int64)
     first = counted(one, part.whole, "periods")
     later = rows_of(part, {v: rest}, len(rest))

@@ -36,14 +36,18 @@ Element: TypeAlias = tuple[int, ...]
 
 
 class Shape(NamedTuple):
-    """Size and stride of a tile's hull along each result of a part."""
+    """Sizes and strides of the hull of a tile's image.
+
+    The hull is the smallest strided box that contains the image; there is one entry per result of a
+    part.
+    """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
 
 class Missing(NamedTuple):
-    """An element in the hull of a tile's image that is not in the image."""
+    """An element that is in the hull of a tile's image and not in the image."""
 
     tile: Tile
     element: Element
@@ -69,11 +73,11 @@ class Images(Struct, frozen=True):
         least: Number of elements of the smallest image.
         most: Number of elements of the largest image.
         shapes: Sizes and strides of hulls, most frequent first, with their numbers of tiles.
-        inner: The same table for tiles that lie wholly in the output.
+        inner: Like `shapes`, for tiles that the end of no dimension cuts.
         some: A tile and an element that it reads.
         missing: An example of a hull larger than its image.
         shared: An example of an element that two tiles read.
-        method: Name of the method.
+        method: Name of the method that counted.
     """
 
     tiles: int
@@ -227,14 +231,14 @@ def _merged(
 Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
-def moves_of(m: MapBase) -> Moves | None:
-    """Return what runtime variables add to each result, as pairs (variable, factor).
+def runtime_shifts(m: MapBase) -> Moves | None:
+    """Return the runtime variables that are added to each result, as pairs (variable, factor).
 
-    The result is `None` if they have any other effect.
+    The result is `None` if runtime variables have any other effect.
 
     >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
-    >>> [len(added) for added in moves_of(moved)]
+    >>> [len(added) for added in runtime_shifts(moved)]
     [1]
     """
     if not m.runtime:
@@ -256,17 +260,17 @@ def moves_of(m: MapBase) -> Moves | None:
 
 def have_equal_offsets(maps: Sequence[MapBase]) -> bool:
     """Do values read at run time shift the images of all maps by the same amounts?"""
-    every = [moves_of(m) for m in maps]
+    every = [runtime_shifts(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
     return all(known) and all([moves == every[0] for moves in every])
 
 
 def _results_at_least_values(m: MapBase) -> list[Expr] | None:
-    """Return the results for the smallest runtime values, or `None`.
+    """Return the results with each runtime variable replaced by its smallest value.
 
-    The result is `None` if runtime values do more than shift results.
+    The result is `None` if runtime variables do more than shift results.
     """
-    if moves_of(m) is None:
+    if runtime_shifts(m) is None:
         return None
     least: dict[Var, Expr] = {
         Runtime(i): Const(v.interval.lo) for i, v in enumerate(m.runtime) if v.interval.is_finite
@@ -278,24 +282,31 @@ def _results_at_least_values(m: MapBase) -> list[Expr] | None:
 # Images of tiles under one linear result, as arithmetic progressions without enumeration.
 
 
-class _Reach(NamedTuple):
-    """A set of sums of progressions that begin at 0: number of values, size and stride of hull."""
+class _Sums(NamedTuple):
+    """The set of the sums of some progressions.
+
+    Attributes:
+        number: Number of different sums.
+        size: Size of the hull: number of multiples of `stride` between the smallest and the largest
+            sum.
+        stride: Greatest common divisor of the steps.
+    """
 
     number: int
     size: int
     stride: int
 
 
-def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
+def _sums_of(terms: Sequence[tuple[int, int]]) -> _Sums | None:
     """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`, or `None`.
 
-    The set is a progression if and only if no larger stride leaves a gap beyond the smaller ones.
-    The sums are all different if and only if every stride exceeds the reach of the smaller ones.
-    Otherwise the result is `None`.
+    The set is a progression if and only if no larger `c` leaves a gap beyond the sums of the terms
+    with smaller `c`. The sums are all different if every `c` exceeds the sums of the terms with
+    smaller `c`. Otherwise the result is `None`.
     """
     moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
     if not moving:
-        return _Reach(1, 1, 0)
+        return _Sums(1, 1, 0)
     stride = gcd(*[c for c, _ in moving])
     reach, count, is_dense, is_distinct = 0, 1, True, True
     for c, size in moving:
@@ -305,8 +316,8 @@ def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
         count *= size
     size = reach // stride + 1
     if is_dense:
-        return _Reach(size, size, stride)
-    return _Reach(count, size, stride) if is_distinct else None
+        return _Sums(size, size, stride)
+    return _Sums(count, size, stride) if is_distinct else None
 
 
 def _linear(part: Part) -> list[tuple[Var, int]] | None:
@@ -321,9 +332,13 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
 
 
 class _TilesOfLength(NamedTuple):
-    """Tiles of one length along one dimension: their number, and the number of the first one.
+    """Tiles along one dimension from which equally many indices are read.
 
-    A whole tile lies wholly in the output, even if less of it is read.
+    Attributes:
+        length: Number of indices.
+        is_whole: Whether the end of the dimension does not cut the tiles.
+        number: Number of these tiles.
+        first: Number of the first of them.
     """
 
     length: int
@@ -358,7 +373,8 @@ def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_TilesOfLength
 def of_progression(part: Part) -> Images | None:
     """Return the counts of the images under one linear result without constraints.
 
-    The result is `None` if the part has another form, or the counts are not easy.
+    The result is `None` if the part has another form, or the numbers of sums are not known from
+    their steps.
     """
     linear = _linear(part)
     if linear is None or part.points == 0:
@@ -370,13 +386,13 @@ def of_progression(part: Part) -> Images | None:
     along = [_lengths(part, *side) for side in sides]
     ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
     # The union is the image of the whole output, itself a sum of progressions.
-    union = _reach([(c, part.intervals[v].size) for v, c in linear])
+    union = _sums_of([(c, part.intervals[v].size) for v, c in linear])
     if union is None:
         return None
     counts: list[_Kind] = []
     for kind in product(*along):
         terms = [(factor[Dim(d)], k.length) for d, k in zip(part.dims, kind, strict=True)]
-        reach = _reach(terms + ranges)
+        reach = _sums_of(terms + ranges)
         if reach is None:
             return None
         number, first = prod([k.number for k in kind]), tuple([k.first for k in kind])
@@ -385,9 +401,16 @@ def of_progression(part: Part) -> Images | None:
 
 
 class _Kind(NamedTuple):
-    """Tiles with the same reach: their number, the first one, and whether they are whole tiles."""
+    """Tiles whose images are equal up to a shift.
 
-    reach: _Reach
+    Attributes:
+        reach: The image of one tile.
+        number: Number of these tiles.
+        first: The first of them.
+        is_whole: Whether the output contains them completely.
+    """
+
+    reach: _Sums
     number: int
     first: Tile
     is_whole: bool
@@ -456,10 +479,8 @@ def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
     return _const(part) + sum(min(c * lo, c * hi) for c, lo, hi in _spans(part, linear, tile))
 
 
-def _missing_of(
-    part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Reach
-) -> Missing:
-    """Return the first element of the hull, from its beginning, that is not in the image."""
+def _missing_of(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Sums) -> Missing:
+    """Return the smallest element of a tile's hull that is not in its image."""
     lowest, dense = _lowest(part, linear, tile), 0
     # Strides in ascending order: up to the first one that leaves a gap, all sums are present.
     spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
@@ -488,7 +509,7 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
 
 
 def _elements_of_tile(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
-    """Return elements that a tile reads: all of them if they are few, else some."""
+    """Return the elements that a tile reads, or only some of them if they are many."""
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
         values = range(lo, hi + 1)

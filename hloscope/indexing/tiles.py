@@ -80,11 +80,12 @@ class ExactTiles(Struct, frozen=True):
     Attributes:
         sizes: Size of a tile of the output.
         verdict: Form of the images of the tiles.
-        reason: Why it is undecided.
+        reason: Why the verdict is `UNDECIDED`; empty for others.
         tiles: Number of tiles that read any element.
         least: Number of elements of the smallest image.
         most: Number of elements of the largest image.
-        shape: Size and stride along each dimension of the operand, of most whole tiles.
+        shape: Most frequent sizes and strides, along each dimension of the operand, of the images
+            of tiles that no end of a dimension cuts.
         total: Number of elements read, counted once for each tile that reads it.
         union: Number of different elements read.
         holes: Number of elements in boxes around images that are not in the images.
@@ -92,9 +93,9 @@ class ExactTiles(Struct, frozen=True):
         missing: An example of a hole.
         overlap: An example of an element that two tiles read.
         ragged: Dimensions of the output that tiles do not divide.
-        method: Name of the method.
-        is_moved: Whether values read at run time shift all images. Examples are for the
-            smallest values.
+        method: Name of the method that counted.
+        is_moved: Whether values read at run time shift all images. Examples are for the smallest
+            values.
     """
 
     sizes: tuple[int, ...]
@@ -210,10 +211,10 @@ def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
 # ------------------------------------------------------------------------------------ counts
 
 
-class _Whole(Struct, frozen=True):
-    """Counts of all parts together, in the order of the map's dimensions and results.
+class _Combined(Struct, frozen=True):
+    """Counts of all parts of a map together, in the order of its dimensions and results.
 
-    `uniform` says whether all whole tiles have the same shape.
+    `uniform` says whether all tiles that no end of a dimension cuts have the same shape.
     """
 
     images: Images
@@ -227,7 +228,7 @@ def _images(part: Part, budget: int) -> Images | None:
     return found if found is not None else periodic(part, budget)
 
 
-def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
+def _of_parts(parts: Sequence[Part], budget: int) -> _Combined | None:
     """Return the counts of independent parts; `None` if one is undecided.
 
     The counts of the parts multiply.
@@ -241,19 +242,19 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
     return _product(each)
 
 
-def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
-    """Return the counts of a product of independent images."""
-    every = [i for _, i in each]
+def _product(parts: Sequence[tuple[Part, Images]]) -> _Combined:
+    """Return the counts of the products of independent images, one factor for each part."""
+    every = [i for _, i in parts]
     tiles = prod([i.tiles for i in every])
     if not tiles:
-        return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
+        return _Combined(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
     # An element of the product is read once only if each of its parts is; unknown factors make it
     # unknown.
     once: int | None = 1
     for i in every:
         once = None if once is None or i.once is None else once * i.once
     # Parts share no variable, so images are products and all counts multiply.
-    numbers = [n for part, _ in each for n in part.numbers]
+    numbers = [n for part, _ in parts for n in part.numbers]
     shape = _shape(numbers, [i.shape for i in every])
     whole = Images(
         tiles=tiles,
@@ -266,12 +267,12 @@ def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
         most=prod([i.most for i in every]),
         shapes=((shape, tiles),),
         inner=((shape, tiles),),
-        some=(_tile_at(each, {}), _element_at(each, {})),
-        missing=_first_missing(each),
-        shared=_first_shared(each),
+        some=(_tile_at(parts, {}), _element_at(parts, {})),
+        missing=_first_missing(parts),
+        shared=_first_shared(parts),
         method=", ".join(sorted({i.method for i in every})),
     )
-    return _Whole(whole, all([i.is_uniform for i in every]))
+    return _Combined(whole, all([i.is_uniform for i in every]))
 
 
 def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
@@ -281,13 +282,14 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
     return Shape(tuple([sizes[k] for k in order]), tuple([strides[k] for k in order]))
 
 
-def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
-    """Return a tile of the output, with the chosen tiles of parts, by number of the part.
+def _tile_at(parts: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
+    """Return a tile of the output from tiles of the parts.
 
-    Other parts have any tile that reads an element.
+    `chosen` has the tile of some parts, by the number of the part. Of other parts it is any tile
+    that reads an element.
     """
     found: dict[int, int] = {}
-    for k, (part, images) in enumerate(each):
+    for k, (part, images) in enumerate(parts):
         assert images.some is not None
         found |= dict(zip(part.dims, chosen.get(k, images.some[0]), strict=True))
     return tuple([found[d] for d in sorted(found)])
@@ -318,13 +320,13 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
     return None
 
 
-def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
+def _of_union(maps: Sequence[Sequence[Part]], budget: int) -> _Combined | None:
     """Return the counts of a union of maps, each given by its parts.
 
-    Equal and nested images count once, and the rest is enumerated. The result is `None` if that
-    exceeds the budget.
+    Equal and nested images count once, and the remaining maps are enumerated. The result is `None`
+    if these have more than `budget` points.
     """
-    different = without_nested(every)
+    different = without_nested(maps)
     if len(different) == 1:
         return _of_parts(different[0], budget)
     shared, rest = factored(different)
@@ -340,7 +342,7 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
     return _product([*each, (rest[0], found)])
 
 
-def _result_of(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:
+def _result_of(sizes: tuple[int, ...], found: _Combined, shape: Sequence[int]) -> ExactTiles:
     i = found.images
     if not i.tiles:
         return ExactTiles(sizes, TileVerdict.EMPTY, method=i.method)
@@ -383,13 +385,13 @@ def _result_of(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> E
 Parts: TypeAlias = Sequence[Part]
 
 
-def without_nested(every: Sequence[Parts]) -> list[Parts]:
+def without_nested(maps: Sequence[Parts]) -> list[Parts]:
     """Return the maps that remain after dropping those whose images lie in another map's.
 
     Each map is given by its parts, all with the same tile sizes.
     """
     kept: list[Parts] = []
-    for parts in every:
+    for parts in maps:
         if any([lies_in(parts, other) for other in kept]):
             continue
         kept = [other for other in kept if not lies_in(other, parts)]
@@ -402,7 +404,7 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
     sides = {v: i for part in inner for v, i in part.intervals.items() if isinstance(v, Dim)}
     known = {part.numbers: part for part in inner if part.numbers}
     for part in outer:
-        if not part.numbers:  # it says for which indices anything is read
+        if not part.numbers:  # a part without results restricts the indices that read anything
             is_free = all([i.lo <= sides[v].lo and sides[v].hi <= i.hi
                            for v, i in part.intervals.items() if isinstance(v, Dim)])  # fmt: skip
             if part.constraints or not is_free:
@@ -417,7 +419,10 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
 
 
 def _key(part: Part) -> object:
-    """Return a key that is equal for parts with equal images; names of ranges do not matter."""
+    """Return a key of a part that is equal for parts with equal images.
+
+    Names of ranges are not compared.
+    """
     ranges = [v for v in part.intervals if isinstance(v, Range)]
     names: dict[Var, Expr] = {v: Range(k) for k, v in enumerate(ranges)}
     return (
@@ -504,21 +509,21 @@ def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
     return not ((narrow.least - wide.least) % step or narrow.stride % step)
 
 
-def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
-    """Return the parts that all maps have, and for each map its other parts as one part."""
-    first, *others = every
+def factored(maps: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
+    """Return the parts that all maps have, and for each map its other parts joined to one part."""
+    first, *others = maps
     shared = [
         part
         for part in first
         if all([any([_key(part) == _key(other) for other in parts]) for parts in others])
     ]
     keys = [_key(part) for part in shared]
-    rest = [_as_one_part([part for part in parts if _key(part) not in keys]) for parts in every]
+    rest = [_as_one_part([part for part in parts if _key(part) not in keys]) for parts in maps]
     return shared, rest
 
 
 def _as_one_part(parts: Parts) -> Part:
-    """Return several parts joined to one part."""
+    """Return one part with the results, variables and constraints of all parts."""
     numbers = [n for part in parts for n in part.numbers]
     results = [e for part in parts for e in part.results]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -63,7 +63,7 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
 
 
 def _conditions(m: MapBase) -> set[Var]:
-    """Return the runtime variables that are conditions, and all variables tied to them.
+    """Return the runtime variables that restrict the map, and all variables tied to them.
 
     A runtime variable ties the variables that it shares a constraint with.
     """
@@ -111,7 +111,7 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
 
 
 def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
-    """Return the constraints in groups that share variables, directly or indirectly."""
+    """Return the constraints in groups: those of different groups share no variable."""
     groups: list[tuple[set[Var], list[Constraint]]] = []
     for constraint in constraints:
         tied, members = set(variables(constraint[0])), [constraint]
@@ -142,7 +142,7 @@ def _is_satisfiable(m: MapBase, constraints: Sequence[Constraint]) -> bool | Non
     ):
         return known
     middle = {v: (box[v].lo + box[v].hi) // 2 for v in tied}
-    if _all_hold(settled, middle):  # windows that fit in the middle are the rule
+    if _all_hold(settled, middle):  # Most constraints are windows, whose middle satisfies them.
         return True
     count = prod(box[v].size for v in tied)
     for number in range(min(count, WITNESS_BUDGET)):  # the intervals may be too long to list
@@ -201,14 +201,14 @@ def remove_unused(m: M, *, dims: bool) -> M:
     return without(m, gone)
 
 
-def without(m: M, gone: Collection[Var]) -> M:
-    """Return the map without the variables `gone` and the constraints that have them."""
+def without(m: M, removed: Collection[Var]) -> M:
+    """Return the map without the variables `removed` and the constraints that contain them."""
     new: dict[Var, Expr] = {}
     kept: dict[type[Var], list[int]] = {}
     for kind, count in ((Dim, len(m.dims)), (Range, len(m.ranges)), (Runtime, len(m.runtime))):
-        kept[kind] = [i for i in range(count) if kind(i) not in gone]
+        kept[kind] = [i for i in range(count) if kind(i) not in removed]
         new |= {kind(old): kind(i) for i, old in enumerate(kept[kind]) if i != old}
-    constraints = [c for c in m.constraints if not variables(c[0]) & set(gone)]
+    constraints = [c for c in m.constraints if not variables(c[0]) & set(removed)]
     return m.with_(
         dims=[m.dims[i] for i in kept[Dim]],
         ranges=[m.ranges[i] for i in kept[Range]],
@@ -226,7 +226,11 @@ def replaced(
     ranges: Sequence[Variable],
     runtime: Sequence[RuntimeVariable],
 ) -> M:
-    """Return the map in other variables; `new` has each old variable in terms of the new ones."""
+    """Return the map in other variables.
+
+    `new` has each old variable as an expression in the new ones. The other arguments are the new
+    variables.
+    """
     return m.with_(
         dims=dims,
         ranges=ranges,
@@ -401,7 +405,10 @@ def _is_small(interval: Interval) -> bool:
 
 
 class _Part(NamedTuple):
-    """The constraint `factor * s + rest in interval`, with a positive factor."""
+    """The constraint `factor * s + rest in interval` on the variable `s` to eliminate.
+
+    `factor` is positive.
+    """
 
     factor: int
     rest: Expr
@@ -432,7 +439,7 @@ def eliminated(
             table[e] = interval
         elif (part := _part(s, e, interval)) is not None:
             parts.append(part)
-        elif in_a_row is None and (in_a_row := _sufficient_run(s, e, interval)) is not None:
+        elif in_a_row is None and (in_a_row := _length_with_solution(s, e, interval)) is not None:
             continue
         else:
             return None
@@ -446,7 +453,8 @@ def eliminated(
         # subtract.
         both = e * k - f * c
         interval = Interval(k * i.lo - c * j.hi, k * i.hi - c * j.lo)
-        if isinstance(both, Sum) and both.terms[0][1] < 0:  # to read well
+        # So that the text of the constraint is short.
+        if isinstance(both, Sum) and both.terms[0][1] < 0:
             both, interval = -both, -interval
         if interval.contains(bounds(both, box)) or _implies(table, both, interval):
             continue
@@ -467,8 +475,8 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
     return _Part(factor, from_terms(rest, const), interval)
 
 
-def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
-    """Return a number of consecutive values of `s` that always include one with `e in interval`.
+def _length_with_solution(s: Var, e: Expr, interval: Interval) -> int | None:
+    """Return a length such that so many consecutive values of `s` have one with `e in interval`.
 
     The result is `None` if none is known.
     """
@@ -484,9 +492,9 @@ def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
 def _always_allow(
     count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]
 ) -> bool:
-    """Do the parts, for all values of other variables, allow `count` consecutive values of `s`?
+    """Do the constraints `parts` always allow `count` consecutive values of `s`?
 
-    `table` has constraints on the other variables.
+    They must do so for all values of the other variables, on which `table` has constraints.
     """
     if any(p.factor != 1 or p.interval.size < count for p in parts):
         return False
@@ -517,7 +525,7 @@ def _sum_of_two(
 ) -> tuple[Var, Var, Interval] | None:
     """Return two variables that matter only through `p * s + t`, and the values of that sum.
 
-    The result is `None` if there are none.
+    The result is `None` if there are no such variables among `free`.
     """
     nodes = postorder(*[e for e, _ in constraints])
     sums = [dict(e.terms) for e in nodes if isinstance(e, Sum)]

@@ -75,7 +75,7 @@ class _Interned(StructMeta):
         found = None if entry is None else entry()
         if found is None:
             made: Variable = super().__call__(interval, name)
-            with _LOCK:  # another thread may be faster
+            with _LOCK:  # another thread may have added the variable in the meantime
                 entry = _LIVE.get(key)
                 found = None if entry is None else entry()
                 if found is None:
@@ -89,7 +89,7 @@ _LIVE: Final[dict[tuple[int, int, str], ref[Variable]]] = {}
 
 
 def _forget(key: tuple[int, int, str], entry: ref[Variable]) -> None:
-    """Remove the entry of a dead variable, unless a new one has replaced it."""
+    """Remove the entry of a garbage-collected variable, unless a new variable has replaced it."""
     with _LOCK:
         if _LIVE.get(key) is entry:
             del _LIVE[key]
@@ -113,7 +113,7 @@ class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True)
 
     @property
     def kind(self) -> VariableKind:
-        """Role of the variable, by its name."""
+        """Role of the variable in a GPU program, by its name."""
         return VariableKind.of_name(self.name)
 
 
@@ -148,7 +148,7 @@ class RuntimeVariable(Struct, frozen=True):
 
     @property
     def source(self) -> Hashable:
-        """Key of what is read; variables with equal keys and arguments have equal values.
+        """Key of the value that is read; variables with equal keys and arguments have equal values.
 
         It is `None` if the origin is unknown.
         """
@@ -166,7 +166,8 @@ class RuntimeVariable(Struct, frozen=True):
         if not self.index and not self.positions:
             return self
         rank = len(self.index)
-        return RuntimeVariable(  # written out: compositions do nothing else as often
+        # Written out instead of `replace`: compositions call nothing else as often.
+        return RuntimeVariable(
             self.interval,
             self.name,
             self.origin,
@@ -237,12 +238,12 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     for e in exprs:
         found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
         if found is None:
-            found = e if type(e) in _ATOMS else _simply(e, new) or substitute(e, new)
+            found = e if type(e) in _ATOMS else _substituted_once(e, new) or substitute(e, new)
         out.append(found)
     return tuple(out)
 
 
-def _simply(e: Expr, new: dict[Var, Expr]) -> Expr | None:
+def _substituted_once(e: Expr, new: dict[Var, Expr]) -> Expr | None:
     """Return a sum or quotient with its variables replaced; `None` for other expressions."""
     kind = type(e)
     if kind is FloorDiv or kind is Mod:
@@ -331,12 +332,13 @@ def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str
 
 
 # --------------------------------------------------------------------------------------------------
-# Values that a program computes from common ones, so that not all combinations occur.
+# Origins of runtime values. Two values that a program computes from common ones do not take all
+# combinations of values.
 
 
 MOST: Final = 1 << 14
 """Maximum number of instructions that a value is traced through; with more, it is unknown."""
-_Place: TypeAlias = tuple[Instruction | int, ...]
+_ValuePart: TypeAlias = tuple[Instruction | int, ...]
 """An instruction, or a parameter followed by the indices that lead to a part of its tuple."""
 
 
@@ -357,18 +359,18 @@ def are_related(one: Instruction, other: Instruction) -> bool:
     return mine is None or its is None or _share_value(mine, its) or _share_value(its, mine)
 
 
-def _share_value(some: set[_Place], others: set[_Place]) -> bool:
-    """Is a member of `some`, or a tuple that contains it, a member of `others`?"""
+def _share_value(some: set[_ValuePart], others: set[_ValuePart]) -> bool:
+    """Return whether a member of `some`, or a tuple that contains it, is a member of `others`."""
     return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
 
 
-def _computed_from(value: Instruction) -> set[_Place] | None:
-    """Return the value and all varying values that it is computed from.
+def _computed_from(value: Instruction) -> set[_ValuePart] | None:
+    """Return the value and all instructions and parameters that it is computed from.
 
-    A parameter of a called computation is traced to the operand of the call. The result is `None`
-    if more than `MOST` instructions are involved.
+    Constants and iotas are left out. A parameter of a called computation is traced to the operand
+    of the call. The result is `None` if more than `MOST` instructions are involved.
     """
-    found: set[_Place] = set()
+    found: set[_ValuePart] = set()
     todo = [value]
     seen: set[Instruction] = set()
     while todo:
@@ -392,7 +394,10 @@ def _computed_from(value: Instruction) -> set[_Place] | None:
 
 
 def _read_inside(value: CalledValue) -> list[Instruction]:
-    """Return the values from which a value inside a called computation is computed."""
+    """Return the values from which a value inside a called computation is computed.
+
+    For a parameter of the computation they are operands of the call.
+    """
     calls: list[tuple[Instruction, int]] = []
     inner: Instruction = value
     while isinstance(inner, CalledValue):
@@ -410,8 +415,8 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
     return read
 
 
-def _origin_key(ins: Instruction) -> _Place:
-    """Return the instruction, or the parameter and indices if it selects a part of a parameter."""
+def _origin_key(ins: Instruction) -> _ValuePart:
+    """Return `(ins,)`; for a part of a parameter's tuple, the parameter and the indices."""
     numbers: list[int] = []
     value = ins
     while isinstance(value.op, GetTupleElement) and value.operands:

@@ -42,8 +42,8 @@ from hloscope.ir import (
     QuantizedType,
     TensorType,
     TupleType,
+    callees_first,
     captures,
-    inside_out,
 )
 from hloscope.ops import (
     AddDependency,
@@ -346,7 +346,7 @@ class Plans:
         """
         # Cached, as callees are decided before their callers, and a callee may have many callers.
         known = self._elementwise
-        for inner in inside_out(computation, known):
+        for inner in callees_first(computation, known):
             known[inner] = _is_elementwise(inner, known)
         return known[computation]
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from hloscope.errors import Spell, plain
+from hloscope.errors import Formatter, plain
 from hloscope.interpreter.values import Array, Value, claim
 from hloscope.ir import (
     FORMATS,
@@ -33,7 +33,7 @@ _PER_ELEMENT: Final = 64
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
-def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell = plain) -> str:
+def value_text(value: Value, type_: Type, most: int | None = None, spell: Formatter = plain) -> str:
     """Return a value as text over several lines.
 
     Args:
@@ -66,7 +66,7 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell 
             return spell(type_, "bare")
 
 
-def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) -> str:
+def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Formatter) -> str:
     """Return the text of an array; with more than `most` elements, they are replaced by `{…}`."""
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")

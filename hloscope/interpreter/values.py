@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct, field
 from numpy.lib.stride_tricks import as_strided
 
-from hloscope.errors import HloscopeError, Spell, UnsupportedError, plain
+from hloscope.errors import Formatter, HloscopeError, UnsupportedError, plain
 from hloscope.ir import (
     Computation,
     ElementType,
@@ -26,7 +26,7 @@ from hloscope.ir import (
     numpy_dtype,
 )
 from hloscope.support.arrays import np
-from hloscope.support.limits import MAX_BYTES, refuse_no_array
+from hloscope.support.limits import MAX_BYTES, refuse_unsupported_array
 from hloscope.support.walks import nested
 
 # --------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def check_evaluable(type_: Type) -> None:
     """
     for part in nested([type_], _elements):
         if isinstance(part, TensorType):
-            refuse_no_array(part.most)
+            refuse_unsupported_array(part.most)
         elif isinstance(part, UnrankedTensorType):
             raise UnsupportedError("values of tensors without a rank are not evaluated")
 
@@ -305,7 +305,7 @@ class World(Struct):
     trail: Trail | None = None
     on_step: Callable[[int], None] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    spell: Spell = plain
+    spell: Formatter = plain
 
 
 # --------------------------------------------------------------------------------------------------

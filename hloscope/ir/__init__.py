@@ -28,9 +28,9 @@ from hloscope.ir.graph import (
     Instruction as Instruction,
     Module as Module,
     Uses as Uses,
+    callees_first as callees_first,
     captured as captured,
     captures as captures,
-    inside_out as inside_out,
     neighbourhood as neighbourhood,
     of_last as of_last,
     operand_type_ids as operand_type_ids,
@@ -53,7 +53,7 @@ from hloscope.ir.op import (
     called_value as called_value,
     defaults_of as defaults_of,
     frontend_attributes as frontend_attributes,
-    uncalled as uncalled,
+    instruction_of as instruction_of,
     value_of as value_of,
 )
 from hloscope.ir.types import (

@@ -142,7 +142,7 @@ def _least(form: Format) -> int:
 
 
 def _largest(form: Format) -> int:
-    """Return the bits of the largest finite number."""
+    """Return the bits of the largest finite number of the format."""
     everything = (1 << form.exponent + form.mantissa) - 1
     match form.special:
         case "ieee":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from hloscope.errors import Diagnostic, Spell, UnknownNameError, plain
+from hloscope.errors import Diagnostic, Formatter, UnknownNameError, plain
 from hloscope.support.lazy import lazy
 from hloscope.support.source import visible
 from hloscope.support.system import shared_lock
@@ -296,7 +296,7 @@ class Module:
         *,
         extras: tuple[tuple[str, str], ...] = (),
         preamble: str = "",
-        spell: Spell = plain,
+        spell: Formatter = plain,
     ) -> None:
         self.name: Final = name
         self.computations: Final = computations
@@ -457,7 +457,7 @@ Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 """Users of each instruction, in text order; a user that reads a value twice is listed once."""
 
 
-def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
+def callees_first(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
     """Yield a computation and all that it calls, directly or not, callees first.
 
     Computations in `done` are skipped, with all that only they call.
@@ -507,7 +507,7 @@ def topological_order(computation: Computation) -> tuple[Instruction, ...]:
                 continue
             # Depth first with an explicit stack.  An instruction on the stack whose operands still
             # wait when it comes up again waits for itself.
-            waits = [o for o in _before(ins) if o in inside and o not in order]
+            waits = [o for o in _predecessors(ins) if o in inside and o not in order]
             if not waits:
                 open_.discard(ins)
                 order[stack.pop()] = None
@@ -573,6 +573,6 @@ def to_networkx(
     return graph
 
 
-def _before(ins: Instruction) -> tuple[Instruction, ...]:
+def _predecessors(ins: Instruction) -> tuple[Instruction, ...]:
     """Return the operands of an instruction and then its control predecessors."""
     return ins.operands + ins.control_predecessors

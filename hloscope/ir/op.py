@@ -204,7 +204,7 @@ class CalledValue(Instruction):
         self.value: Final = value
         self.call: Final = call
         self.first: Final = first
-        self.instruction: Final[Instruction] = uncalled(value)
+        self.instruction: Final[Instruction] = instruction_of(value)
         it = self.instruction
         super().__init__(f"{it.name} in {call.name}", it.type, it.op, it.operands, it.calls)
 
@@ -235,8 +235,8 @@ def called_value(value: Instruction, call: Instruction, first: int = 0) -> Calle
         return known
 
 
-def uncalled(value: Instruction) -> Instruction:
-    """Return the instruction that computes a value, whatever call it belongs to."""
+def instruction_of(value: Instruction) -> Instruction:
+    """Return the instruction that computes a value, without the calls of a `CalledValue`."""
     return value.instruction if isinstance(value, CalledValue) else value
 
 

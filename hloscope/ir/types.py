@@ -434,9 +434,10 @@ def compatible_elements(a: ElementType, b: ElementType) -> bool:
 
 
 def _fits(a: int | None, most_a: int | None, b: int | None, most_b: int | None) -> bool:
-    """Could two dimensions be the same one?
+    """Could two dimensions, `a` and `b`, be the same one?
 
-    `a` and `b` are the sizes, `None` if dynamic; `most_a` and `most_b` are the size or the bound.
+    `a` and `b` are the sizes, `None` if dynamic; `most_a` and `most_b` are the size, or the bound
+    of a dynamic one.
     """
     if a is not None and b is not None:
         return a == b

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, NamedTuple
 
-from hloscope.errors import Label, UnsupportedError, said
+from hloscope.errors import Label, UnsupportedError, message_of
 from hloscope.fusion import Analysis, StructureIds, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, Op, TensorType
@@ -78,7 +78,7 @@ def kernel_of(choice: Choice) -> Kernel:
             return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",))
         _refuse_no_threads(ins, kind)
     if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
-        raise UnsupportedError(said("`{}` writes no array", Label(choice.fused.name)))
+        raise UnsupportedError(message_of("`{}` writes no array", Label(choice.fused.name)))
     emitter = choice.emitter
     if emitter == "loop" and (updates := updates_of(choice)):
         return update_in_place(choice, updates)
@@ -97,15 +97,17 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
     """
     name, op = Label(ins.name), ins.op.name
     if kind.maker == NONE:
-        raise UnsupportedError(said("`{}` is not a kernel: `{}` moves nothing", name, op))
+        raise UnsupportedError(message_of("`{}` is not a kernel: `{}` moves nothing", name, op))
     if kind.maker == CALLS:
-        raise UnsupportedError(said("`{}` is not a kernel: ask about what `{}` calls", name, op))
+        raise UnsupportedError(
+            message_of("`{}` is not a kernel: ask about what `{}` calls", name, op)
+        )
     if kind.maker == CUSTOM:
         what = "custom call" if isinstance(ins.op, CustomCall) else "custom kernel"
         text = f"`{{}}` is a {what}, `{{}}`: its kernel is not XLA's"
-        raise UnsupportedError(said(text, name, kind.name))
+        raise UnsupportedError(message_of(text, name, kind.name))
     if kind.maker in _NO_THREADS:
-        raise UnsupportedError(said(_NO_THREADS[kind.maker], name, kind.name))
+        raise UnsupportedError(message_of(_NO_THREADS[kind.maker], name, kind.name))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 
-from hloscope.fusion import INSIDE, AccessInterner, Analysis, Flow, Walk, composed
+from hloscope.fusion import INSIDE, AccessInterner, AccessTraversal, Analysis, Flow, composed
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple
@@ -132,7 +132,7 @@ class Fused:
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}
-        walk = Walk(analysis.interner, analysis.leaves)
+        walk = AccessTraversal(analysis.interner, analysis.leaves)
         walk.begin(value, place)
         walk.to_producers(self._positions(value, ends), of_instruction or analysis.reads)
         arrays = self._arrays_at_edge(analysis, walk.found)

@@ -324,7 +324,7 @@ class Addresses:
         interner = self._interner
         # The vector is the innermost loop of a reading, so it is the last range variable. A row
         # stays whole if either every row index depends on the vector or none does.
-        both = interner.compose(interner.keep(Access(reading.map)), interner.keep(access))
+        both = interner.compose(interner.intern(Access(reading.map)), interner.intern(access))
         if both is None or both.map is None or not both.map.ranges:
             return False
         if access.map is None or access.map.ranges:
@@ -349,10 +349,10 @@ class Addresses:
         address = Access(address_map(type))
         if is_unchecked:
             access, address = _unchecked(access), _unchecked(address)
-        both = interner.compose(interner.keep(Access(map)), interner.keep(access))
+        both = interner.compose(interner.intern(Access(map)), interner.intern(access))
         if both is None or both.map is None:
             return None
-        placed = interner.compose(both, interner.keep(address))
+        placed = interner.compose(both, interner.intern(address))
         return None if placed is None else placed.map
 
     def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:

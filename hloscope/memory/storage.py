@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Expr
-from hloscope.indexing import major_to_minor, placed_sizes, reshaped, unplace
+from hloscope.indexing import major_to_minor, padded_physical_sizes, reshaped, to_logical
 from hloscope.ir import Instruction, TensorType, Type, array_bytes
 from hloscope.ops import Reduce, Transpose
 from hloscope.support.devices import Device
@@ -61,11 +61,11 @@ def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> l
         type: Type of the array, with its layout.
     """
     if element_count(type) == 0:
-        return [*unplace([e * 0 for e in _fill(parts, placed_sizes(type))], type)[0]]
-    if prod(placed_sizes(type)) != element_count(type):  # emitters skip what tiles pad
+        return [*to_logical([e * 0 for e in _fill(parts, padded_physical_sizes(type))], type)[0]]
+    if prod(padded_physical_sizes(type)) != element_count(type):  # emitters skip what tiles pad
         at = dict(zip(major_to_minor(type), _cut(parts, sizes, physical_sizes(type)), strict=True))
         return [at[k] for k in range(type.rank)]
-    return unplace(_cut(parts, sizes, placed_sizes(type)), type)[0]
+    return to_logical(_cut(parts, sizes, padded_physical_sizes(type)), type)[0]
 
 
 def _cut(parts: Sequence[Expr], sizes: Sequence[int], into: Sequence[int]) -> list[Expr]:

@@ -32,7 +32,7 @@ from hloscope.indexing import (
     IndexingMap,
     RuntimeVariable,
     address_map,
-    placed_sizes,
+    padded_physical_sizes,
     substituted,
     substituted_constraints,
 )
@@ -307,7 +307,7 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
             return _Part(None, None, element_count(type), False, element_count(type))
         most = min(_most_elements(map, type), element_count(type))
         return _Part(None, None, points, False, most)
-    if prod(placed_sizes(type)) * _units(type)[0] > POS_INF:  # addresses exceed int64
+    if prod(padded_physical_sizes(type)) * _units(type)[0] > POS_INF:  # addresses exceed int64
         return _Part(None, None, points, False, min(points, element_count(type)))
     places = [
         substitute(place, {Dim(k): e})

@@ -32,7 +32,7 @@ from hloscope.mlir.text.lexer import quoted, unquoted
 from hloscope.mlir.types import type_text
 from hloscope.support.arrays import ml_dtypes, np
 from hloscope.support.lazy import pattern
-from hloscope.support.limits import refuse_no_array
+from hloscope.support.limits import refuse_unsupported_array
 
 MOST_SHOWN: Final = 100
 """Maximum number of elements printed one by one; beyond, all are printed as hexadecimal digits."""
@@ -185,7 +185,7 @@ def to_array(literal: DenseAttr) -> np.ndarray:
     values: np.ndarray
     element, sizes = shaped(literal.type)
     raw, splat, width = elements(literal)
-    refuse_no_array(sizes, width)
+    refuse_unsupported_array(sizes, width)
     name = element.numpy
     if name and element.bits < 8 and element.kind in ("signed", "unsigned"):
         # Narrow integers have a byte each; shifting left and back extends the sign.

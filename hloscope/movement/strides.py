@@ -15,7 +15,7 @@ from hloscope.indexing import (
     below,
     linearize,
     major_to_minor,
-    placed_sizes,
+    padded_physical_sizes,
 )
 from hloscope.indexing.layouts import Mode, Strided, digits_of
 from hloscope.ir import Dims, TensorType
@@ -89,7 +89,7 @@ def _ends(form: Strided) -> list[int]:
 
 def in_memory(type_: TensorType) -> int:
     """Return the number of elements of an array in memory, padding included."""
-    return prod(placed_sizes(type_))
+    return prod(padded_physical_sizes(type_))
 
 
 def own_strides(type_: TensorType) -> Strides | None:

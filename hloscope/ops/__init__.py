@@ -51,11 +51,11 @@ from hloscope.ops.inference import (
     Extent as Extent,
     Pairs as Pairs,
     array as array,
-    bare as bare,
     extents as extents,
-    fit as fit,
     leaves as leaves,
+    may_be_one_size as may_be_one_size,
     packed as packed,
+    without_layouts as without_layouts,
 )
 from hloscope.ops.linalg import *
 from hloscope.ops.partition import *

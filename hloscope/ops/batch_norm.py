@@ -11,7 +11,7 @@ from hloscope.ops.inference import (
     compatible_shapes,
     count,
     extents,
-    fit,
+    may_be_one_size,
     op,
     require,
     same_elements,
@@ -23,12 +23,12 @@ from hloscope.ops.inference import (
 def _feature(
     name: str, whole: Sequence[TensorType], single: Sequence[TensorType], index: int
 ) -> TensorType:
-    """Return the type of a vector with one value per feature, after checking the operands.
+    """Check the operands; return the type of a vector with one value per feature.
 
     Args:
         name: Name of the op.
-        whole: Arrays with all dimensions.
-        single: Arrays with one value per feature.
+        whole: Types of the operands with all dimensions.
+        single: Types of the operands with one value per feature.
         index: The feature dimension.
     """
     index_rule, shape_rule, *size_rules = _RULES[name]
@@ -48,7 +48,7 @@ def _feature(
     require(index >= 0, index_rule, message)
     feature, found = extents(whole[0])[index], single[0].sizes[0]
     require(
-        fit(found, feature[0]),
+        may_be_one_size(found, feature[0]),
         "batch_norm_grad_c5" if name == "batch_norm_grad" else size_rules[0],
         "expects the size of single-dimensional operands to be compatible with feature count, but"
         f" the size of single-dimensional operands is {size_text(found)} and the feature count is"
@@ -57,7 +57,7 @@ def _feature(
     return array(whole[0].element, [feature])
 
 
-# labels: index, sizes of whole arrays, then size of each array of one value per feature
+# labels of three constraints: on the index, on the sizes of `whole`, on each of `single`
 _RULES = {
     "batch_norm_grad": (
         "batch_norm_grad_c1",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.errors import Name, said
+from hloscope.errors import Name, message_of
 from hloscope.ir import Callee, Literal, Op, TupleType, Type, Written, compatible
-from hloscope.ops.inference import bare, count, op, require
+from hloscope.ops.inference import count, op, require, without_layouts
 
 TOLERANCE: Final = 1e-4
 """Default maximum absolute difference of `expect_almost_eq`."""
@@ -28,7 +28,7 @@ class _Pair(Expectation):
         require(
             compatible(a, b),
             "",
-            said("the operands of `{}` are of different types", Name(self.name)),
+            message_of("the operands of `{}` are of different types", Name(self.name)),
         )
         return super().infer(operands, calls)
 
@@ -108,7 +108,7 @@ class _Observed(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("interpreter.print")

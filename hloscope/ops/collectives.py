@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from hloscope.errors import Name, VerifyError, said
+from hloscope.errors import Name, VerifyError, message_of
 from hloscope.ir import Callee, Op, TensorType, TupleType, Type
 from hloscope.ops.groups import (
     NO_GROUPS,
@@ -15,25 +15,25 @@ from hloscope.ops.groups import (
     check_groups,
     check_pairs,
     check_senders,
-    from_mlir,
+    is_mlir_notation,
 )
 from hloscope.ops.inference import (
     S32,
     U32,
     Pairs,
     array,
-    bare,
     count,
     extents,
-    fit,
     leaves,
-    like,
+    may_be_one_size,
     op,
     packed,
     require,
     resized,
     returned,
     tensors,
+    with_element,
+    without_layouts,
 )
 from hloscope.ops.reduction import ReducerRules, check_reducer
 from hloscope.ops.result_types import mismatch
@@ -126,7 +126,7 @@ class AllGather(Collective):
         )
         sizes = list(zip(operand.sizes, result.sizes, strict=True))
         require(
-            all(fit(*pair) for i, pair in enumerate(sizes) if i != d),
+            all(may_be_one_size(*pair) for i, pair in enumerate(sizes) if i != d),
             "all_gather_c6",
             "operand and result should have the same shape except for the dimension size at"
             " 'all_gather_dim'",
@@ -142,12 +142,12 @@ class AllGather(Collective):
 
 def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
     """Return the type of a reduction's result; StableHLO takes element types from the body."""
-    if not calls or not from_mlir(op.replica_groups):
+    if not calls or not is_mlir_notation(op.replica_groups):
         return packed(operands)
     found = leaves(returned(op.name, calls))
     if not found or not isinstance(found[0], TensorType):
         raise VerifyError(f"the body of `{op.name}` returns no array")
-    return packed(like(t, found[0].element) for t in operands)
+    return packed(with_element(t, found[0].element) for t in operands)
 
 
 def _check_body(
@@ -175,7 +175,7 @@ class AllReduce(Collective):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        if from_mlir(self.replica_groups):
+        if is_mlir_notation(self.replica_groups):
             check_groups(
                 self.replica_groups,
                 _ALL_REDUCE,
@@ -215,23 +215,23 @@ class Rooted(Collective):
         """Check that there are data operands, and one root index for each of them."""
         name = Name(self.name)
         if not self.has_dynamic_root:
-            message = said("{} requires at least one data operand", name)
+            message = message_of("{} requires at least one data operand", name)
             require(bool(operands), data_rule, message)
             return
-        that = said("{} with has_dynamic_root=true", name)
-        message = said("{} requires at least two operands (data + root)", that)
+        that = message_of("{} with has_dynamic_root=true", name)
+        message = message_of("{} requires at least two operands (data + root)", that)
         require(len(operands) >= 2, root_rule, message)
         needed, root = len(operands) - 1, operands[-1]
         require(
             isinstance(root, TensorType) and root.rank == 1 and root.element == S32,
             root_rule,
-            said("last operand of {} must be a rank-1 i32 tensor", that),
+            message_of("last operand of {} must be a rank-1 i32 tensor", that),
         )
         size = root.sizes[0] if isinstance(root, TensorType) else None
         require(
-            fit(size, needed),
+            may_be_one_size(size, needed),
             root_rule,
-            said(
+            message_of(
                 "last operand of {} must have the same number of elements as data operands"
                 f" ({needed}), but got {size}",
                 that,
@@ -255,7 +255,7 @@ class CollectiveReduce(Rooted):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        if from_mlir(self.replica_groups):
+        if is_mlir_notation(self.replica_groups):
             self._check_root(operands, "collective_reduce_i1", "collective_reduce_i6")
             check_groups(
                 self.replica_groups,
@@ -294,7 +294,7 @@ class ReduceScatter(Collective):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        if not from_mlir(self.replica_groups):
+        if not is_mlir_notation(self.replica_groups):
             return
         check_groups(
             self.replica_groups,
@@ -326,7 +326,7 @@ class ReduceScatter(Collective):
             require(
                 wanted == found,
                 "reduce_scatter_c9",
-                said("result element-type is expected to be {}, but got {}", wanted, found),
+                message_of("result element-type is expected to be {}, but got {}", wanted, found),
             )
 
 
@@ -352,7 +352,7 @@ def _check_parts(sizes: list[tuple[int | None, int | None]], d: int) -> None:
     )
     for i, (operand_size, result_size) in enumerate(sizes):
         require(
-            i == d or fit(operand_size, result_size),
+            i == d or may_be_one_size(operand_size, result_size),
             "reduce_scatter_c8",
             f"non scatter dimensions should be same for operand ({operand_size}) and result"
             f" ({result_size})",
@@ -436,7 +436,7 @@ class CollectiveBroadcast(Rooted):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        if from_mlir(self.replica_groups):
+        if is_mlir_notation(self.replica_groups):
             self._check_root(operands, "collective_broadcast_c3", "collective_broadcast_c4")
             check_senders(self.replica_groups, _BROADCAST)
         super().verify(operands, results, calls)
@@ -491,7 +491,7 @@ class CollectivePermute(Collective):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         if is_in_place(operands):
-            return bare(operands[1])
+            return without_layouts(operands[1])
         return packed(tensors(self.name, operands))
 
     def verify(
@@ -515,20 +515,22 @@ class RaggedAllToAll(Collective):
         require(
             sent.element == into.element
             and sent.rank == into.rank > 0
-            and all(map(fit, sent.sizes[1:], into.sizes[1:])),
+            and all(map(may_be_one_size, sent.sizes[1:], into.sizes[1:])),
             "",
-            said("input {:bare} and output {:bare} may differ in dimension 0 only", sent, into),
+            message_of(
+                "input {:bare} and output {:bare} may differ in dimension 0 only", sent, into
+            ),
         )
         for t in (first, *numbers):
             is_integer = t.element.kind in ("signed", "unsigned")
             require(
-                is_integer and t.rank == 1 and fit(t.sizes[0], first.sizes[0]),
+                is_integer and t.rank == 1 and may_be_one_size(t.sizes[0], first.sizes[0]),
                 "",
-                said(
+                message_of(
                     "offsets and sizes need to be vectors of integers of one size, found {:bare}", t
                 ),
             )
-        return bare(operands[1])
+        return without_layouts(operands[1])
 
 
 @op("partition_id")

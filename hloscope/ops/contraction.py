@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     Extent,
@@ -15,7 +15,7 @@ from hloscope.ops.inference import (
     check_in_bounds,
     count,
     extents,
-    fit,
+    may_be_one_size,
     merged,
     op,
     require,
@@ -143,7 +143,7 @@ def _check_dimensions(
     for (what, of_lhs, of_rhs, _), rule in zip(pairs, rules, strict=True):
         for i, j in zip(of_lhs, of_rhs, strict=True):
             require(
-                fit(lhs.sizes[i], rhs.sizes[j]) or (sparse and what == "contracting"),
+                may_be_one_size(lhs.sizes[i], rhs.sizes[j]) or (sparse and what == "contracting"),
                 rule,
                 f"{what} dimension sizes must match for lhs/rhs",
             )
@@ -224,7 +224,9 @@ class Dot(Op):
         lhs, rhs = tensors(self.name, operands)
         check_precisions(self.precision_config, "")
         require(
-            lhs.rank in (1, 2) and rhs.rank in (1, 2) and fit(lhs.sizes[-1], rhs.sizes[0]),
+            lhs.rank in (1, 2)
+            and rhs.rank in (1, 2)
+            and may_be_one_size(lhs.sizes[-1], rhs.sizes[0]),
             "",
             "expected both lhs/rhs ranks to be either 1 or 2",
         )
@@ -248,7 +250,7 @@ class ScaledDot(Op):
             require(
                 scale.rank == 0 or _is_blocked(scaled, scale),
                 "",
-                said("a scale {:bare} does not divide {:bare} into blocks", scale, scaled),
+                message_of("a scale {:bare} does not divide {:bare} into blocks", scale, scaled),
             )
         return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
 
@@ -331,7 +333,7 @@ class RaggedDot(Op):
         )
         found, groups = rhs.sizes[self.rhs_group[0]], group_sizes.sizes[-1]
         message = f"rhs group dimension is expected to have size={groups}, got {found}"
-        require(fit(groups, found), "", message)
+        require(may_be_one_size(groups, found), "", message)
 
     def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
         """Check group sizes of rank above 1.
@@ -350,7 +352,7 @@ class RaggedDot(Op):
         message = f"expected group_sizes to have rank {len(needed) + 1}, got {found}"
         require(found == len(needed) + 1, "", message)
         require(
-            all(map(fit, needed, group_sizes.sizes)),
+            all(map(may_be_one_size, needed, group_sizes.sizes)),
             "",
             f"group_sizes is expected to have shape [{sizes_text((*needed, group_sizes.sizes[-1]))}"
             f"], got [{sizes_text(group_sizes.sizes)}]",

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from hloscope.errors import Name, Said, VerifyError, said
+from hloscope.errors import MessageTemplate, Name, VerifyError, message_of
 from hloscope.ir import Callee, FutureType, Op, TensorType, TokenType, TupleType, Type, compatible
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.inference import (
     PRED,
     U32,
     array,
-    bare,
     count,
     kind,
     op,
     packed,
     require,
     returned,
+    without_layouts,
 )
 from hloscope.ops.result_types import least_specific
 from hloscope.ops.windows import Window
 from hloscope.support.limits import MOST_LEAVES, MOST_NESTING
 
 
-def _listed(types: Sequence[Type]) -> Said:
+def _listed(types: Sequence[Type]) -> MessageTemplate:
     """Return types as a list, as text for messages."""
-    return said(", ".join(["{}"] * len(types)), *types)
+    return message_of(", ".join(["{}"] * len(types)), *types)
 
 
 def _all_compatible(a: Sequence[Type], b: Sequence[Type]) -> bool:
@@ -55,7 +55,7 @@ class Tuple(Op):
         whole = TupleType(operands)
         require(whole.depth <= MOST_NESTING, "", f"tuples are nested more than {MOST_NESTING} deep")
         require(whole.leaves <= MOST_LEAVES, "", f"a tuple of {whole.leaves:,} parts in all")
-        return TupleType(tuple(map(bare, operands)))
+        return TupleType(tuple(map(without_layouts, operands)))
 
 
 @op("get_tuple_element")
@@ -73,7 +73,9 @@ class GetTupleElement(Op):
         whole = operands[0]
         if not isinstance(whole, TupleType):
             raise VerifyError(
-                said(f"the operand of `{{}}` is a {kind(whole)}, needs a tuple", Name(self.name))
+                message_of(
+                    f"the operand of `{{}}` is a {kind(whole)}, needs a tuple", Name(self.name)
+                )
             )
         size = len(whole.elements)
         require(
@@ -81,7 +83,7 @@ class GetTupleElement(Op):
             "get_tuple_element_c1",
             f"index {self.index} is out of bounds of operand with size {size}",
         )
-        return bare(whole.elements[self.index])
+        return without_layouts(whole.elements[self.index])
 
 
 @op("result")
@@ -146,7 +148,7 @@ class While(Op):
                 require(
                     _all_compatible(operands, types),
                     rule,
-                    said(
+                    message_of(
                         f"expect operands to be compatible with {what} but got {{}} vs {{}}",
                         _listed(operands),
                         _listed(types),
@@ -167,7 +169,7 @@ def _check_condition(results: tuple[Type, ...]) -> None:
     require(
         isinstance(result, TensorType) and result.rank == 0 and result.element == PRED,
         "while_c1",
-        said(
+        message_of(
             "expect condition block return a zero-ranked tensor of i1 but got {}",
             _listed(results),
         ),
@@ -227,7 +229,7 @@ class Case(Op):
             require(
                 _all_compatible(first, branch.results),
                 rules.agree,
-                said(
+                message_of(
                     f"branch 0 and branch {i} have mismatched return types: {{}} vs {{}}",
                     _listed(first),
                     _listed(branch.results),
@@ -274,7 +276,7 @@ class AsyncStart(Op):
             case "all_gather" | "collective_permute":
                 return TupleType((packed(operands), result))
             case _:
-                return TupleType((TupleType(tuple(map(bare, operands))), result))
+                return TupleType((TupleType(tuple(map(without_layouts, operands))), result))
 
 
 def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
@@ -288,15 +290,15 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
     )
     for i, (operand, argument) in enumerate(zip(operands, found, strict=True)):
         require(
-            bare(operand) == bare(argument),
+            without_layouts(operand) == without_layouts(argument),
             rule,
-            said(
+            message_of(
                 f"{at} operand type {{}} at index {i} must match region argument type {{}}",
                 operand,
                 argument,
             ),
         )
-    return FutureType(tuple(map(bare, body.results)))
+    return FutureType(tuple(map(without_layouts, body.results)))
 
 
 @op("async_update")
@@ -314,7 +316,7 @@ class AsyncUpdate(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         if len(operands) != 1:  # it may bring further operands of the computation
             return Op.infer(self, operands, calls)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("async_done")
@@ -336,7 +338,7 @@ class AsyncDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case FutureType(results):
                 return packed(results)
             case other if self.region:
@@ -358,7 +360,7 @@ class CopyStart(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        t = bare(operands[0])
+        t = without_layouts(operands[0])
         return TupleType((t, t, array(U32, ())))
 
 
@@ -368,7 +370,7 @@ class CopyDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case TupleType((target, *_)):
                 return target
             case other:
@@ -399,7 +401,7 @@ class AddDependency(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("optimization_barrier")
@@ -423,7 +425,7 @@ class Domain(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("custom_call")

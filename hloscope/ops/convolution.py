@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.contraction import Precisions, check_precisions
 from hloscope.ops.inference import (
@@ -15,8 +15,8 @@ from hloscope.ops.inference import (
     array,
     count,
     extents,
-    fit,
-    known,
+    known_elements,
+    may_be_one_size,
     op,
     require,
     resized,
@@ -116,7 +116,7 @@ class DynamicConv(Op):
             "dynamic_conv_c4",
             f"expects padding to be of shape [{lhs.rank - 2}, 2], but got [{first}, {second}]",
         )
-        amounts = known(padding)
+        amounts = known_elements(padding)
         if amounts is not None:
             given = self.window
             pairs = tuple(zip(amounts[::2], amounts[1::2], strict=True))
@@ -138,15 +138,15 @@ def _check_operands(
 ) -> None:
     """Check the operands but not the window; `mixed` allows HLO's mixed element types."""
     name, dims = op.name, op.dimensions
-    both = said("Got: {} and {}.", lhs, rhs)
+    both = message_of("Got: {} and {}.", lhs, rhs)
     expects = "expects convolution arguments to have"
-    require(lhs.rank >= 2, f"{name}_c13", said(f"{expects} >= 2 dimensions. {{}}", both))
-    message = said(f"{expects} same number of dimensions. {{}}", both)
+    require(lhs.rank >= 2, f"{name}_c13", message_of(f"{expects} >= 2 dimensions. {{}}", both))
+    message = message_of(f"{expects} same number of dimensions. {{}}", both)
     require(lhs.rank == rhs.rank, f"{name}_c1", message)
     require(
         mixed or lhs.element == rhs.element or any_quantized(lhs, rhs),
         f"{name}_c27",
-        said(
+        message_of(
             "expects lhs and rhs to have compatible element type. Got: {} and {}",
             lhs.element,
             rhs.element,
@@ -221,7 +221,7 @@ def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorTyp
         f" Got feature_group_count = {groups}.",
     )
     require(
-        features is None or fit(features // groups, taken),
+        features is None or may_be_one_size(features // groups, taken),
         f"{name}_c14",
         f"expects input feature dimension ({features}) / feature_group_count = kernel input feature"
         f" dimension ({taken}). Got feature_group_count = {groups}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import ClassVar
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type, compatible
 from hloscope.ops.inference import (
     S32,
@@ -13,8 +13,8 @@ from hloscope.ops.inference import (
     array,
     count,
     extents,
-    fit,
-    known,
+    known_elements,
+    may_be_one_size,
     op,
     raw_size,
     require,
@@ -38,7 +38,7 @@ def _check_dimension(d: int, rank: int, rule: str) -> None:
 
 def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
     """Check that the sizes in operand `shape`, if they are constants, fit the result's type."""
-    sizes = known(shape)
+    sizes = known_elements(shape)
     if sizes is None:
         return
     fits = all(size >= 0 for size in sizes) and compatible(
@@ -47,7 +47,7 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
     require(
         fits,
         rule,
-        said(
+        message_of(
             f"output shape [{', '.join(map(str, sizes))}] is incompatible with return type of"
             " operation {}",
             result,
@@ -61,7 +61,7 @@ def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) ->
         require(
             compatible(array(operand.element, ()), array(result.element, ())),
             rule,
-            said(
+            message_of(
                 "expects operand and result to have compatible element type. Got: {} and {}",
                 operand,
                 result,
@@ -92,7 +92,7 @@ class DynamicReshape(Op):
             "dynamic_reshape_c4",
             "result should have a rank equal to the number of elements in output_shape",
         )
-        sizes = known(shape)
+        sizes = known_elements(shape)
         if sizes is not None and t.is_static:
             require(
                 prod(t.shape) == prod(sizes),
@@ -130,7 +130,7 @@ class DynamicBroadcastInDim(Op):
         self._check_dimensions(t, result)
         _check_shape_operand(shape, result, "dynamic_broadcast_in_dim_c7")
         self._check_hints(t.rank)
-        self._check_stretched(t, known(shape))
+        self._check_stretched(t, known_elements(shape))
         if any_quantized(t, result):
             dims = self.broadcast_dimensions
             check_broadcast(t, result, dims, "dynamic_broadcast_in_dim_c6")
@@ -158,7 +158,7 @@ class DynamicBroadcastInDim(Op):
                 f" {result.rank}",
             )
             require(
-                size == 1 or fit(size, result.sizes[target]),
+                size == 1 or may_be_one_size(size, result.sizes[target]),
                 "dynamic_broadcast_in_dim_c5",
                 f"size of operand dimension {d} ({raw_size(size)}) is not compatible with size of"
                 f" result dimension {target} ({raw_size(result.sizes[target])})",
@@ -237,11 +237,11 @@ class DynamicPad(Op):
         for amount in amounts:
             size = amount.sizes[0] if amount.rank == 1 else -1
             require(
-                fit(size, t.rank),
+                may_be_one_size(size, t.rank),
                 "dynamic_pad_c2",
                 f"padding operands size ({size_text(size)}) must match operand rank ({t.rank})",
             )
-        low, high, interior = map(known, amounts)
+        low, high, interior = map(known_elements, amounts)
         if interior is None:
             return
         require(
@@ -299,7 +299,7 @@ class SetDimensionSize(Op):
         dims = extents(t)
         before, bound = dims[self.dimension]
         most = bound if before is None else before
-        given = known(size)
+        given = known_elements(size)
         after: Extent = (None, most)
         if given is not None and given == (most,):
             after = (most, None)

@@ -23,13 +23,11 @@ from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
-    bare,
     common_element,
     compatible_shapes,
     complex_of,
     count,
     kind,
-    like,
     op,
     raw_size,
     real_part,
@@ -39,6 +37,8 @@ from hloscope.ops.inference import (
     sizes_text,
     tensor,
     tensors,
+    with_element,
+    without_layouts,
 )
 from hloscope.ops.quantization import any_quantized, check_binary
 from hloscope.ops.result_types import broadcast_along, most_specific, numpy_broadcast
@@ -72,7 +72,7 @@ class Elementwise(Op):
         if self.result == "written":
             return Op.infer(self, operands, calls)
         if self.result == "any" and not isinstance(operands[0], TensorType):
-            return bare(operands[0])
+            return without_layouts(operands[0])
         ranked = [t for t in operands if not isinstance(t, UnrankedTensorType)]
         if not ranked:
             return UnrankedTensorType(_result_element(self, element_of(self, operands[0])))
@@ -80,7 +80,7 @@ class Elementwise(Op):
         # Operands often share one type object; then there is nothing to compare.
         first = types[0]
         if all(t is first for t in types):
-            return like(first, _result_element(self, first.element))
+            return with_element(first, _result_element(self, first.element))
         element = _result_element(self, common_element(self.name, types, self.same_rule))
         dims = same_sizes(self.name, types, self.shape_rule)
         return array(element, dims, first.encoding)
@@ -197,7 +197,7 @@ class Add(Elementwise):
 
 @op("compare")
 class Compare(Elementwise):
-    """`lhs[i] < rhs[i]` and the like.  Source: StableHLO spec `compare`.
+    """`lhs[i] < rhs[i]` and the with_element.  Source: StableHLO spec `compare`.
 
     Attributes:
         comparison_direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`.
@@ -308,7 +308,7 @@ class Clamp(Elementwise):
                 f" compatible to operand shape [{', '.join(map(raw_size, operand.sizes))}]",
             )
         common_element(self.name, types, "clamp_c3")
-        return bare(operand)
+        return without_layouts(operand)
 
 
 @op("chlo.constant_like")
@@ -326,7 +326,7 @@ class ConstantLike(Elementwise):
             return Op.infer(self, operands, calls)
         if isinstance(operands[0], UnrankedTensorType):
             return UnrankedTensorType(element)
-        return like(tensor(self.name, operands[0], "the operand"), element)
+        return with_element(tensor(self.name, operands[0], "the operand"), element)
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
@@ -378,24 +378,28 @@ class ImplicitBroadcast(Op):
     broadcast_dimensions: Dims | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
-    def places(self, rank: int, of: int) -> Dims:
+    def result_dims(self, rank: int, result_rank: int) -> Dims:
         """Return the result dimension of each dimension of an operand of rank `rank`.
 
-        The result has rank `of`.
+        The result has rank `result_rank`.
 
         Raises:
             UnsupportedError: `broadcast_dimensions` are not distinct dimensions of the result,
                 which the verifier does not check.
         """
-        if rank == of:
-            return tuple(range(of))
+        if rank == result_rank:
+            return tuple(range(result_rank))
         dims = self.broadcast_dimensions
         if dims is None:
-            return tuple(range(of - rank, of))
-        if len(set(dims)) != len(dims) or len(dims) != rank or not all(0 <= d < of for d in dims):
+            return tuple(range(result_rank - rank, result_rank))
+        if (
+            len(set(dims)) != len(dims)
+            or len(dims) != rank
+            or not all(0 <= d < result_rank for d in dims)
+        ):
             raise UnsupportedError(
                 f"broadcast_dimensions [{sizes_text(dims)}] are not {rank} different dimensions of"
-                f" {of}"
+                f" {result_rank}"
             )
         return dims
 
@@ -411,10 +415,7 @@ class ImplicitBroadcast(Op):
         return UnrankedTensorType(element) if dims is None else array(element, dims)
 
     def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
-        """Are the element types of the last two operands compatible?
-
-        For `select`, are they equal?
-        """
+        """Are the element types of the last two operands compatible; for `select`, equal?"""
         a, b = [element_of(self, t) for t in operands[-2:]]
         return a == b or (self.applies != "select" and compatible_elements(a, b))
 
@@ -444,7 +445,7 @@ def _shapes_fit(a: Type, b: Type) -> bool:
     """Are the shapes of two types compatible?  Element types may differ."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return True
-    return compatible(a, like(b, a.element))
+    return compatible(a, with_element(b, a.element))
 
 
 @op("chlo.broadcast_compare")

@@ -15,8 +15,8 @@ from hloscope.ops.inference import (
     compatible_shapes,
     count,
     extents,
-    fit,
-    known,
+    known_elements,
+    may_be_one_size,
     op,
     packed,
     require,
@@ -96,7 +96,7 @@ class _Gathering(Op):
         )
         length = 1 if vector == indices.rank else indices.sizes[vector]
         require(
-            fit(length, len(self.start_index_map)),
+            may_be_one_size(length, len(self.start_index_map)),
             f"{name}_c3",
             f"start_index_map size ({len(self.start_index_map)}) is not equal to size of index"
             f" dimension ({vector}) of start_indices ({length})",
@@ -119,7 +119,7 @@ class _Gathering(Op):
         for i, (a, b) in enumerate(zip(batching, of_indices, strict=True)):
             sizes = operand.sizes[a], indices.sizes[b]
             require(
-                fit(*sizes),
+                may_be_one_size(*sizes),
                 f"{name}_c17",
                 f"operand_batching_dims[{i}] and {what}[{i}] must have compatible sizes, but got"
                 f" {sizes[0]} and {sizes[1]}",
@@ -212,7 +212,7 @@ class DynamicGather(_Gathering):
             f"slice_sizes.rank != 1 (got {slice_sizes.rank})",
         )
         self._check(operand, indices, slice_sizes.sizes[0])
-        sizes = known(slice_sizes)
+        sizes = known_elements(slice_sizes)
         if sizes is None:
             return self._gathered(operand, indices, (None,) * operand.rank)
         self._check_slice_sizes(operand, sizes)
@@ -255,7 +255,7 @@ class Scatter(Op):
     unique_indices: bool = False
     by_window: bool = True
 
-    def sticks_out(self, operands: tuple[Type, ...]) -> bool:
+    def may_exceed_bounds(self, operands: tuple[Type, ...]) -> bool:
         """Can a window of updates be partly outside of its input?
 
         Only then do HLO and StableHLO have different results.
@@ -374,7 +374,7 @@ class Scatter(Op):
         for i, (a, b) in enumerate(zip(batching, of_indices, strict=True)):
             sizes = operand.sizes[a], indices[b]
             require(
-                fit(*sizes),
+                may_be_one_size(*sizes),
                 "scatter_c18",
                 f"input_batching_dims[{i}] and {what}[{i}] must have compatible sizes, but got"
                 f" {sizes[0]} and {sizes[1]}.",
@@ -383,7 +383,7 @@ class Scatter(Op):
     def _check_index_vectors(self, indices: tuple[int | None, ...]) -> None:
         number, length = len(self.scatter_dims_to_operand_dims), indices[self.index_vector_dim]
         require(
-            fit(length, number),
+            may_be_one_size(length, number),
             "scatter_c19",
             f"Scatter op has {number} elements in scatter_dims_to_operand_dims and the bound of"
             f" dimension index_vector_dim={self.index_vector_dim} of scatter_indices is {length}."
@@ -409,7 +409,7 @@ class Scatter(Op):
         needed = [size for d, size in enumerate(indices) if d != self.index_vector_dim]
         for d, size in zip(scattered, needed, strict=True):
             require(
-                fit(update.sizes[d], size),
+                may_be_one_size(update.sizes[d], size),
                 "scatter_c4",
                 "expects bounds of the scatter dimensions of updates to be same as the bounds of"
                 f" the corresponding dimensions of scatter indices. For scatter dimension {d},"

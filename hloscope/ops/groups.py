@@ -135,7 +135,7 @@ class GroupRules(NamedTuple):
     size: str = ""
 
 
-def from_mlir(groups: Groups) -> bool:
+def is_mlir_notation(groups: Groups) -> bool:
     """Are the groups in one of StableHLO's notations, a table or mesh axes?"""
     return isinstance(groups, Table | MeshGroups)
 

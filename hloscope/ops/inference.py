@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from hloscope.errors import Name, Said, VerifyError, said
+from hloscope.errors import MessageTemplate, Name, VerifyError, message_of
 from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
@@ -35,7 +35,7 @@ _PART_OF = {"c64": ELEMENT_TYPES["f32"], "c128": ELEMENT_TYPES["f64"]}
 _COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
-def require(condition: bool, rule: str, message: str | Said) -> None:
+def require(condition: bool, rule: str, message: str | MessageTemplate) -> None:
     """Raise a `VerifyError` with the label `rule` unless `condition` holds."""
     if not condition:
         raise VerifyError(message, rule=rule)
@@ -50,19 +50,23 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
     found = len(operands)
     if found != needed and not (at_least and found > needed):
         more = " or more" if at_least else ""
-        raise VerifyError(said(f"`{{}}` has {found} operands, needs {needed}{more}", Name(op)))
+        raise VerifyError(
+            message_of(f"`{{}}` has {found} operands, needs {needed}{more}", Name(op))
+        )
 
 
-def tensor(op: str, type_: Type, what: str) -> TensorType:
+def tensor(op: str, type_: Type, noun: str) -> TensorType:
     """Return `type_` if it is an array type; for a buffer, return its array type.
 
     Raises:
-        VerifyError: `type_` is not an array type; `what` names it in the message.
+        VerifyError: `type_` is not an array type; `noun` names it in the message.
     """
     if isinstance(type_, BufferType):
         return type_.element
     if not isinstance(type_, TensorType):
-        raise VerifyError(said(f"{what} of `{{}}` is a {kind(type_)}, needs an array", Name(op)))
+        raise VerifyError(
+            message_of(f"{noun} of `{{}}` is a {kind(type_)}, needs an array", Name(op))
+        )
     return type_
 
 
@@ -80,29 +84,29 @@ def kind(type_: Type) -> str:
     return type(type_).__name__.removesuffix("Type").lower()
 
 
-def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
+def scalar(op: str, type_: Type, noun: str, rule: str) -> TensorType:
     """Return `type_` if it is an array type of rank 0.
 
     Raises:
-        VerifyError: The type is not an array type of rank 0.
+        VerifyError: The type is not an array type of rank 0; `noun` names it in the message.
     """
-    array = tensor(op, type_, what)
-    require(array.rank == 0, rule, f"{what} has rank {array.rank}, needs 0")
+    array = tensor(op, type_, noun)
+    require(array.rank == 0, rule, f"{noun} has rank {array.rank}, needs 0")
     return array
 
 
-def bare(type_: Type) -> Type:
+def without_layouts(type_: Type) -> Type:
     """Return `type_` without layouts, also inside tuples.
 
     >>> from hloscope.ir.types import Layout
-    >>> bare(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
+    >>> without_layouts(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
     True
     """
     match type_:
         case TensorType():
             return TensorType(type_.element, type_.sizes, None, type_.bounds, type_.encoding)
         case TupleType():
-            return TupleType(tuple(map(bare, type_.elements)))
+            return TupleType(tuple(map(without_layouts, type_.elements)))
         case BufferType():
             return BufferType(
                 TensorType(type_.element.element, type_.element.sizes, None, type_.element.bounds)
@@ -112,11 +116,11 @@ def bare(type_: Type) -> Type:
 
 
 def packed(types: Iterable[Type]) -> Type:
-    """Return the type of an op with these results: the only one, or their tuple.
+    """Return the type of an op with these result types: the only one, or their tuple.
 
     Layouts are removed.
     """
-    bares = tuple(map(bare, types))
+    bares = tuple(map(without_layouts, types))
     return bares[0] if len(bares) == 1 else TupleType(bares)
 
 
@@ -133,12 +137,12 @@ def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     """
     if index >= len(calls):
         raise VerifyError(
-            said(f"`{{}}` calls {len(calls)} computations, needs {index + 1}", Name(op))
+            message_of(f"`{{}}` calls {len(calls)} computations, needs {index + 1}", Name(op))
         )
     return packed(calls[index].results)
 
 
-def known(type_: Type) -> tuple[int, ...] | None:
+def known_elements(type_: Type) -> tuple[int, ...] | None:
     """Return the elements of a constant integer operand in row-major order; `None` for others.
 
     The elements are known only for operands that the op lists in `reads_values`.
@@ -186,7 +190,7 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
         if t.element is best or t.element == best or _quantized_compatibly(t.element, best):
             continue
         mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
-        message = said(
+        message = message_of(
             f"operand {i} of `{{}}` has element type {t.element}, needs {best}", Name(op)
         )
         require(mixed, rule, message)
@@ -245,11 +249,11 @@ def compatible_shapes(a: TensorType, b: TensorType) -> bool:
     >>> compatible_shapes(TensorType(S32, (2, None)), TensorType(U32, (None, 3)))
     True
     """
-    return a.rank == b.rank and all(map(fit, a.sizes, b.sizes))
+    return a.rank == b.rank and all(map(may_be_one_size, a.sizes, b.sizes))
 
 
-def fit(a: int | None, b: int | None) -> bool:
-    """Could both be sizes of the same dimension?  `None` is an unknown size."""
+def may_be_one_size(a: int | None, b: int | None) -> bool:
+    """Could `a` and `b` be sizes of the same dimension? `None` is an unknown size."""
     return a is None or b is None or a == b
 
 
@@ -261,7 +265,7 @@ def extents(type_: TensorType) -> list[Extent]:
     return list(zip(type_.sizes, type_.each_bound, strict=True))
 
 
-def like(type_: TensorType, element: ElementType) -> TensorType:
+def with_element(type_: TensorType, element: ElementType) -> TensorType:
     """Return the array type with the sizes of `type_` and another element type, without layout."""
     return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
@@ -342,7 +346,7 @@ def concatenated(a: Extent, b: Extent) -> Extent:
     return None, None if None in most else sum(filter(None, most))
 
 
-def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
+def check_compatible_extents(d: int, a: Extent, b: Extent, rule: str = "") -> None:
     """Check that two extents can both describe dimension `d` of one array.
 
     Raises:
@@ -373,7 +377,7 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
         require(
             t.rank == len(result),
             rule,
-            said(f"operand {i} of `{{}}` has rank {t.rank}, needs {len(result)}", Name(op)),
+            message_of(f"operand {i} of `{{}}` has rank {t.rank}, needs {len(result)}", Name(op)),
         )
         for d, (extent, common) in enumerate(zip(extents(t), result, strict=True)):
             if extent == common:
@@ -381,12 +385,12 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
             require(
                 may_equal(extent, common),
                 rule,
-                said(
+                message_of(
                     f"dimension {d}: operand {i} of `{{}}` has size {extent[0]}, needs {common[0]}",
                     Name(op),
                 ),
             )
-            check_meeting(d, extent, common, rule)
+            check_compatible_extents(d, extent, common, rule)
             result[d] = merged(extent, common)
     return result
 
@@ -457,7 +461,9 @@ def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[
     """
     if not operands or len(operands) % 2:
         raise VerifyError(
-            said(f"`{{}}` has {len(operands)} operands, needs as many inputs as inits", Name(op))
+            message_of(
+                f"`{{}}` has {len(operands)} operands, needs as many inputs as inits", Name(op)
+            )
         )
     types = tensors(op, operands)
     middle = len(types) // 2

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     array,
-    bare,
     common_element,
     complex_of,
     count,
     extents,
-    fit,
-    like,
+    may_be_one_size,
     op,
     real_part,
     require,
     tensor,
     tensors,
+    with_element,
+    without_layouts,
 )
 from hloscope.ops.result_types import mismatch
 
@@ -50,11 +50,11 @@ class Cholesky(Op):
             f"argument 'a' must have rank >= 2, got shape {_sizes(t)}.",
         )
         require(
-            fit(*t.sizes[-2:]),
+            may_be_one_size(*t.sizes[-2:]),
             "cholesky_c3",
             f"minor dimensions of 'a' must have equal size, got shape {_sizes(t)}.",
         )
-        return bare(t)
+        return without_layouts(t)
 
 
 @op("triangular_solve")
@@ -74,38 +74,40 @@ class TriangularSolve(Op):
         count(self.name, operands, 2)
         a, b = tensors(self.name, operands)
         element = common_element(self.name, (a, b), "triangular_solve_c1")
-        alone, both = a, said("{} and {}", a, b)
+        alone, both = a, message_of("{} and {}", a, b)
         require(
             a.rank >= 2,
             "triangular_solve_c2",
-            said("operand 'a' must have rank >= 2, but got {}", alone),
+            message_of("operand 'a' must have rank >= 2, but got {}", alone),
         )
         require(
-            fit(*a.sizes[-2:]),
+            may_be_one_size(*a.sizes[-2:]),
             "triangular_solve_c3",
-            said("two minor dimensions of operand 'a' must be compatible, but got {}", alone),
+            message_of("two minor dimensions of operand 'a' must be compatible, but got {}", alone),
         )
         require(
             a.rank == b.rank,
             "triangular_solve_c2",
-            said("operands must have equal rank, but got {}", both),
+            message_of("operands must have equal rank, but got {}", both),
         )
         require(
-            fit(a.sizes[-1], b.sizes[-2 if self.left_side else -1]),
+            may_be_one_size(a.sizes[-1], b.sizes[-2 if self.left_side else -1]),
             "triangular_solve_c3",
-            said("shared dimension of operands 'a' and 'b' must be compatible, but got {}", both),
+            message_of(
+                "shared dimension of operands 'a' and 'b' must be compatible, but got {}", both
+            ),
         )
         require(
-            all(map(fit, a.sizes[:-2], b.sizes[:-2])),
+            all(map(may_be_one_size, a.sizes[:-2], b.sizes[:-2])),
             "triangular_solve_c3",
-            said("batch dimensions of the operands must be compatible, but got {}", both),
+            message_of("batch dimensions of the operands must be compatible, but got {}", both),
         )
         require(
             self.transpose_a.upper() != "TRANSPOSE_INVALID",
             "triangular_solve_i6",
             "Invalid transpose option value for triangular solve",
         )
-        return like(b, element)
+        return with_element(b, element)
 
 
 @op("fft")
@@ -132,18 +134,18 @@ class Fft(Op):
             require(
                 t.element.name in ("f32", "f64"),
                 "fft_c2",
-                said("RFFT requires f32 or f64 input type, but is given {}.", t.element),
+                message_of("RFFT requires f32 or f64 input type, but is given {}.", t.element),
             )
         else:
             require(
                 t.element.kind == "complex",
                 "fft_c2",
-                said("FFT/IFFT/IRFFT take a complex tensor as input, but is given {}.", t),
+                message_of("FFT/IFFT/IRFFT take a complex tensor as input, but is given {}.", t),
             )
         require(
             len(lengths) <= t.rank,
             "fft_c1",
-            said(
+            message_of(
                 f"operand rank must not be less than fft rank of {len(lengths)} for operand of type"
                 " {}.",
                 t,
@@ -154,7 +156,7 @@ class Fft(Op):
         half = lengths[-1] // 2 + 1 if lengths[-1] else 0
         if kind == "RFFT":
             require(
-                all(map(fit, found, lengths)),
+                all(map(may_be_one_size, found, lengths)),
                 "fft_c4",
                 "RFFT requires innermost dimensions to be compatible with fft_length."
                 f" Got: {_sizes(t)} but wanted {wanted}.",
@@ -164,19 +166,20 @@ class Fft(Op):
         if kind == "IRFFT":
             for size, length in zip(found[:-1], lengths, strict=False):
                 require(
-                    fit(size, length),
+                    may_be_one_size(size, length),
                     "fft_c4",
                     "IRFFT requires non-final dimensions to be compatible with fft_length."
                     f" Got: {_sizes(t)} but wanted {wanted}, and {size} != {length}.",
                 )
             require(
-                fit(found[-1], lengths[-1] // 2 + 1) or (not lengths[-1] and fit(found[-1], 0)),
+                may_be_one_size(found[-1], lengths[-1] // 2 + 1)
+                or (not lengths[-1] and may_be_one_size(found[-1], 0)),
                 "fft_c5",
                 "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1."
                 f" Got: {found[-1]} but fft_length is {wanted}.",
             )
             return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
-        return bare(t)
+        return without_layouts(t)
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
         return mismatch(inferred, declared, number="", sizes="fft_c5", element="fft_c2")

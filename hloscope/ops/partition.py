@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloscope.ir import Callee, Op, Type, Written
-from hloscope.ops.inference import bare, count, op
+from hloscope.ops.inference import count, op, without_layouts
 
 
 @op("sdy.sharding_constraint")
@@ -18,7 +18,7 @@ class ShardingConstraint(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        return bare(operands[0])
+        return without_layouts(operands[0])
 
 
 @op("sdy.manual_computation")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from hloscope.errors import Said, VerifyError, said
+from hloscope.errors import MessageTemplate, VerifyError, message_of
 from hloscope.ir import Dims, ElementType, QuantizedType, TensorType, Type, UnrankedTensorType
 from hloscope.ops.inference import kind, require
 
@@ -63,8 +63,8 @@ def per_tensor(type_: Type) -> QuantizedType | None:
     return found if found is not None and found.is_per_tensor else None
 
 
-def _both(a: Type, b: Type) -> Said:
-    return said("{} vs {}", a, b)
+def _both(a: Type, b: Type) -> MessageTemplate:
+    return message_of("{} vs {}", a, b)
 
 
 # --- constraints that several ops share ------------------------------------------------------
@@ -103,7 +103,7 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
         require(
             not operand.is_per_axis or operand.axis == r.axis,
             rule,
-            said(
+            message_of(
                 f"quantization_dimension of {name} and result are not same {{}} vs {{}}", operand, r
             ),
         )
@@ -118,7 +118,7 @@ def check_same_scale(a: Type, b: Type, rule: str) -> None:
         require(
             quantized(a) == quantized(b),
             rule,
-            said("expect same quantization scale and zero_point but got {}", _both(a, b)),
+            message_of("expect same quantization scale and zero_point but got {}", _both(a, b)),
         )
 
 
@@ -135,7 +135,7 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
         require(
             all(p == q for p, q in zip(of_a, of_b, strict=False)),
             rule,
-            said("expect same quantization scales and zero_points but got {}", _both(a, b)),
+            message_of("expect same quantization scales and zero_points but got {}", _both(a, b)),
         )
 
 
@@ -158,7 +158,7 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
     require(
         None in sizes or sizes[0] == sizes[1],
         dimension,
-        said(
+        message_of(
             "expect same quantization dimension size for operand and result {} and {}",
             operand,
             result,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hloscope.errors import Name, VerifyError, said
+from hloscope.errors import Name, VerifyError, message_of
 from hloscope.ir import Callee, Op, TensorType, Type
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.inference import array, compatible_shapes, count, extents, op, require, tensor
@@ -16,7 +16,9 @@ def _pair(
 ) -> tuple[TensorType, TensorType]:
     """Return the types of the operand and of the declared result, whose shapes must agree."""
     count(op, operands, 1)
-    require(len(results) == 1, "", said(f"`{{}}` has {len(results)} results, needs 1", Name(op)))
+    require(
+        len(results) == 1, "", message_of(f"`{{}}` has {len(results)} results, needs 1", Name(op))
+    )
     operand, result = tensor(op, operands[0], "the operand"), tensor(op, results[0], "the result")
     require(
         compatible_shapes(operand, result),
@@ -46,7 +48,7 @@ class UniformQuantize(Elementwise):
         require(
             found == needed,
             "uniform_quantize_c2",
-            said("Expressed type of result expected to be {}, but got {}", needed, found),
+            message_of("Expressed type of result expected to be {}, but got {}", needed, found),
         )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import ELEMENT_TYPES, Callee, Op, Type
 from hloscope.ops.inference import (
     array,
     compatible_shapes,
     count,
-    known,
+    known_elements,
     op,
     require,
     static,
@@ -46,7 +46,7 @@ class Rng(Op):
             "rng_c2",
             "mu and sigma must be floats",
         )
-        values, rank = known(operands[2]), shape.sizes[0] if shape.rank == 1 else None
+        values, rank = known_elements(operands[2]), shape.sizes[0] if shape.rank == 1 else None
         if values is not None:
             return array(b.element, static(values))
         if rank is None:
@@ -84,7 +84,7 @@ class RngBitGenerator(Op):
         require(
             compatible_shapes(before, after),
             "rng_bit_generator_c1",
-            said(
+            message_of(
                 "output state shape must be compatible with initial state shape. Got: {} and {}",
                 before,
                 after,

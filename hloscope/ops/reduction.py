@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from hloscope.errors import Name, VerifyError, said
+from hloscope.errors import Name, VerifyError, message_of
 from hloscope.ir import (
     Callee,
     Dims,
@@ -24,13 +24,12 @@ from hloscope.ops.inference import (
     S32,
     Extent,
     array,
-    bare,
     compatible_shapes,
     count,
     extents,
-    fit,
     halves,
     leaves,
+    may_be_one_size,
     op,
     packed,
     promotable,
@@ -39,6 +38,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
     without,
+    without_layouts,
 )
 from hloscope.ops.result_types import mismatch
 
@@ -77,7 +77,7 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
 
 
 def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Return the element types of the `number` results of a body.
+    """Return the element types of the results of a body, which must be `number` arrays.
 
     Raises:
         VerifyError: The body returns another number of results, or a result is not an array.
@@ -86,7 +86,7 @@ def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
     require(
         len(results) == number,
         "",
-        said(f"the body of `{{}}` returns {len(results)}, needs {number}", Name(op)),
+        message_of(f"the body of `{{}}` returns {len(results)}, needs {number}", Name(op)),
     )
     return [t.element for t in tensors(op, results)]
 
@@ -126,7 +126,7 @@ def check_reducer(
     for result in results:
         message = "Reduction-region here must produce tensor-typed result(s), but produces"
         if not isinstance(result, Array):
-            raise VerifyError(said(f"{message} {{}} instead", result), rule=rules.body)
+            raise VerifyError(message_of(f"{message} {{}} instead", result), rule=rules.body)
         arrays.append(result)
     # Accumulators have exactly the type of the result.  The second half of the parameters takes
     # elements of the inputs, for which HLO allows another float type.
@@ -137,7 +137,7 @@ def check_reducer(
         require(
             promotable(inputs[i].element, parameter.element, any_float=True),
             rules.input_element or rules.body,
-            said(
+            message_of(
                 f"The element-type of reduction-region's argument at index {number + i} is expected"
                 " to be promotable from {}, but got {}",
                 inputs[i].element,
@@ -148,14 +148,14 @@ def check_reducer(
             _check_sizes(number, i, parameter, allowed, rules.body)
 
 
-def alike(a: Array, b: Type, *, any_float: bool = True) -> bool:
+def could_have_type(a: Array, b: Type, *, any_float: bool = True) -> bool:
     """Could `b` be a type with the sizes and the element type of `a`?
 
     With `any_float`, float types may differ.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32, bf16 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["bf16"]
-    >>> alike(TensorType(f32, (2,)), TensorType(bf16, (2,)))
+    >>> could_have_type(TensorType(f32, (2,)), TensorType(bf16, (2,)))
     True
     """
     if not isinstance(b, Array):
@@ -176,9 +176,11 @@ def _check_parameter(
 ) -> Array:
     """Check that the body's parameter `index` has the type `result`, and return its type."""
     parameter = arguments[index]
-    if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
+    if not isinstance(parameter, Array) or not could_have_type(
+        result, parameter, any_float=any_float
+    ):
         raise VerifyError(
-            said(
+            message_of(
                 f"The type of reduction-region's parameter at index {index} is different than the"
                 " corresponding result type: {} vs {}",
                 parameter,
@@ -191,11 +193,11 @@ def _check_parameter(
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
     """Check that initial value `i` has the sizes of the result and a type promotable to it."""
-    both = said("{} vs {}", result, init)
+    both = message_of("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
         rules.init_shape or rules.body,
-        said(
+        message_of(
             f"The shape of reduction-region's result type at index {i} differs from the op's"
             " corresponding init-value type: {}",
             both,
@@ -204,7 +206,7 @@ def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) ->
     require(
         promotable(init.element, result.element, any_float=True),
         rules.init_element or rules.body,
-        said(
+        message_of(
             f"The element-type of reduction-region's result type at index {i} is expected to be"
             " promotable from the op's corresponding init-value element-type: {}",
             both,
@@ -229,7 +231,7 @@ def _check_sizes(
     # Greedy matching finds a subsequence if there is one: an early match leaves the most choices
     # for the remaining sizes.
     for size in allowed:
-        found += found < parameter.rank and fit(size, parameter.sizes[found])
+        found += found < parameter.rank and may_be_one_size(size, parameter.sizes[found])
     require(
         found == parameter.rank,
         rule,
@@ -250,7 +252,7 @@ class Reduce(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         inputs, inits = halves(self.name, operands)
-        kept = self._kept(inputs)
+        kept = self._result_dims(inputs)
         elements = (
             accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inits]
         )
@@ -261,7 +263,7 @@ class Reduce(Op):
     ) -> None:
         require(bool(operands), "reduce_c3", "requires at least 1 input value")
         inputs, inits = halves(self.name, operands[: len(operands) // 2 * 2])
-        kept = [size for size, _ in self._kept(inputs)]
+        kept = [size for size, _ in self._result_dims(inputs)]
         if calls:
             check_reducer(calls[0], inputs, inits, kept, _REDUCE_BODY)
         super().verify(operands, results, calls)
@@ -271,7 +273,7 @@ class Reduce(Op):
             inferred, declared, number="reduce_c3", sizes="reduce_c7", element="reduce_c8"
         )
 
-    def _kept(self, inputs: Sequence[TensorType]) -> list[Extent]:
+    def _result_dims(self, inputs: Sequence[TensorType]) -> list[Extent]:
         """Return the dimensions of the result: those of the first input that are not reduced."""
         for i, t in enumerate(inputs):
             require(
@@ -409,9 +411,9 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
     for i, argument in enumerate(arguments):
         needed = array(types[i // 2].element, ())
         require(
-            bare(argument) == needed,
+            without_layouts(argument) == needed,
             rule,
-            said(
+            message_of(
                 f"comparator block argument #{i} should be of type {{}} but got {{}}",
                 needed,
                 argument,
@@ -419,8 +421,8 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
         )
     message = f"comparator must return single output but got {len(results)}"
     require(len(results) == 1, rule, message)
-    wrong = said("comparator must return {:bare} but got {}", array(PRED, ()), results[0])
-    require(bare(results[0]) == array(PRED, ()), rule, wrong)
+    wrong = message_of("comparator must return {:bare} but got {}", array(PRED, ()), results[0])
+    require(without_layouts(results[0]) == array(PRED, ()), rule, wrong)
 
 
 @op("top_k")
@@ -489,11 +491,11 @@ def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
     for i, (argument, t) in enumerate(zip(arguments, types, strict=False)):
         message = "computation arguments must be 0-rank tensor, but got: arg"
         if not isinstance(argument, TensorType) or argument.rank:
-            raise VerifyError(said(f"{message} #{i} of type {{}}", argument), rule=rule)
+            raise VerifyError(message_of(f"{message} #{i} of type {{}}", argument), rule=rule)
         require(
             argument.element == t.element,
             rule,
-            said(
+            message_of(
                 "element type of operands and computation arguments must match, but got: {} and {}",
                 t.element,
                 argument.element,
@@ -503,6 +505,6 @@ def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
     require(len(results) == 1, rule, message)
     (result,) = results
     if not isinstance(result, TensorType) or result.rank:
-        wrong = said("computation must return 0-rank tensor, but got: {}", result)
+        wrong = message_of("computation must return 0-rank tensor, but got: {}", result)
         raise VerifyError(wrong, rule=rule)
     return result

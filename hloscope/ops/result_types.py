@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Final
 
-from hloscope.errors import VerifyError, said
+from hloscope.errors import VerifyError, message_of
 from hloscope.ir import Dims, ElementType, TensorType, TupleType, Type
 from hloscope.ops.inference import (
     Extent,
     array,
-    bare,
-    check_meeting,
+    check_compatible_extents,
     compatible_shapes,
     either,
     extents,
@@ -21,6 +20,7 @@ from hloscope.ops.inference import (
     require,
     sizes_text,
     wider,
+    without_layouts,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: 
     require(
         compatible_shapes(inferred, result),
         rule,
-        said(
+        message_of(
             f"inferred shape '[{sizes_text(inferred.sizes)}]' is incompatible with return type of"
             " operation {}",
             result,
@@ -107,13 +107,13 @@ def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Ext
         return TupleType(tuple(_join(part, rule, meet) for part in parts))
     arrays = [t for t in types if isinstance(t, TensorType)]
     if len(arrays) < len(types):
-        return bare(types[0])
+        return without_layouts(types[0])
     dims = extents(arrays[0])
     for t in arrays[1:]:
         message = f"Mismatched ranks of types {len(dims)} vs {t.rank}"
         require(t.rank == len(dims), rule, message)
         for d, (common, other) in enumerate(zip(dims, extents(t), strict=True)):
-            check_meeting(d, common, other, rule)
+            check_compatible_extents(d, common, other, rule)
             dims[d] = meet(common, other)
     return array(arrays[0].element, dims, arrays[0].encoding)
 

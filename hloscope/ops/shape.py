@@ -8,7 +8,7 @@ from math import prod
 from operator import itemgetter
 from typing import ClassVar
 
-from hloscope.errors import Name, Said, said
+from hloscope.errors import MessageTemplate, Name, message_of
 from hloscope.ir import (
     ELEMENT_TYPES,
     Callee,
@@ -26,13 +26,11 @@ from hloscope.ops.inference import (
     PRED,
     Extent,
     array,
-    bare,
     common_element,
     concatenated,
     count,
     extents,
-    fit,
-    like,
+    may_be_one_size,
     op,
     raw_size,
     require,
@@ -44,6 +42,8 @@ from hloscope.ops.inference import (
     static,
     tensor,
     tensors,
+    with_element,
+    without_layouts,
 )
 from hloscope.ops.quantization import (
     any_quantized,
@@ -226,7 +226,7 @@ class Reverse(Op):
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         self._check(t.rank)
-        return bare(t)
+        return without_layouts(t)
 
     def _check(self, rank: int) -> None:
         dims = self.dimensions
@@ -276,7 +276,9 @@ class BitcastConvert(Op):
         require(
             _complex(t) == _complex(result),
             "bitcast_convert_c2",
-            said("cannot convert between real and complex types, but got: {} and {}", t, result),
+            message_of(
+                "cannot convert between real and complex types, but got: {} and {}", t, result
+            ),
         )
         message = _bits_differ(t, result, 1)
         require(not message, "bitcast_convert_c1", message)
@@ -287,10 +289,10 @@ class BitcastConvert(Op):
         return not _bits_differ(before, after, 8)
 
 
-def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | Said:
+def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | MessageTemplate:
     """Return the reason why the arrays cannot have the same bits; empty if they can.
 
-    A boolean has `bits_of_pred` bits.
+    `t` is the type of the operand. A boolean has `bits_of_pred` bits.
     """
     # The array of narrower elements has one more dimension, which covers one wide element.
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
@@ -302,7 +304,7 @@ def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | 
             (t, width),
         )
     )
-    both = said("Got: {} and {}", t, result)
+    both = message_of("Got: {} and {}", t, result)
     outer = small.sizes
     if low != high:
         if small.rank != big.rank + 1:
@@ -313,11 +315,11 @@ def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | 
         *rest, last = small.sizes
         if last is not None and last * low != high:
             bits = f"{low} * {last} != {high}"
-            return said(f"requires compatible bit widths. {{}}, but {bits}.", both)
+            return message_of(f"requires compatible bit widths. {{}}, but {bits}.", both)
         outer = tuple(rest)
     unlike = len(outer) != big.rank and t.is_static and result.is_static
-    if unlike or not all(map(fit, outer, big.sizes)):
-        return said(
+    if unlike or not all(map(may_be_one_size, outer, big.sizes)):
+        return message_of(
             "operand and result shapes must match except for the innermost dimension of the shape"
             " with the smaller element type. {}.",
             both,
@@ -353,17 +355,17 @@ class Constant(Op):
         count(self.name, operands, 0)
         if self.literal.type is None:
             return super().infer(operands, calls)
-        return bare(self.literal.type)
+        return without_layouts(self.literal.type)
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
         if self.literal.type is None:
             return
-        inferred, result = bare(self.literal.type), bare(results[0])
+        inferred, result = without_layouts(self.literal.type), without_layouts(results[0])
         if isinstance(result, TensorType) and isinstance(result.element, QuantizedType):
             storage = ELEMENT_TYPES[f"s{result.element.storage.bits}"]
-            result = like(result, storage)
+            result = with_element(result, storage)
         if inferred != result:
             raise IncompatibleTypesError((inferred,), results, "constant_c1")
 
@@ -376,7 +378,7 @@ class Concatenate(Op):
     result_rule: ClassVar[str] = "concatenate_c6"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        none = said("`{}` has no operands, needs at least 1", Name(self.name))
+        none = message_of("`{}` has no operands, needs at least 1", Name(self.name))
         require(bool(operands), "concatenate_c3", none)
         types = tensors(self.name, operands)
         first, axis = types[0], self.dimension
@@ -394,7 +396,7 @@ class Concatenate(Op):
             require(t.rank == first.rank, "concatenate_c2", message)
             for d, (size, other) in enumerate(zip(first.sizes, t.sizes, strict=True)):
                 require(
-                    d == axis or fit(size, other),
+                    d == axis or may_be_one_size(size, other),
                     "concatenate_c2",
                     f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
                     f" ({_raw(first)}) != ({_raw(t)})",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hloscope.errors import Name, said
+from hloscope.errors import Name, message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     array,
-    bare,
     common_element,
     count,
     extents,
@@ -19,13 +18,15 @@ from hloscope.ops.inference import (
     static,
     tensor,
     tensors,
+    without_layouts,
 )
 
 
 def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
     """Return the types of the start operands, and the number of starts.
 
-    Starts are scalars, or in old HLO the elements of one vector; `None` if its size is unknown.
+    Starts are scalars, or in old HLO the elements of one vector. The number is `None` if the
+    vector's size is unknown.
     """
     types = tensors(op, starts)
     if len(types) == 1 and types[0].rank == 1:
@@ -43,7 +44,7 @@ def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) ->
         require(
             scalar,
             number,
-            said(f"start of dimension {d} of `{{}}` has rank {t.rank}, needs 0", Name(op)),
+            message_of(f"start of dimension {d} of `{{}}` has rank {t.rank}, needs 0", Name(op)),
         )
     require(
         same_elements(starts, any_float=False), same, "start indices must have same element type"
@@ -168,7 +169,7 @@ class DynamicUpdateSlice(Op):
                 f"expects size at dimension {d} of update to be in range [0, {size_text(whole)}]."
                 f" Got: {size_text(part)}.",
             )
-        return bare(t)
+        return without_layouts(t)
 
 
 @op("real_dynamic_slice")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.errors import VerifyError, said
+from hloscope.errors import VerifyError, message_of
 from hloscope.ir import Callee, Op, TensorType, TokenType, TupleType, Type, Written
 from hloscope.ops.groups import Table
-from hloscope.ops.inference import U32, array, bare, count, kind, op, require
+from hloscope.ops.inference import U32, array, count, kind, op, require, without_layouts
 
 DEVICE_TO_DEVICE: Final = 1
 DEVICE_TO_HOST: Final = 2
@@ -42,12 +42,12 @@ def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], array
         require(
             isinstance(result, TensorType | TupleType),
             before,
-            said(f"{arrays} of tensor type, but got {{}}", result),
+            message_of(f"{arrays} of tensor type, but got {{}}", result),
         )
     require(
         isinstance(results[-1], TokenType),
         last,
-        said(
+        message_of(
             "last element of result types is expected to be of token type, but got {}", results[-1]
         ),
     )
@@ -74,7 +74,7 @@ class Send(Op):
             _check_channel(self, "send_c1", DEVICE_TO_HOST, "DEVICE_TO_HOST")
             return TokenType()
         count(self.name, operands, 2)
-        return TupleType((bare(operands[0]), array(U32, ()), TokenType()))
+        return TupleType((without_layouts(operands[0]), array(U32, ()), TokenType()))
 
 
 @op("send-done")
@@ -126,7 +126,7 @@ class RecvDone(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        match bare(operands[0]):
+        match without_layouts(operands[0]):
             case TupleType((data, _, token)):
                 return TupleType((data, token))
             case other:

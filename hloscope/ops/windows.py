@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from hloscope.errors import said
+from hloscope.errors import message_of
 from hloscope.ir import Callee, Dims, Op, TensorType, Type
 from hloscope.ops.inference import (
     PRED,
@@ -26,7 +26,7 @@ from hloscope.ops.inference import (
     tensor,
     tensors,
 )
-from hloscope.ops.reduction import ReducerRules, accumulators, alike, check_reducer
+from hloscope.ops.reduction import ReducerRules, accumulators, check_reducer, could_have_type
 from hloscope.ops.result_types import mismatch
 
 
@@ -204,7 +204,7 @@ def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
         require(
             t.rank == len(window.sizes),
             "reduce_window_c4",
-            said(
+            message_of(
                 "expects window-dimensions size == input rank, but got window-dimensions size:"
                 f" {len(window.sizes)} and input: {{}} with rank = {t.rank}.",
                 t,
@@ -241,7 +241,7 @@ class SelectAndScatter(Op):
         require(
             operand.rank == len(window.sizes),
             "select_and_scatter_c4",
-            said(
+            message_of(
                 "expects window-dimensions size == operand rank, but got window-dimensions size:"
                 f" {len(window.sizes)} and operand-type: {{}} with rank ="
                 f" {operand.rank}.",
@@ -263,7 +263,7 @@ class SelectAndScatter(Op):
         require(
             fits and same_elements((needed, source)),
             "select_and_scatter_c1" if fits else "select_and_scatter_c2",
-            said("expects source-type to be {}, but got{}", needed, source),
+            message_of("expects source-type to be {}, but got{}", needed, source),
         )
         super().verify(operands, results, calls)
 
@@ -294,9 +294,9 @@ def _check_select(operand: TensorType, body: Callee) -> None:
     needed = array(operand.element, ())
     for i, parameter in enumerate(body.arguments):
         require(
-            alike(needed, parameter),
+            could_have_type(needed, parameter),
             rule,
-            said(
+            message_of(
                 f"expects the type of select-region's parameter at index {i} to be"
                 " {}, but got {}",
                 needed,
@@ -310,7 +310,7 @@ def _check_select(operand: TensorType, body: Callee) -> None:
         and result.rank == 0
         and result.element == PRED,
         rule,
-        said(
+        message_of(
             "expects the return-type of select-region to be {:bare}, but got: {}",
             array(PRED, ()),
             body.results[0],

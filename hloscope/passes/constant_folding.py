@@ -23,7 +23,16 @@ from hloscope.ir import (
     TupleType,
     captured,
 )
-from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
+from hloscope.ops import (
+    BroadcastInDim,
+    Call,
+    Constant,
+    Fusion,
+    Iota,
+    Parameter,
+    Return,
+    without_layouts,
+)
 from hloscope.passes.reading import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
 from hloscope.support.arrays import np
@@ -365,7 +374,7 @@ class _Builder:
 
 def _constant(ins: Instruction, value: Any) -> Instruction:
     """Return a StableHLO constant of that value in place of the instruction `ins`."""
-    type_ = bare(ins.type)
+    type_ = without_layouts(ins.type)
     return Instruction(ins.name, ins.type, Constant(ComputedLiteral(_array(value), type_)))
 
 

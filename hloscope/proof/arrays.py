@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hloscope.errors import InputError, Spell, UnsupportedError, plain
+from hloscope.errors import Formatter, InputError, UnsupportedError, plain
 from hloscope.hlo_parser import Sharding, TileSharding, TupleSharding, WholeSharding, read_sharding
 from hloscope.interpreter import (
     TOKEN,
@@ -201,7 +201,7 @@ def arranged(
     arrays: Mapping[str, Array],
     types: Sequence[Type],
     names: Sequence[str],
-    spell: Spell = plain,
+    spell: Formatter = plain,
 ) -> list[Value]:
     """Return the arrays of a file as arguments: by name if all names match, else in file order.
 

@@ -158,7 +158,7 @@ class Steps:
             raise UndecidedError(f"`{ins.name}` is a loop, whose iterations are not walked through")
         entry = READS.get(type(ins.op))
         if entry is not None:
-            if not self._sizes.in_step(ins):
+            if not self._sizes.are_consistent(ins):
                 raise UndecidedError(f"`{ins.name}`: {OUT_OF_STEP}")
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
         part = self.part(ins.type, leaf)

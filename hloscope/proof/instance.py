@@ -42,7 +42,7 @@ from hloscope.proof.allowance import Deadline
 from hloscope.proof.devices import Devices, GridError, Regrouping, counts_of, regroupings
 from hloscope.proof.resizing import Step, resized_op, resized_type
 from hloscope.proof.sizes import Equation, ShrinkError, Sizes, choose, equations_of, shape_of
-from hloscope.support.limits import refuse_many_dimensions, refuse_no_array
+from hloscope.support.limits import refuse_many_dimensions, refuse_unsupported_array
 from hloscope.support.walks import needed_first, reached
 
 # --------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _elements(type: Type) -> int:
             try:
                 count = leaf.num_elements
                 if not count:  # large ones become small
-                    refuse_no_array(leaf.sizes)
+                    refuse_unsupported_array(leaf.sizes)
                 found = max(found, count)
             except (UnsupportedError, ValueError):
                 raise NotExecutableError("sizes without bounds") from None

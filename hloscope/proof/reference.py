@@ -18,7 +18,7 @@ from hloscope.indexing import (
     Precision,
     address_map,
     major_to_minor,
-    placed_sizes,
+    padded_physical_sizes,
     sizes as sizes_of,
     unravel,
 )
@@ -542,7 +542,7 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
     if not isinstance(type, TensorType):
         raise UnsupportedError("only tensors have places in memory")
     if order == "linear":
-        if prod(placed_sizes(type)) > POS_INF:
+        if prod(padded_physical_sizes(type)) > POS_INF:
             raise UndecidedError("a position in memory does not fit into 64 bits")
         return address_map(type)
     order_of = major_to_minor(type)

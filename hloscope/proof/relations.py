@@ -33,18 +33,18 @@ from hloscope.indexing import (
     IndexingMap,
     Route,
     RuntimeVariable,
-    behind,
     by_convention,
     distinct_rows,
     joined,
-    needed,
+    joined_after,
+    needed_steps,
     row_keys,
     shortest,
     sizes,
     system_of,
     unravel,
 )
-from hloscope.ir import Computation, Instruction, inside_out
+from hloscope.ir import Computation, Instruction, callees_first
 from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker
 from hloscope.proof.integers import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
@@ -90,7 +90,7 @@ class Relating:
             if width != len(access.map.dims):
                 raise UndecidedError("the program is inconsistent: ranks differ")
             bounds = [self._bounds(relation, width + k) for k in range(len(steps))]
-            onwards = self.relation(behind(access, steps, bounds), names)
+            onwards = self.relation(joined_after(access, steps, bounds), names)
             more = self._shortest(relation.apply_range(onwards), steps + access.via, rank)
             found = self.join(found, more)
         return found or None
@@ -118,7 +118,7 @@ class Relating:
         """
         if relation.is_empty():
             return {}
-        kept = needed(via)
+        kept = needed_steps(via)
         for k in reversed(range(len(via))):
             if k not in kept:
                 relation = relation.project_out(self._isl.dim_type.out, rank + k, 1)
@@ -265,11 +265,11 @@ class Touching:
                 raise UndecidedError("the program is inconsistent: ranks differ")
             # Positions reached so far have known bounds, which simplify the routes that follow.
             bounds = [Interval(int(c.min()), int(c.max())) for c in rows[:, 1 + width :].T]
-            m = behind(access, steps, bounds)
+            m = joined_after(access, steps, bounds)
             source, results = self.results(m, rows[:, 1:], names)
             if len(source):
                 via = steps + access.via
-                kept = needed(via)
+                kept = needed_steps(via)
                 parts = [rows[source, :1], results[:, :rank], results[:, [rank + k for k in kept]]]
                 more: Rows = {
                     tuple([via[k] for k in kept]): distinct_rows(np.concatenate(parts, axis=1))
@@ -491,7 +491,7 @@ class StepsThroughBodies(Steps):
 
 def _bodies(computation: Computation) -> list[Computation]:
     """Return the computations that ops of a computation or its callees apply, inner ones first."""
-    inner = list(inside_out(computation, ()))
+    inner = list(callees_first(computation, ()))
     called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
     return [c for c in inner if c in called and c is not computation]
 

@@ -20,8 +20,8 @@ from hloscope.ir import (
     TensorType,
     TupleType,
     Type,
+    callees_first,
     captured,
-    inside_out,
 )
 from hloscope.ops import Constant
 
@@ -110,7 +110,7 @@ class Structure:
 
     def of(self, computation: Computation) -> int:
         """Return the number of a computation, which depends on all its instructions."""
-        for inner in inside_out(computation, self._of):
+        for inner in callees_first(computation, self._of):
             down, sources = self._numbered(inner)
             read = {value for ins in inner for value in reads(ins)}
             # Instructions without users count too, in any order, since they may have side effects.

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     )
     from hloscope.simplifier.isl_tables import (
         Body as Body,
-        Question as Question,
         Read as Read,
         Refutation as Refutation,
+        StatementSets as StatementSets,
         Witness as Witness,
         clamped as clamped,
         extent as extent,

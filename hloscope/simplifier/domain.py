@@ -129,7 +129,7 @@ class Domain:
             engine = self._engine(0)
             flat = engine.flat(e)
             lo, hi = engine.bounds(flat)
-            low, high = engine.shown_bounds(engine.surface(flat))
+            low, high = engine.bounds_of_printed(engine.printed_form(flat))
         return interval((max(lo, low), min(hi, high)))
 
     def _bounds_of_operands(self, e: Expr) -> Interval:
@@ -273,7 +273,8 @@ class Domain:
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """Return the form of `e` with the fewest divisions that any engine finds.
 
-        The result is `e` if all have more divisions. Accepted steps are added to `path`.
+        The result is `e` if all forms have more divisions than `e`. Accepted steps are added to
+        `path`.
         """
         first = self._engines[0] if self._engines else self._engine(0)
         try:
@@ -285,7 +286,7 @@ class Domain:
             flat = first.flat(e)
             is_odd = is_unreduced(flat)
             # The engine with `reduce_all` would reduce several terms, so it may find another form.
-            if is_odd:  # the others may do better
+            if is_odd:  # the engine with other options may find a shorter form
                 best, used = self._better(best, used, 1, flat)
         # Writing remainders out made it long: the engine that keeps them may find a shorter form.
         if best._divisions >= _MANY or best._divisions > e._divisions:
@@ -306,7 +307,7 @@ class Domain:
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
         """Return engine `i`'s form of `e`, and `i`, if the form has fewer divisions than `best`.
 
-        Otherwise return `best`, and `used`, the number of the engine that found it.
+        Otherwise return `best`, and `used`, the number of the engine that found `best`.
         """
         try:
             other = self._engine(i).simplify(e)
@@ -331,7 +332,8 @@ class Domain:
             self._find(e, path)
         steps: Trace = []
         for i, before in path:
-            with suppress(TooDeepError):  # what is known already made it shorter
+            # With more memo entries the limit of the flat form was larger.
+            with suppress(TooDeepError):
                 if i == 1:
                     before = self._traced(0, steps).flat(before)
                 self._traced(i, steps).simplify(before)

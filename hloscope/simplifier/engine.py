@@ -99,11 +99,11 @@ class Engine(Context):
         super().__init__(box)
         self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
         self.trace: Trace | None = None
-        self.extrema: set[Expr] = set()  # what flat forms have of them; `inside` shares it
+        self.extrema: set[Expr] = set()  # minima and maxima in flat forms; `inside` shares the set
         for e, bounds in constraints:
-            with suppress(TooDeepError):  # what is not learnt is only not used
+            with suppress(TooDeepError):  # a constraint that is not learnt is only not used
                 self.learn(self.flat(e), *ends(bounds))
-        if constraints:  # what was found without the facts is out of date
+        if constraints:  # results found without the facts may be weaker
             self.use_residues()
             self.forget()
         self._bounds.update(self.box)
@@ -126,7 +126,7 @@ class Engine(Context):
         ends = len(self._bounds) + len(self._shown)
         return forms + ends + len(self._relaxed) + len(self._values)
 
-    def twin(self) -> Engine:
+    def with_empty_memos(self) -> Engine:
         """Return a new engine with the same box, facts and options, and with empty memo tables."""
         twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)
         twin.box, twin.known, twin.equal = self.box, self.known, self.equal
@@ -136,9 +136,9 @@ class Engine(Context):
     def simplify(self, e: Expr) -> Expr:
         """Return the printed form of an expression that equals `e` on the domain."""
         flat = self.flat(e)
-        printed = self.surface(flat)
+        printed = self.printed_form(flat)
         if self.trace is not None:
-            self.note(PRINTED, flat, printed)
+            self.record_step(PRINTED, flat, printed)
         return printed
 
     # --------------------------------------------------------------------------- to flat form
@@ -214,7 +214,7 @@ class Engine(Context):
         # The laws of sums relate two quotients, a constraint's quotient, or min and max; without
         # them they do nothing.
         if new._divisions > 1 or self.equal or self.extrema:
-            return self.settle(new)
+            return self.apply_sum_laws(new)
         return new
 
     def _flat_node(self, x: Expr, stack: list[Expr]) -> Expr | None:
@@ -238,7 +238,7 @@ class Engine(Context):
             lo, hi = self.bounds(x)
             if lo != hi:
                 return x
-            self.note(KNOWN, x, const(lo))
+            self.record_step(KNOWN, x, const(lo))
             return const(lo)
         elif kind is Const:
             return x
@@ -248,7 +248,7 @@ class Engine(Context):
         if type(x) is Mod:
             new = self.remainder(num, abs(den), x.num)
             if self.trace is not None:
-                self.note(MOD_BY_QUOTIENT, x, new)
+                self.record_step(MOD_BY_QUOTIENT, x, new)
             return new
         # `x // -d` is `-x // d`, and `ceil(x / d)` is `(x + d - 1) // d` for positive `d`.
         if den < 0:
@@ -256,7 +256,7 @@ class Engine(Context):
         if type(x) is CeilDiv:
             num = scaled(num, 1, den - 1)
             new = self.floor(num, den)
-            self.note(CEILING, x, new)
+            self.record_step(CEILING, x, new)
             return new
         written: Expr = x.num  # type: ignore[union-attr]
         # The written numerator counts only if no law has changed it: else merging would undo the
@@ -273,18 +273,18 @@ class Engine(Context):
             den *= written.by
             written = written.num  # type: ignore[union-attr]
             if self.trace is not None:
-                self.note(MERGED, before, FloorDiv(written, Const(den)))
+                self.record_step(MERGED, before, FloorDiv(written, Const(den)))
             num = self._flat[written]
         return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
-        """Return the flat form of a node that is not linear: min, max, product, symbolic division.
+        """Return the flat form of a leaf: min, max, product, or division by an expression.
 
         Its operands are simplified to their printed forms; then the laws of leaves are applied.
         """
         if type(x) is Min or type(x) is Max:
             self.extrema.add(x)
-        new = rebuild(x, lambda y: self.surface(self.flat(y)))
+        new = rebuild(x, lambda y: self.printed_form(self.flat(y)))
         if type(new) is type(x):
             return self._by_laws(new)
         # The normal form may have taken a constant factor out of a product.
@@ -297,18 +297,18 @@ class Engine(Context):
         for rule in LEAVES[type(leaf)]:
             after = rule.code(leaf, self)
             if after is not None:
-                self.note(rule, leaf, after)
+                self.record_step(rule, leaf, after)
                 return self.flat(after)
         return leaf
 
-    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
+    def floor(self, num: Expr, den: int, needed_features: int = -1) -> Expr:
         """Return the flat form of `num // den` for a flat `num` and positive `den`.
 
         Args:
             num: The numerator.
             den: The divisor.
-            wanted: Bit mask of features (see `quotients.features`). Laws that need only other
-                features are not tried; all are tried by default.
+            needed_features: Bit mask of features (see `quotients.features`). Laws that need only
+                other features are not tried; all are tried by default.
         """
         if den == 1:
             return num
@@ -321,17 +321,17 @@ class Engine(Context):
         # need not be found.
         if not (num._divisions and self.takes_several(num, den)):
             lo, hi = self._bounds.get(num) or self.bounds(num)
-            if lo // den == hi // den:  # the first law, without a call
+            if lo // den == hi // den:  # the first law, written out
                 new = const(lo // den)
         if new is None and type(num) not in VARIABLES:
-            for rule in laws_of(features(num, den, self.reduce_all) & wanted):
+            for rule in laws_of(features(num, den, self.reduce_all) & needed_features):
                 new = rule.code(num, den, self)
                 if new is not None:
                     break
         if new is None:
             new = floor_by(num, den)
         elif self.trace is not None:
-            self.note(rule, FloorDiv(num, Const(den)), new)
+            self.record_step(rule, FloorDiv(num, Const(den)), new)
         self._floors[key] = new
         return new
 
@@ -343,9 +343,9 @@ class Engine(Context):
                 new = rule.code(num, den, self)
                 if new is not None:
                     if self.trace is not None:
-                        self.note(rule, Mod(num, Const(den)), new)
+                        self.record_step(rule, Mod(num, Const(den)), new)
                     return new
-            return mod_by(self.surface(num), den)
+            return mod_by(self.printed_form(num), den)
         if written is None or not written.by:
             quotient = self.floor(num, den)
         else:
@@ -354,10 +354,10 @@ class Engine(Context):
             return num
         new = plus(num, quotient, -den)
         if new._divisions > 1 or self.equal or self.extrema:
-            return self.settle(new)
+            return self.apply_sum_laws(new)
         return new
 
-    def settle(self, e: Expr) -> Expr:
+    def apply_sum_laws(self, e: Expr) -> Expr:
         """Return `e` after the laws between the terms of a sum, applied until none changes it."""
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
@@ -374,19 +374,19 @@ class Engine(Context):
             # Quotients interact only if their divisors are equal or one is twice another.
             if others < 2 and not (equal and e._divisions) and are_unrelated(divisors):
                 return e
-            laws = SUMS if equal else SUMS[1:]  # the first is about what constraints say
+            laws = SUMS if equal else SUMS[1:]  # the first law uses constraints
             for rule in laws if others < 2 else (*laws, *EXTREMA_SUMS):
                 new = rule.code(e, self)
                 if new is not None:
-                    self.note(rule, e, new)
+                    self.record_step(rule, e, new)
                     e = new
                     break
             else:
                 return e
         return e
 
-    def note(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Append the step from `before` to `after` to the trace, if one is kept and they differ."""
+    def record_step(self, law: Rule[Any], before: Expr, after: Expr) -> None:
+        """Append the step from `before` to `after` to the trace, if any and if they differ."""
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
@@ -395,7 +395,7 @@ class Engine(Context):
 
     # ------------------------------------------------------------------------ to printed form
 
-    def surface(self, e: Expr) -> Expr:
+    def printed_form(self, e: Expr) -> Expr:
         """Return the printed form of a flat expression."""
         if e._divisions == 0:
             return e
@@ -430,7 +430,7 @@ def sorted_variables(e: Expr) -> list[Var]:
 
 
 def is_unreduced(flat: Expr) -> bool:
-    """Would `reduce_all` reduce more than one term of some quotient in a flat form?"""
+    """Would an engine with `reduce_all` reduce several terms of some quotient in a flat form?"""
     seen: set[Expr] = set()
     stack = [flat]
     while stack:

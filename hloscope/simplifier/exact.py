@@ -45,19 +45,19 @@ from hloscope.support.arrays import Ints, Ints as Values, np
 BUDGET: Final = 200_000
 """Default number of steps that isl may take for one proof."""
 POINTS: Final = 1 << 20
-"""Maximum number of points of a box on which two expressions are compared point by point.
+"""Maximum number of points of a box on which two expressions are compared at every point.
 
 On larger boxes isl proves equality.
 """
 SAMPLE: Final = 1500
 LINE: Final = 64
 PROOFS: Final = 6
-"""Maximum number of refuted or undecided candidates of one part; then the part is left as it is."""
+"""Maximum number of candidates for one part that are refuted or undecided; then the part stays."""
 PARTS: Final = 400
 """Maximum number of parts of one expression that are tried."""
 FLOORS: Final = 8
 """Maximum number of quotients of a sum of which pairs and triples are tried as parts."""
-MOST: Final = 64
+MOST_DIVISIONS: Final = 64
 """Maximum number of divisions of an expression that is searched; shared parts count each time."""
 SAFE: Final = 1 << 61
 
@@ -85,7 +85,7 @@ def simplify_exact(
     domain = where if isinstance(where, Domain) else Domain(where)
     best = simplify(e, domain, trace=trace)
     search = _Search(domain, budget)
-    while 1 < best._divisions <= MOST:
+    while 1 < best._divisions <= MOST_DIVISIONS:
         shorter = search.shorter(best)
         if shorter is None:
             break
@@ -98,7 +98,7 @@ def simplify_exact(
 
 
 class _Search:
-    """Search for shorter forms of one expression; keeps the result of each part that was tried."""
+    """Search for shorter forms of one expression; the result of each tried part is stored."""
 
     def __init__(self, domain: Domain, budget: int) -> None:
         self.domain, self.budget = domain, budget
@@ -147,10 +147,7 @@ def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
-    """Return an equal form of `part` with at most one division that was proved.
-
-    `None` if none was.
-    """
+    """Return an equal form of `part` with at most one division; `None` if none is proved equal."""
     flat = domain.flat(part)
     slope = slopes(flat)
     box = {v: domain.box.get(v, Interval.EVERYTHING) for v in sorted(variables(part))}
@@ -267,7 +264,7 @@ def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool
 # points is only a candidate: `is_equal` proves it.
 
 
-SMALL: Final = 64
+FEW_VALUES: Final = 64
 """Maximum number of values of a variable along which all slopes that fit are tried."""
 SLOPES: Final = 64
 """Maximum number of combinations of slopes that are tried for one divisor."""
@@ -364,10 +361,10 @@ def one_floor(
 
 
 def _step_slopes(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
-    """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`, or `None`.
+    """Return slopes `a` such that `values - a.x` is constant modulo `k`, or `None`.
 
-    `a` has one integer for each variable; point `i + 1` is one step along variable `i` from point
-    0.
+    `a` has one integer for each variable, with `|a| <= k / 2`. Point `i + 1` is one step along
+    variable `i` from point 0.
     """
     if k == 1:
         return dict.fromkeys(at, 0)
@@ -406,7 +403,7 @@ def _fractions(
         yield {v: int(a * m) for v, a in slope.items()}, m
     # Along a short variable several slopes give the same floors, and one with a smaller denominator
     # may be the simplest.
-    short = [v for v in slope if box[v].size <= SMALL]
+    short = [v for v in slope if box[v].size <= FEW_VALUES]
     long = [slope[v].denominator for v in slope if v not in short]
     between = {v: _slopes_along(quotient, at, v) for v in short}
     if any(low >= high for low, high in between.values()):

@@ -170,7 +170,7 @@ class Builder(Struct):
             return self.isl.Val.int_from_si(self.ctx, value)
         return self.isl.Val.read_from_str(self.ctx, str(value))
 
-    def place(self, v: Var) -> tuple[Any, int]:
+    def dimension_of(self, v: Var) -> tuple[Any, int]:
         """Return the isl dimension type and the position of a variable in the space."""
         if isinstance(v, Runtime):
             return self.isl.dim_type.param, self.parameters.number[self.system.runtime[v.index]]
@@ -187,7 +187,7 @@ class Builder(Struct):
         rest = []
         for t, c in terms:
             if isinstance(t, Dim | Range | Runtime):
-                kind, at = self.place(t)
+                kind, at = self.dimension_of(t)
                 c += int(str(aff.get_coefficient_val(kind, at)))
                 aff = aff.set_coefficient_val(kind, at, self.val(c))
             else:
@@ -262,7 +262,7 @@ class Builder(Struct):
         return value
 
     def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
-        """Return the `islpy.PwAff` that is `of(c)` where `x` is `c`, for each value `c` of `x`.
+        """Return the `islpy.PwAff` that has the value `of(c)` where `x` has the value `c`.
 
         The value 0 of `x` is left out unless `zero` is true.
 

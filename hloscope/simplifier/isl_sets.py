@@ -147,7 +147,7 @@ class _Reader:
         const = e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
         e, interval = e - const, interval - const
         if isinstance(e, Const):
-            return  # true: the part is not empty
+            return  # the constraint is true, as the part is not empty
         # Both signs of an expression share a row, so that bounds from two inequalities meet in one
         # interval.
         if -e in self.rows:
@@ -173,7 +173,7 @@ class _Reader:
     def _solve_one(self) -> bool:
         """Solve one constraint for an unknown; return whether there was such a constraint.
 
-        It is `c * x + rest in [lo, hi]` with at most one solution `x` for each `rest`.
+        The constraint is `c * x + rest in [lo, hi]`, with at most one solution `x` for each `rest`.
         """
         for width_limit in (True, False):  # equations first
             for e, interval in self.rows.items():
@@ -189,7 +189,7 @@ class _Reader:
                     # The interval has exactly one multiple of `c` for every `rest`, so the row
                     # holds for any `rest`.
                     if interval.size == abs(c):
-                        del self.rows[e]  # there is a solution always
+                        del self.rows[e]  # each `rest` has a solution
                     self._use(x, value)
                     return True
         return False
@@ -237,7 +237,7 @@ class _Reader:
             if self.rows.get(x, Interval.EVERYTHING).is_finite:
                 continue
             if isinstance(x, Range) and (x not in self.open or x in self.solved):
-                continue  # it is solved, or bounded by the shift
+                continue  # the unknown is solved, or `_shift` has bounded it
             low, high = whole.dim_min_val(at), whole.dim_max_val(at)
             lo = int(str(low)) if low.is_int() else Interval.EVERYTHING.lo
             hi = int(str(high)) if high.is_int() else Interval.EVERYTHING.hi

@@ -44,7 +44,7 @@ from hloscope.simplifier.isl_relations import (
 # Equal indices of one table give equal values; otherwise a value is free within its interval.
 #
 # Nothing else is known about a table. So a question about one point (emptiness, two points with
-# something in common) is answered exactly. For `Question.included`, the values that the point
+# something in common) is answered exactly. For `StatementSets.included`, the values that the point
 # determines become further unknowns, which is exact as well. If the second set reads at indices
 # that the point leaves open, its reads are matched with those of the first. A proof then holds for
 # every table; without a proof, one of `FAMILIES` may refute the statement, or it is undecided.
@@ -62,11 +62,11 @@ MAX_MATCHES: Final = 120
 """Maximum number of matchings of the reads of two bodies that are tried; others are left out."""
 
 Constraint: TypeAlias = tuple[Expr, Interval]
-Given: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
+FixedElement: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
 """A table element whose index is determined by the point: `(table, index)`.
 
-The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the given
-with number `i`.
+The index is over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of the fixed
+element with number `i`.
 """
 Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
 """`(table, index, value)`: the table has `value` at `index`."""
@@ -109,9 +109,12 @@ class Body(Struct, frozen=True):
     point: tuple[Expr, ...]
     reads: tuple[Read, ...] = ()
 
-    def shifted(self, by: int) -> Body:
-        """Return the same set with variables numbered from `by`, after those of another set."""
-        new: dict[Var, Expr] = {Range(i): Range(i + by) for i in range(len(self.box))}
+    def shifted(self, first: int) -> Body:
+        """Return the same set with its variables renumbered: `Range(i)` becomes `Range(first + i)`.
+
+        This makes room for the variables of another set.
+        """
+        new: dict[Var, Expr] = {Range(i): Range(i + first) for i in range(len(self.box))}
         return Body(
             self.box,
             tuple([(substitute(e, new), i) for e, i in self.constraints]),
@@ -121,7 +124,7 @@ class Body(Struct, frozen=True):
                     Read(
                         r.table,
                         tuple([substitute(e, new) for e in r.index]),
-                        _shifted_range(r.value, by),
+                        _shifted_range(r.value, first),
                     )
                     for r in self.reads
                 ]
@@ -160,13 +163,13 @@ class Witness(Struct, frozen=True):
 
 
 def _index_by_point(
-    index: Sequence[Expr], point: Sequence[Expr], place: Mapping[Var, Expr]
+    index: Sequence[Expr], point: Sequence[Expr], by_coordinates: Mapping[Var, Expr]
 ) -> tuple[Expr, ...] | None:
-    """Return an index as expressions in the point's coordinates, or `None` if none are found.
+    """Return an index as expressions in the point's coordinates; `None` if it has no such form.
 
-    `place` has the expression of each variable that the point is known to determine.
+    `by_coordinates` has the expression of each variable that the point is known to determine.
     """
-    found = [_coordinate(e, point, place) for e in index]
+    found = [_coordinate(e, point, by_coordinates) for e in index]
     return None if None in found else tuple([e for e in found if e is not None])
 
 
@@ -181,26 +184,26 @@ def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Ex
     return None
 
 
-class Question:
+class StatementSets:
     """The bodies of one statement, converted to isl sets.
 
-    A given is a table element whose index the point determines. The coordinates of a set are: the
-    point, the value of each given, and the index and value of each other element that the body
-    reads.
+    A *fixed element* is a table element whose index the point determines. The coordinates of a set
+    are: the point, the value of each fixed element, and the index and value of each other element
+    that the body reads.
     """
 
     def __init__(self, bodies: Sequence[Body]) -> None:
         self._points: dict[int, Any] = {}
-        self.givens: dict[Given, int] = {}
+        self.fixed_elements: dict[FixedElement, int] = {}
         self._boxes: list[Interval] = []
         self._given: dict[int, dict[int, int]] = {}
         for body in bodies:
-            self._given[id(body)] = self._givens_of(body)
+            self._given[id(body)] = self._fixed_elements_of(body)
 
-    def _givens_of(self, body: Body) -> dict[int, int]:
-        """Return, for each read whose index the point determines, the number of its given.
+    def _fixed_elements_of(self, body: Body) -> dict[int, int]:
+        """Return, for each read whose index the point determines, the number of its fixed element.
 
-        Keys are positions in `body.reads`. New givens are added.
+        Keys are positions in `body.reads`. New fixed elements are added.
         """
         place: dict[Var, Expr] = {}
         for j, e in enumerate(body.point):
@@ -216,7 +219,9 @@ class Question:
                     continue
                 index = _index_by_point(read.index, body.point, place)
                 if index is not None:
-                    number = self.givens.setdefault((read.table, index), len(self.givens))
+                    number = self.fixed_elements.setdefault(
+                        (read.table, index), len(self.fixed_elements)
+                    )
                     if number == len(self._boxes):
                         self._boxes.append(body.box[read.value.index])
                     found[k] = number
@@ -224,7 +229,7 @@ class Question:
             if len(found) == before:
                 return found
 
-    def own_reads(self, body: Body) -> list[Read]:
+    def open_reads(self, body: Body) -> list[Read]:
         """Return the reads whose index the point does not determine."""
         given = self._given[id(body)]
         return [read for k, read in enumerate(body.reads) if k not in given]
@@ -241,7 +246,7 @@ class Question:
         return self._points[id(body)]
 
     def _converted(self, body: Body) -> Any:
-        read = self.own_reads(body)
+        read = self.open_reads(body)
         columns = [e for r in read for e in (*r.index, r.value)]
         builder, elements = self._builder(body, 0)
         reads = [*elements, *[(r.table, r.index, r.value) for r in read]]
@@ -250,22 +255,22 @@ class Question:
             points = points.intersect(same)
         return self._outputs(builder, points, body, columns)
 
-    def matched(self, body: Body, like: Body) -> Iterator[Any]:
-        """Yield sets of points that the body has for every table, one per matching of reads.
+    def matched(self, body: Body, reference: Body) -> Iterator[Any]:
+        """Yield sets of points that the body has for every table, one set per matching of reads.
 
-        A matching identifies each open read of `body` with an element that `like` reads, or with a
-        given. The coordinates are those of `points(like)`.
+        A matching identifies each open read of `body` with an element that `reference` reads, or
+        with a fixed element. The coordinates are those of `points(reference)`.
         """
-        if not self.own_reads(body) and not self.own_reads(like):
+        if not self.open_reads(body) and not self.open_reads(reference):
             yield self.points(body)
             return
-        goal = [(r.table, len(r.index)) for r in self.own_reads(like)]
+        goal = [(r.table, len(r.index)) for r in self.open_reads(reference)]
         starts = [sum(rank + 1 for _, rank in goal[:i]) for i in range(len(goal))]
         width = sum(rank + 1 for _, rank in goal)
-        read = self.own_reads(body)
+        read = self.open_reads(body)
         options: list[list[tuple[Expr, ...]]] = []
         builder, elements = self._builder(body, width)
-        first = len(body.box) + len(self.givens)
+        first = len(body.box) + len(self.fixed_elements)
         columns = [Range(first + i) for i in range(width)]
         for r in read:
             rows: list[tuple[Expr, ...]] = [
@@ -293,18 +298,18 @@ class Question:
     def _builder(
         self, body: Body, width: int
     ) -> tuple[Builder, list[tuple[Hashable, tuple[Expr, ...], Expr]]]:
-        """Return a builder over the variables of the body, the givens and `width` others.
+        """Return a builder over the variables of the body, the fixed elements and `width` others.
 
-        Also return the givens as triples `(table, index, value)` over these variables.
+        Also return the fixed elements as triples `(table, index, value)` over these variables.
         """
-        n, g = len(body.box), len(self.givens)
+        n, g = len(body.box), len(self.fixed_elements)
         box: dict[Var, Interval] = {Range(i): b for i, b in enumerate((*body.box, *self._boxes))}
         box |= {Range(n + g + i): Interval.EVERYTHING for i in range(width)}
         new: dict[Var, Expr] = {Dim(j): e for j, e in enumerate(body.point)}
         new |= {Runtime(t): Range(n + t) for t in range(g)}
         elements: list[tuple[Hashable, tuple[Expr, ...], Expr]] = [
             (table, tuple([substitute(e, new) for e in index]), Range(n + t))
-            for (table, index), t in self.givens.items()
+            for (table, index), t in self.fixed_elements.items()
         ]
         mine = self._given[id(body)]
         same = [(body.reads[k].value - Range(n + t), Interval.point(0)) for k, t in mine.items()]
@@ -337,9 +342,9 @@ class Question:
 
     def _outputs(self, builder: Builder, points: Any, body: Body, columns: Sequence[Expr]) -> Any:
         n = len(body.box)
-        givens = [Range(n + t) for t in range(len(self.givens))]
+        fixed_elements = [Range(n + t) for t in range(len(self.fixed_elements))]
         relation = islpy.Map.from_domain(points)
-        for e in (*body.point, *givens, *columns):
+        for e in (*body.point, *fixed_elements, *columns):
             relation = relation.flat_range_product(builder.expr(e).as_map())
         return relation.range()
 
@@ -349,17 +354,17 @@ class Question:
         kind = islpy.dim_type.set
         count = point.get_space().dim(kind)
         values = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
-        # The coordinates are in the order that `_outputs` writes: point, givens, then each open
-        # read.
-        rank, g = len(body.point), len(self.givens)
+        # The coordinates are in the order that `_outputs` writes: point, fixed elements, then
+        # each open read.
+        rank, g = len(body.point), len(self.fixed_elements)
         at: dict[Var, int] = {Dim(j): values[j] for j in range(rank)}
         at |= {Runtime(t): values[rank + t] for t in range(g)}
         entries: list[Entry] = [
             (table, tuple([evaluate(e, at) for e in index]), at[Runtime(t)])
-            for (table, index), t in self.givens.items()
+            for (table, index), t in self.fixed_elements.items()
         ]
         start = rank + g
-        for r in self.own_reads(body):
+        for r in self.open_reads(body):
             stop = start + len(r.index)
             entries.append((r.table, tuple(values[start:stop]), values[stop]))
             start = stop + 1
@@ -374,7 +379,7 @@ class Question:
             The point, or `None` if inclusion is proved; and whether the point is certainly not in
             the second union.
         """
-        is_exact = not any(self.own_reads(b) for b in second)
+        is_exact = not any(self.open_reads(b) for b in second)
         for a in first:
             left = self.points(a)
             for b in second:
@@ -393,16 +398,16 @@ def some_point(bodies: Sequence[Body]) -> Witness | None:
     The result is `None` if the bodies are empty for all tables.
     """
     for body in bodies:
-        question = Question([body])
-        points = question.points(body)
+        sets = StatementSets([body])
+        points = sets.points(body)
         if not points.is_empty():
-            return question.witness(points, body)
+            return sets.witness(points, body)
     return None
 
 
 def extent(body: Body) -> Interval:
     """Return the smallest interval that contains the body's first coordinate, over all tables."""
-    points = Question([body]).points(body)
+    points = StatementSets([body]).points(body)
     if points.is_empty():
         return Interval.EMPTY
     low, high = points.dim_min_val(0), points.dim_max_val(0)
@@ -430,7 +435,10 @@ MAX_LISTED: Final = 8
 
 _Key: TypeAlias = tuple[Hashable, int]
 _Tables: TypeAlias = Mapping[_Key, tuple[Sequence[Interval], Interval]]
-"""For each table and rank, the intervals of the indices that are read, and of the values."""
+"""For each table, the intervals of the index in each dimension, and of the values, that are read.
+
+The key has the table and its rank.
+"""
 
 
 def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
@@ -505,7 +513,7 @@ FAMILIES: Final[tuple[Callable[[Sequence[Interval], Interval], Formula], ...]] =
 )
 
 
-class Known(Struct, frozen=True):
+class RefutingTable(Struct, frozen=True):
     """A table of integers for which a statement is refuted.
 
     Attributes:
@@ -523,7 +531,7 @@ class Refutation(Struct, frozen=True):
     """A point of the first union that is not in the second, with tables for which this is so."""
 
     point: tuple[int, ...]
-    tables: tuple[Known, ...]
+    tables: tuple[RefutingTable, ...]
 
 
 def refutations(
@@ -565,14 +573,14 @@ def _refutation(
         boxes += parameters
     known = [[_with_formulas(b, formulas, boxes) for b in side] for side in (first, second)]
     # With formulas in place of reads, nothing is read any more, and inclusion is decided exactly.
-    found, is_exact = Question([*known[0], *known[1]]).included(*known)
+    found, is_exact = StatementSets([*known[0], *known[1]]).included(*known)
     if found is None or not is_exact:
         return None
     rank = len(found.point) - len(boxes)
     values: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(found.point[rank:])}
     said = tuple(
         [
-            Known(key[0], tuple(listed.get(key[0], ())), substitute(e, values))
+            RefutingTable(key[0], tuple(listed.get(key[0], ())), substitute(e, values))
             for key, e in formulas.items()
         ]
     )

@@ -47,7 +47,7 @@ FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
 """Numbers that a law produces stay below this limit, safely within int64."""
 HEAVY: Final = 16
-"""Maximum number of divisions of a quotient whose coefficient is split.
+"""Maximum number of divisions of a quotient whose coefficient is split into two terms.
 
 Splitting repeats the quotient.
 """
@@ -97,7 +97,10 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
 
 
 def value_is_known(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The range of `num` lies within one multiple of `den`."""
+    """The range of `num` lies within one multiple of `den`.
+
+    Return the constant quotient; `None` if the law does not apply.
+    """
     lo, hi = engine.bounds(num)
     return Const(lo // den) if lo // den == hi // den else None
 
@@ -135,7 +138,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
         lo, outer = low, [(t, k) for t, c in terms if (k := c // den)]
     else:
         return None
-    return engine.settle(sorted_sum(outer, const // den + lo // den))
+    return engine.apply_sum_laws(sorted_sum(outer, const // den + lo // den))
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
@@ -152,8 +155,8 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
         (floors if term[0].by else ordered).append(term)
     if len(floors) > 1:
         floors.sort(key=_quotients_last)
-    outer: list[tuple[Expr, int]] = []  # what to take out
-    rest: dict[Expr, int] = {}  # what stays
+    outer: list[tuple[Expr, int]] = []  # terms that are multiples of `den`, divided by it
+    rest: dict[Expr, int] = {}  # terms that remain in the numerator
     # Variables come first, so that each quotient sees the terms it may form a remainder with.
     for t, c in ordered + floors:
         target = engine.remainder_target(t, rest) if t.by and rest else 0
@@ -175,7 +178,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
             lo, hi = engine.bounds(sum_of(rest, base))
     if lo // den != hi // den:
         return None
-    return engine.settle(linear(*outer, (const // den + lo // den, 1)))
+    return engine.apply_sum_laws(linear(*outer, (const // den + lo // den, 1)))
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
@@ -183,13 +186,16 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 
 
 def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Terms with a multiple of `den` come out; coefficients of quotients are reduced too."""
+    """Terms with a multiple of `den` come out; coefficients of quotients are reduced too.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     outer: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
-    wanted = ~FAR  # all residues are the same: what failed with them fails again
+    wanted = ~FAR  # residues stay, so laws about them would fail again
     for t, c in terms:
         k, left = divmod(c, den)
         # The residue nearest to zero makes the range of the rest narrowest.
@@ -203,16 +209,19 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
         if left:
             rest.append((t, left))
         elif t.by:
-            wanted = -1  # there is a target less
+            wanted = -1  # a quotient is gone that could form a remainder, so all laws are tried
     k = const // den
     if not outer and not k:
         return None
     inner = engine.floor(sorted_sum(rest, const - k * den), den, wanted)
-    return engine.settle(plus_terms(outer, k, inner, 1))
+    return engine.apply_sum_laws(plus_terms(outer, k, inner, 1))
 
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
-    """All coefficients and the divisor share a factor, which cancels."""
+    """All coefficients and the divisor share a factor, which cancels.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     g = den
     for _, c in terms:
@@ -223,7 +232,10 @@ def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Some coefficients and the divisor share a factor, and the other terms over it get simpler."""
+    """Some coefficients and the divisor share a factor, and the other terms over it get simpler.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     factors: list[int] = []
     for _, c in terms:
@@ -241,7 +253,9 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
         inner = engine.floor(others, g)
         if inner._divisions > before:
             continue
-        new = engine.settle(plus_terms({t: c // g for t, c in terms if c % g == 0}, 0, inner, 1))
+        new = engine.apply_sum_laws(
+            plus_terms({t: c // g for t, c in terms if c % g == 0}, 0, inner, 1)
+        )
         after = new._divisions
         if after < before or (after == before and inner._divisions == 0):
             return engine.floor(new, den // g)
@@ -249,7 +263,10 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
 
 
 def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
-    """A quotient with coefficient 1 or -1 inside merges with the outer one: one division less."""
+    """A quotient with coefficient 1 or -1 inside merges with the outer one: one division less.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     best: Expr | None = None
     sign = 0
@@ -266,7 +283,7 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     rest = {t: c * d for t, c in terms if t is not best}
     # `-(x // d)` is `(-x + d - 1) // d`, as the sign turns the floor into a ceiling.
     shift = const * d + (d - 1 if sign < 0 else 0)
-    new = engine.settle(plus_terms(rest, shift, inner, sign))
+    new = engine.apply_sum_laws(plus_terms(rest, shift, inner, sign))
     lo, hi = engine.bounds_of_terms(*as_sum(new))
     if lo < -LIMIT or hi > LIMIT:
         lo, hi = engine.bounds(new)
@@ -276,7 +293,10 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def sign_is_canonical(num: Expr, den: int, engine: Context) -> Expr | None:
-    """`-x // c` is `-((x + c - 1) // c)`: the first term gets a positive coefficient."""
+    """`-x // c` is `-((x + c - 1) // c)`: the first term gets a positive coefficient.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, _ = as_sum(num)
     lead = leading_coefficient(terms, den)
     if lead >= 0:
@@ -303,7 +323,10 @@ def leading_coefficient(terms: Terms, den: int) -> int:
 
 
 def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The floor of a min or max is taken of its operands; at most one is not a constant."""
+    """The floor of a min or max is taken of its operands; at most one is not a constant.
+
+    Return the new form of `num // den`; `None` if the law does not apply.
+    """
     terms, const = as_sum(num)
     if len(terms) != 1 or abs(terms[0][1]) != 1:
         return None
@@ -313,7 +336,7 @@ def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
     # A negative sign turns a minimum into a maximum.
     of = minimum if isinstance(e, Min) == (sign == 1) else maximum
     args = [engine.flat(linear((x, sign), (const, 1))) for x in e.args]
-    return engine.flat(of(*[engine.surface(engine.floor(x, den)) for x in args]))
+    return engine.flat(of(*[engine.printed_form(engine.floor(x, den)) for x in args]))
 
 
 MERGED: Final[Rule[FloorCode]] = Rule(
@@ -334,7 +357,7 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 
 
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
-    """Return the laws of quotients, without the first one, that need one of these features.
+    """Return the laws of quotients that need one of these features, without the first law.
 
     `found` is the bit mask that `features` returns.
     """
@@ -352,23 +375,35 @@ ModCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 
 
 def by_quotient(num: Expr, den: int, engine: Context) -> Expr:
-    """A remainder is written as `num - den * (num // den)`."""
-    return engine.settle(linear((num, 1), (engine.floor(num, den), -den)))
+    """A remainder is written as `num - den * (num // den)`.
+
+    Return that form of `num % den`.
+    """
+    return engine.apply_sum_laws(linear((num, 1), (engine.floor(num, den), -den)))
 
 
 def ceiling(num: Expr, den: int, engine: Context) -> Expr:
-    """A ceiling is written as a floor of `num + den - 1`."""
+    """A ceiling is written as a floor of `num + den - 1`.
+
+    Return that form of the rounded-up quotient of `num` and `den`.
+    """
     return engine.floor(linear((num, 1), (den - 1, 1)), den)
 
 
 def does_not_wrap(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The range of `num` lies within one multiple of `den`."""
+    """The range of `num` lies within one multiple of `den`.
+
+    Return the new form of `num % den`; `None` if the law does not apply.
+    """
     lo, hi = engine.bounds(num)
     return linear((num, 1), (-(lo // den) * den, 1)) if lo // den == hi // den else None
 
 
 def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Terms with a multiple of `den` vanish, and the constant is reduced by `den`."""
+    """Terms with a multiple of `den` vanish, and the constant is reduced by `den`.
+
+    Return the new form of `num % den`; `None` if the law does not apply.
+    """
     terms, const = as_sum(num)
     rest = [(t, c % den if t._divisions else c) for t, c in terms if c % den]
     if tuple(rest) == terms and 0 <= const < den:
@@ -377,7 +412,10 @@ def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """All coefficients and the divisor share a factor, which comes out."""
+    """All coefficients and the divisor share a factor, which comes out.
+
+    Return the new form of `num % den`; `None` if the law does not apply.
+    """
     terms, const = as_sum(num)
     g = den
     for _, c in terms:
@@ -389,7 +427,10 @@ def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None
 
 
 def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Some coefficients and the divisor share a factor, and the other terms stay below it."""
+    """Some coefficients and the divisor share a factor, and the other terms stay below it.
+
+    Return the new form of `num % den`; `None` if the law does not apply.
+    """
     terms, const = as_sum(num)
     # The largest factor first: it leaves the smallest divisor inside.
     for g in sorted({gcd(c, den) for _, c in terms} - {1, den}, reverse=True):
@@ -402,7 +443,10 @@ def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | None:
-    """An inner remainder by a multiple of `den` is replaced by its dividend."""
+    """An inner remainder by a multiple of `den` is replaced by its dividend.
+
+    Return the new form of `num % den`; `None` if the law does not apply.
+    """
     terms, const = as_sum(num)
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
@@ -412,7 +456,7 @@ def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | Non
             new.append((t, c))
     if tuple(new) == terms:
         return None
-    return engine.remainder(engine.settle(linear(*new, (const, 1))), den)
+    return engine.remainder(engine.apply_sum_laws(linear(*new, (const, 1))), den)
 
 
 MOD: Final[tuple[Rule[ModCode], ...]] = (
@@ -434,7 +478,10 @@ CEILING: Final = Rule("-(-x // c)", "(x + c - 1) // c", "", ceiling)
 
 
 def operand_never_wins(e: Min | Max, engine: Context) -> Expr | None:
-    """An operand is dropped if another one is never larger (min) or never smaller (max)."""
+    """An operand is dropped if another one is never larger (min) or never smaller (max).
+
+    Return the new form of `e`; `None` if the law does not apply.
+    """
     args = e.args
     keep: list[Expr] = []
     for i, x in enumerate(args):
@@ -494,7 +541,10 @@ def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
 
 
 def quotient_by_symbol(e: FloorDiv, engine: Context) -> Expr | None:
-    """Multiples of the divisor come out; a rest between 0 and the divisor is dropped."""
+    """Multiples of the divisor come out; a rest between 0 and the divisor is dropped.
+
+    Return the new form of `e`; `None` if the law does not apply.
+    """
     if _fits(e.num, e.den, engine):
         return ZERO
     quotient, rest = _divides(e.num, e.den)
@@ -502,7 +552,10 @@ def quotient_by_symbol(e: FloorDiv, engine: Context) -> Expr | None:
 
 
 def remainder_by_symbol(e: Mod, engine: Context) -> Expr | None:
-    """Multiples of the divisor vanish; a number between 0 and the divisor is its own remainder."""
+    """Multiples of the divisor vanish; a number between 0 and the divisor is its own remainder.
+
+    Return the new form of `e`; `None` if the law does not apply.
+    """
     if _fits(e.num, e.den, engine):
         return e.num
     quotient, rest = _divides(e.num, e.den)
@@ -510,13 +563,19 @@ def remainder_by_symbol(e: Mod, engine: Context) -> Expr | None:
 
 
 def ceiling_by_symbol(e: CeilDiv, engine: Context) -> Expr | None:
-    """The ceiling of a number that is not positive and above minus the divisor is 0."""
+    """The ceiling of a number that is not positive and above minus the divisor is 0.
+
+    Return the new form of `e`; `None` if the law does not apply.
+    """
     return ZERO if _fits(-e.num, e.den, engine) else None
 
 
 def leaf_is_known(e: Expr, engine: Context) -> Expr | None:
-    """An expression whose range is one value is that value."""
-    lo, hi = engine.shown_bounds(e)
+    """An expression whose range is one value is that value.
+
+    Return the constant; `None` if the law does not apply.
+    """
+    lo, hi = engine.bounds_of_printed(e)
     return Const(lo) if lo == hi else None
 
 

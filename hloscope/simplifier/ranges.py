@@ -47,7 +47,7 @@ VARIABLES: Final = (Dim, Range, Runtime)
 
 
 def ends(interval: Interval) -> Ends:
-    """Return the interval as a pair of ends, with `HUGE` for infinities."""
+    """Return the interval as a pair `(low, high)`, with `-HUGE` and `HUGE` for infinities."""
     return (
         -HUGE if interval.lo <= NEG_INF else interval.lo,
         HUGE if interval.hi >= POS_INF else interval.hi,
@@ -55,7 +55,7 @@ def ends(interval: Interval) -> Ends:
 
 
 def interval(pair: Ends) -> Interval:
-    """Return the pair as an interval whose ends are clamped to the infinities."""
+    """Return a pair `(low, high)` as an interval; ends beyond int64 become infinities."""
     lo, hi = pair
     return Interval(max(NEG_INF, min(lo, POS_INF)), min(POS_INF, max(hi, NEG_INF)))
 
@@ -82,7 +82,7 @@ class Ranges:
         for v, i in box.items():
             lo, hi = i.lo, i.hi
             self.box[v] = (lo, hi) if lo > NEG_INF and hi < POS_INF else ends(i)
-        self.known: dict[Expr, Ends] = {}  # facts about sums without constant, and about floors
+        self.known: dict[Expr, Ends] = {}  # bounds of sums without constant, and of floors
         self.equal: dict[Expr, tuple[int, Expr]] = {}  # floor -> (k, e) where k * floor == e
         self._depth = 0
         self.forget()
@@ -96,22 +96,22 @@ class Ranges:
         self._inside: Self | None = None
 
     def inside(self) -> Self:
-        """Return ranges with the same facts and other memo tables, to use while a fact is applied.
+        """Return ranges with the same facts and own memo tables, to use while a fact is applied.
 
-        There one fact fewer may be applied, so its results can be weaker and must not be mixed with
+        In it one fact fewer may be applied, so its results can be weaker and must not be mixed with
         those of `self`.
         """
         if self._inside is None:
-            self._inside = self.twin()
+            self._inside = self.with_empty_memos()
             self._inside._depth = self._depth + 1
         return self._inside
 
     @abstractmethod
-    def twin(self) -> Self:
+    def with_empty_memos(self) -> Self:
         """Return an object with the same box and facts and with empty memo tables."""
 
     @abstractmethod
-    def surface(self, e: Expr) -> Expr:
+    def printed_form(self, e: Expr) -> Expr:
         """Return the printed form of a flat expression; see `sums.best_form`."""
 
     # ------------------------------------------------------------------ flat expressions
@@ -154,7 +154,7 @@ class Ranges:
             lo, hi = self._bounds.get(num) or self.bounds(num)
             d = e.by
             return self._with_fact(e, lo // d, hi // d) if self.known else (lo // d, hi // d)
-        return self.shown_bounds(e)
+        return self.bounds_of_printed(e)
 
     def _with_fact(self, e: Expr, lo: int, hi: int) -> Ends:
         fact = self.known.get(e)
@@ -166,9 +166,9 @@ class Ranges:
         # Each of the three bounds is valid, so their intersection is: term by term, from the
         # printed form, and with correlated quotients.
         if len(terms) > 1 and e._divisions > 0:
-            shown = self.surface(e)
+            shown = self.printed_form(e)
             if shown is not e:
-                low, high = self.shown_bounds(shown)
+                low, high = self.bounds_of_printed(shown)
                 lo, hi = max(lo, low), min(hi, high)
             if lo < hi:
                 low, high = self._relaxed_bounds(e)
@@ -178,7 +178,7 @@ class Ranges:
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
-        """Return `[lo, hi]`, the bounds of a sum, tightened by facts.
+        """Return `(lo, hi)`, bounds of a sum, tightened by facts.
 
         The sum is written as `k * fact + rest` for each fact that shares its first term.
         """
@@ -265,7 +265,7 @@ class Ranges:
         points of the box, or if it is empty.
         """
         lo, hi = self.box.get(v, (-HUGE, HUGE))
-        if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
+        if lo > hi or self.known or self.equal:  # constraints may exclude points of the box
             return None
         lo, hi = max(lo, min(hi, 0) - FAR), min(hi, max(lo, 0) + FAR)
         step = v.index % 3 + 1  # type: ignore[union-attr]
@@ -331,7 +331,7 @@ class Ranges:
 
     # --------------------------------------------------------------------- printed expressions
 
-    def shown_bounds(self, e: Expr) -> Ends:
+    def bounds_of_printed(self, e: Expr) -> Ends:
         """Return a lower and an upper bound of a printed expression, which may have remainders."""
         found = self._shown.get(e)
         if found is None:
@@ -346,7 +346,7 @@ class Ranges:
             lo = hi = e.const  # type: ignore[union-attr]
             known = self._shown
             for t, c in e.terms:  # type: ignore[union-attr]
-                low, high = known.get(t) or self.shown_bounds(t)
+                low, high = known.get(t) or self.bounds_of_printed(t)
                 if c > 0:
                     lo += c * low
                     hi += c * high
@@ -357,13 +357,13 @@ class Ranges:
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
         if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]
-            lo, hi = self.shown_bounds(e.num)  # type: ignore[union-attr]
+            lo, hi = self.bounds_of_printed(e.num)  # type: ignore[union-attr]
             d = e.den.value  # type: ignore[union-attr]
             if kind is FloorDiv:
                 return self._with_fact(e, lo // d, hi // d)
             # Without a multiple of `d` between the ends the remainder is monotonic.
             return (lo % d, hi % d) if lo // d == hi // d else (0, d - 1)
-        of = {x: interval(self.shown_bounds(x)) for x in children(e)}
+        of = {x: interval(self.bounds_of_printed(x)) for x in children(e)}
         return ends(bounds_of_node(e, of, {}))
 
     # -------------------------------------------------------------------------------- facts
@@ -433,7 +433,10 @@ class Ranges:
                     self.equal[t] = abs(c), rest if c > 0 else -rest
 
     def _leads_to(self, e: Expr, t: Expr) -> bool:
-        """Do the stored equations lead from `e` back to `t`? Substitution would then never end."""
+        """Do the stored equations lead from `e` back to `t`?
+
+        Substitution would then never end.
+        """
         todo = [u for u, _ in as_sum(e)[0]]
         for u in todo:
             if u is t:
@@ -508,11 +511,11 @@ class Context(Ranges, ABC):
         """Return the flat form, which is equal to `e` on the domain."""
 
     @abstractmethod
-    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
+    def floor(self, num: Expr, den: int, needed_features: int = -1) -> Expr:
         """Return the flat form of `num // den` for a flat `num` and a positive `den`.
 
-        Laws that need only features outside of the mask `wanted` are not tried: the caller knows
-        that they do nothing.
+        Laws that need only features outside of the mask `needed_features` are not tried, as the
+        caller knows that they do nothing.
         """
 
     @abstractmethod
@@ -520,7 +523,7 @@ class Context(Ranges, ABC):
         """Return the flat form of `num % den` for a flat `num` and a positive `den`."""
 
     @abstractmethod
-    def settle(self, e: Expr) -> Expr:
+    def apply_sum_laws(self, e: Expr) -> Expr:
         """Return `e` after the laws between the terms of a sum, applied until none changes it."""
 
     @abstractmethod

@@ -176,9 +176,9 @@ EXTREMA_SUMS: Final[tuple[Rule[SumCode], ...]] = (
 
 _DIVISOR: Final = attrgetter("by")
 _WEIGHT: Final = attrgetter("_divisions")
-HEAVY = 100
+DIVISION_COST = 100
 """Cost of one division; a term costs 1."""
-MANY = 256
+MANY_QUOTIENTS = 256
 """Number of quotients of a sum from which the search for remainders does not start again."""
 
 
@@ -186,7 +186,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     """Return the printed form of a flat expression with at least one division."""
     if e.by:  # a quotient alone
         num: Expr = e.num  # type: ignore[union-attr]
-        shown = engine.surface(num)
+        shown = engine.printed_form(num)
         return e if shown is num else floor_by(shown, e.by)
     terms, const = (e.terms, e.const) if type(e) is Sum else as_sum(e)
     coeffs = dict(terms)
@@ -203,7 +203,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if len(coeffs) > 1 or const:
         const += _take_remainders(floors, coeffs, done, engine)
     # A quotient of more divisions comes first, since others may be absorbed into its numerator.
-    for f in sorted(floors, key=_WEIGHT, reverse=True):  # first those that others go into
+    for f in sorted(floors, key=_WEIGHT, reverse=True):  # quotients with more divisions first
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
     for t, c in done:
@@ -226,12 +226,13 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 def _take_remainders(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move remainders from `coeffs` to `done` until none is left.
+    """Move remainders from `coeffs` to `done`, as many as there are.
 
-    Return the change of the constant.
+    Return the change of the sum's constant.
 
     `coeffs` has the coefficient of each term of the sum. After each remainder the search starts
-    again at the first quotient. From `MANY` quotients on it continues with the next one instead.
+    again at the first quotient. From `MANY_QUOTIENTS` quotients on it continues with the next one
+    instead.
     """
     if len(floors) == 1:
         found = _as_remainder(floors[0], coeffs, {}, engine)
@@ -251,7 +252,7 @@ def _take_remainders(
                 change += _take_remainder(f, *found, coeffs, done, engine)
                 again = True
                 # A remainder changes coefficients, so earlier quotients may now form better ones.
-                if len(floors) < MANY:
+                if len(floors) < MANY_QUOTIENTS:
                     break
     return change
 
@@ -299,10 +300,10 @@ def _as_remainder(
         for t, c in as_sum(inner)[0]:
             old = coeffs.get(t, 0)
             new = old - k * c
-            weight = 1 + HEAVY * t._divisions
+            weight = 1 + DIVISION_COST * t._divisions
             gain += ((new != 0) - (old != 0)) * weight
             size += abs(new) - abs(old)
-        gain += HEAVY * (1 + inner._divisions - f._divisions)
+        gain += DIVISION_COST * (1 + inner._divisions - f._divisions)
         if (gain, size) <= (0, 0) and (best is None or (gain, size) < best[0]):
             best = (gain, size), m, k, inner
     return None if best is None else best[1:]
@@ -388,7 +389,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
-        return mod_by(engine.surface(num) if num._divisions else num, m)
+        return mod_by(engine.printed_form(num) if num._divisions else num, m)
     chosen: dict[Expr, int] = {}
     positive = any([c > 0 for t, c in terms if not t.by])
     for t, c in sorted(terms, key=_quotients_last):
@@ -409,16 +410,14 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         lo, hi = engine.bounds(num)
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
-    shown = engine.surface(num) if num._divisions else num
+    shown = engine.printed_form(num) if num._divisions else num
     return mod(shown, m) if m == 1 or type(shown) is Const else mod_by(shown, m)
 
 
 def _take_quotient(
     f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move the term of the quotient `f` from `coeffs` to `done`.
-
-    Return the new constant of the sum.
+    """Move the term of the quotient `f` from `coeffs` to `done`; return the sum's new constant.
 
     Terms of the sum move into the numerator where that makes it shorter.
     """
@@ -444,12 +443,12 @@ def _take_quotient(
             shift += k * d
             const = 0
     num = sorted_sum(new, shift)
-    done.append((floor_by(engine.surface(num) if num._divisions else num, d), coeff))
+    done.append((floor_by(engine.printed_form(num) if num._divisions else num, d), coeff))
     return const
 
 
 def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
     """Should the term `k * t` move into a quotient by `d` whose numerator has the term `c * t`?"""
     if t.by:
-        return True  # one division less
+        return True  # the sum has one division fewer
     return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)

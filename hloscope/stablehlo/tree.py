@@ -38,7 +38,7 @@ from hloscope.ops import (
     Scan,
     Scatter,
     Tuple,
-    bare,
+    without_layouts,
 )
 from hloscope.stablehlo.builder import Builder
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
@@ -150,7 +150,8 @@ class _Body:
                 location=original.location,
             )
         signature = FunctionType(
-            tuple(map(bare, computation.arguments)), tuple(map(bare, computation.results))
+            tuple(map(without_layouts, computation.arguments)),
+            tuple(map(without_layouts, computation.results)),
         )
         properties: dict[str, Attribute] = {
             "function_type": TypeAttr(signature),
@@ -191,7 +192,7 @@ class _Body:
                 new = Value(value.type, name=value.name, location=value.location)
                 self.originals[value] = new
             else:
-                new = Value(bare(parameter.type), name=parameter.name)
+                new = Value(without_layouts(parameter.type), name=parameter.name)
             self.values[parameter] = new
             made.append(new)
         return tuple(made)
@@ -289,7 +290,7 @@ class _Body:
         if (
             isinstance(op, Scatter)
             and op.by_window
-            and op.sticks_out(tuple([o.type for o in ins.operands]))
+            and op.may_exceed_bounds(tuple([o.type for o in ins.operands]))
         ):
             raise UnsupportedError(
                 f"`{ins.name}`: StableHLO's `scatter` drops the elements of a window that are"
@@ -300,9 +301,9 @@ class _Body:
             outputs = len(operands) - op.num_carries, op.num_carries
             properties["operandSegmentSizes"] = DenseArrayAttr(I32, outputs)
         parts = frame.parts.get(ins)
-        types: tuple[Type, ...] = (bare(ins.type),)
+        types: tuple[Type, ...] = (without_layouts(ins.type),)
         if isinstance(ins.type, TupleType) and (parts or not isinstance(op, _ONE_VALUE)):
-            types = tuple(map(bare, ins.type.elements))
+            types = tuple(map(without_layouts, ins.type.elements))
         if isinstance(op, Scan):
             inner = len(types) - op.num_carries, op.num_carries
             properties["resultSegmentSizes"] = DenseArrayAttr(I32, inner)
@@ -388,7 +389,7 @@ def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
 
     The value of an HLO constant is converted to a StableHLO literal.
     """
-    op, type = ins.op, bare(ins.type)
+    op, type = ins.op, without_layouts(ins.type)
     if not isinstance(op, Constant) or isinstance(op.literal, MlirLiteral):
         return attributes_of(op)
     array = op.literal.array(type)

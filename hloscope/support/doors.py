@@ -30,7 +30,8 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     def names() -> dict[str, str]:
         """Return the module from which each name is imported."""
         if not homes:
-            homes.update(_imported_for_types(package))  # in one step: threads see all names or none
+            # One assignment, so that threads see all names or none.
+            homes.update(_imported_for_types(package))
         return homes
 
     def load(name: str) -> Any:

@@ -66,7 +66,7 @@ class LazyPattern:
         self._text, self._flags = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled expression, and store it here."""
+        """Return an attribute of the compiled expression, and store it in this object."""
         value = getattr(re.compile(self._text, self._flags), name)
         self.__dict__[name] = value
         return value

@@ -100,11 +100,11 @@ def refuse_many_dimensions(rank: int) -> None:
         raise UnsupportedError(f"a value has {many}")
 
 
-def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
+def refuse_unsupported_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
     """Raise an error for an array that numpy does not support.
 
-    It has too many dimensions or bytes. An array without elements is refused if its other sizes are
-    too large. Unknown sizes do not count.
+    The array has too many dimensions or bytes. An array without elements is refused if its other
+    sizes are too large. Unknown sizes do not count.
 
     Args:
         sizes: Sizes of the array.
@@ -113,7 +113,7 @@ def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
     Raises:
         UnsupportedError: Numpy does not support the array.
 
-    >>> refuse_no_array((2**32, 2**32, 0))
+    >>> refuse_unsupported_array((2**32, 2**32, 0))
     Traceback (most recent call last):
     hloscope.errors.UnsupportedError: error: no array has sizes 4294967296, 4294967296, 0
     """

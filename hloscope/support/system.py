@@ -65,7 +65,11 @@ def forked(serve: Callable[[], object], memory: int | None) -> int:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block interrupts in this thread; processes that start meanwhile inherit that."""
+    """Context manager that blocks interrupts in this thread, and in processes started inside.
+
+    =>
+    simplified_marker
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -14,7 +14,7 @@ __all__ = ["nearest_first", "needed_first", "nested", "reached"]
 N = TypeVar("N")
 
 
-def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, None]:
+def reached(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> dict[N, None]:
     """Return the roots and all nodes reachable from them, each once, in depth-first order.
 
     >>> list(reached([12], lambda n: [n // 2, n // 3] if n else []))
@@ -26,11 +26,11 @@ def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, N
         node = todo.pop()
         if node not in found:
             found[node] = None
-            todo += onward(node)
+            todo += successors(node)
     return found
 
 
-def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Iterator[N]:
+def nearest_first(roots: Iterable[N], successors: Callable[[N], Iterable[N]]) -> Iterator[N]:
     """Yield the roots and all nodes reachable from them, each once, in breadth-first order.
 
     >>> list(nearest_first([12], lambda n: [n // 2, n // 3] if n else []))
@@ -40,7 +40,7 @@ def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Ite
     order = [*found]
     for node in order:
         yield node
-        for other in onward(node):
+        for other in successors(node):
             if other not in found:
                 found[other] = None
                 order.append(other)

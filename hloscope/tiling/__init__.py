@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     )
     from hloscope.tiling.propagation.registry import (
         CarriedTile as CarriedTile,
-        Fit as Fit,
         Propagated as Propagated,
-        Way as Way,
+        TileDirection as TileDirection,
+        TilePrecision as TilePrecision,
     )
     from hloscope.tiling.regions import (
         RegionInstruction as RegionInstruction,
@@ -90,8 +90,8 @@ if TYPE_CHECKING:
         Refusal as Refusal,
         RefusalCode as RefusalCode,
         Tile as Tile,
+        expression_text as expression_text,
         read_expression as read_expression,
-        spelled as spelled,
     )
     from hloscope.tiling.traffic import MOST_CUT as MOST_CUT, TileTraffic as TileTraffic
 

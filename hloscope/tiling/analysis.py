@@ -119,7 +119,7 @@ class TiledNode:
         return f"<tile of {self.instruction.name}: {self.map}>"
 
 
-def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
+def all_nodes(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
     """Yield the nodes and all nodes in their regions, each after its operands."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
@@ -257,7 +257,10 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 
 
 class _TileTraversal:
-    """One traversal from the root to the operands, region by region, that collects constraints."""
+    """One traversal from the root to the operands, region by region.
+
+    It collects the constraints of all tiles.
+    """
 
     def __init__(
         self,
@@ -280,9 +283,9 @@ class _TileTraversal:
 
     def run(self, root: TiledNode) -> list[TiledNode]:
         """Return the tiles of everything that the root depends on; the root's is the last."""
-        return answered(self._region, root)
+        return without_recursion(self._region, root)
 
-    def _region(self, root: TiledNode) -> Asking[TiledNode, list[TiledNode]]:
+    def _region(self, root: TiledNode) -> RecursiveCalls[TiledNode, list[TiledNode]]:
         """Return the tiles of one region, its root last.
 
         Yields the roots of nested regions to receive their tiles.
@@ -318,7 +321,7 @@ class _TileTraversal:
                     (child,) = yield child
                 kept = known.setdefault(child.key, child)
                 node.operands.append(kept)
-                if kept is child and not is_loop:  # the region of a dot has done its operands
+                if kept is child and not is_loop:  # a dot's operands were traversed with its region
                     todo.append(kept)
         nodes = [*known.values()]
         order = _definitions_first(root)
@@ -536,27 +539,27 @@ def _definitions_first(root: TiledNode) -> dict[int, int]:
 
 Q = TypeVar("Q")
 A = TypeVar("A")
-Asking: TypeAlias = Generator[Q, Any, A]
+RecursiveCalls: TypeAlias = Generator[Q, Any, A]
 """Generator of a recursive function.
 
 It yields the arguments of recursive calls, receives their results, and returns its result.
 """
 
 
-def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
-    """Return the result of `ask(question)`, without recursion on Python's stack.
+def without_recursion(function: Callable[[Q], RecursiveCalls[Q, A]], arguments: Q) -> A:
+    """Return the result of `function(arguments)`, without recursion on Python's stack.
 
-    `ask` is a generator function that yields the arguments of recursive calls.
+    `function` is a generator function that yields the arguments of recursive calls.
 
     >>> def depth(tree):
     ...     below = []
     ...     for child in tree:
     ...         below.append((yield child))
     ...     return 1 + max(below, default=0)
-    >>> answered(depth, [[], [[]]])
+    >>> without_recursion(depth, [[], [[]]])
     3
     """
-    waiting = [ask(question)]
+    waiting = [function(arguments)]
     answer: Any = None
     while waiting:
         try:
@@ -565,7 +568,7 @@ def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
             waiting.pop()
             answer = done.value
         else:
-            waiting.append(ask(further))
+            waiting.append(function(further))
             answer = None
     found: A = answer
     return found

@@ -31,7 +31,13 @@ from hloscope.indexing import (
 from hloscope.ir import Instruction, TensorType
 from hloscope.ops import Concatenate, DotGeneral
 from hloscope.support.arrays import np
-from hloscope.tiling.analysis import DOTS, Asking, SymbolicTiles, TiledNode, answered
+from hloscope.tiling.analysis import (
+    DOTS,
+    RecursiveCalls,
+    SymbolicTiles,
+    TiledNode,
+    without_recursion,
+)
 from hloscope.tiling.tile import Refusal, RefusalCode, RefusedError, refused
 
 # --------------------------------------------------------------------------------------------------
@@ -225,13 +231,14 @@ def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
 
 
 class _IterationSpace(Struct, frozen=True):
-    """The iteration space of a region's tiles, and the offsets that follow from it.
+    """The programs that compute the tiles of a region, and the offsets of the tiles.
 
     Attributes:
         active: Parameters that are iterated over, major to minor.
         bounds: Number of tiles of each parameter; 1 for those that are not iterated over.
         offsets: Map from the number of a program to the offset along each parameter.
-        is_part: Do only some of the programs compute it, as with operands of a concatenate?
+        is_part: Whether only some of the programs compute the region, as with operands of a
+            concatenate.
     """
 
     active: tuple[int, ...]
@@ -264,8 +271,8 @@ class _Concrete:
                 raise refused("negative strides", node.instruction)
         root = nodes[-1]
         active = with_parameters(root.map, ())
-        place = self._place(root.map, active, None)
-        instructions = answered(self._region, (nodes, place))
+        place = self._iteration_space(root.map, active, None)
+        instructions = without_recursion(self._region, (nodes, place))
         bounds = [place.bounds[p] for p in active]
         return TiledComputation(
             self._sizes, tuple(bounds), instructions, self._roots(instructions, prod(bounds))
@@ -273,7 +280,7 @@ class _Concrete:
 
     # ------------------------------------------------------------------------------- offsets
 
-    def _place(
+    def _iteration_space(
         self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
     ) -> _IterationSpace:
         """Return the iteration space of a region whose root has the map `m`.
@@ -310,12 +317,15 @@ class _Concrete:
             offsets = transposed(tiles, space, self._exchanged)
         return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
 
-    def _offsets(self, node: TiledNode, place: _IterationSpace) -> IndexingMap:
-        """Return the map from the number of a program to the first index of a node's tile."""
+    def _offsets(self, node: TiledNode, iteration: _IterationSpace) -> IndexingMap:
+        """Return the map from the number of a program to the first index of a node's tile.
+
+        `iteration` is the iteration space of the node's region.
+        """
         for p, (v, size) in enumerate(zip(node.map.dims, self._sizes, strict=True)):
             if v.interval.lo % max(size, 1):  # a tile that begins before the bound would be lost
                 raise refused(_not_divisible(v.interval, p, size), node.instruction)
-        m = place.offsets.compose(node.map)
+        m = iteration.offsets.compose(node.map)
         if any([v.interval.lo for v in m.ranges]):
             raise refused("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
         # A tile begins where all range variables are 0.
@@ -331,36 +341,40 @@ class _Concrete:
     # ---------------------------------------------------------------------------- instructions
 
     def _region(
-        self, question: tuple[Sequence[TiledNode], _IterationSpace]
-    ) -> Asking[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
+        self, arguments: tuple[Sequence[TiledNode], _IterationSpace]
+    ) -> RecursiveCalls[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
         """Return the tiles of one region.
 
         Yields nested regions, with their iteration spaces, to receive their tiles.
         """
-        nodes, place = question
+        nodes, place = arguments
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
             regions = []
-            for region, inner in zip(node.regions, self._inner_places(node, place), strict=True):
+            for region, inner in zip(
+                node.regions, self._inner_iterations(node, place), strict=True
+            ):
                 regions.append((yield region, inner))
             tiled = self._instruction(node, place, regions)
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())
 
-    def _inner_places(self, node: TiledNode, place: _IterationSpace) -> list[_IterationSpace]:
+    def _inner_iterations(
+        self, node: TiledNode, iteration: _IterationSpace
+    ) -> list[_IterationSpace]:
         if not node.regions:
             return []
-        active, parent = place.active, place if place.is_part else None
+        active, parent = iteration.active, iteration if iteration.is_part else None
         if isinstance(node.instruction.op, DOTS):
             active = with_parameters(node.regions[-1][-1].map, active)
         if isinstance(node.instruction.op, Concatenate):
-            parent = place
-        return [self._place(region[-1].map, active, parent) for region in node.regions]
+            parent = iteration
+        return [self._iteration_space(region[-1].map, active, parent) for region in node.regions]
 
     def _instruction(
         self,
         node: TiledNode,
-        place: _IterationSpace,
+        iteration: _IterationSpace,
         regions: Sequence[tuple[TiledInstruction, ...]],
     ) -> TiledInstruction:
         made = self._made
@@ -368,7 +382,7 @@ class _Concrete:
             node,
             node.tile.sizes_at(self._sizes),
             node.tile.strides_at(self._sizes),
-            self._offsets(node, place),
+            self._offsets(node, iteration),
             [made[id(n)] for n in node.operands],
             [made[id(n)] for n in node.runtime],
             regions,
@@ -381,9 +395,9 @@ class _Concrete:
     ) -> tuple[TiledInstruction, ...]:
         """Return a tile for each root, in order.
 
-        A root with users inside gets one of the tiles that the real root needs of it. The output
-        may share a buffer with an operand, so the program that reads it must write it: the tile
-        must be the one that tiling this root alone would give.
+        A root that instructions of the fusion use gets one of the tiles that the main root needs of
+        it. The output may share a buffer with an operand, so the program that reads it must write
+        it: the tile must be the one that tiling this root alone would give.
 
         Raises:
             RefusedError: A root has no such tile.
@@ -409,7 +423,9 @@ class _Concrete:
         if prod(counts) != programs:
             return False
         own = _Concrete(self._symbolic, tiled.sizes, None)
-        place = own._place(IndexingMap.identity(type.shape), tuple(range(type.rank)), None)
+        place = own._iteration_space(
+            IndexingMap.identity(type.shape), tuple(range(type.rank)), None
+        )
         return place.offsets == tiled.offsets
 
 

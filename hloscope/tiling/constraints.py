@@ -29,8 +29,8 @@ ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
 MAX_EXPANDED: Final = 20_000
 """Maximum number of conjunctions that `expand` returns; with more it raises an error."""
-_TRIED: Final = 20_000
-"""Maximum number of alternatives that are tried to find out if constraints are satisfiable.
+_MOST_ALTERNATIVES: Final = 20_000
+"""Maximum number of alternatives that are tried to decide whether constraints are satisfiable.
 
 Beyond it they count as satisfiable.
 """
@@ -125,7 +125,7 @@ class Run(Struct, frozen=True):
     full: tuple[int, ...]
 
     def __str__(self) -> str:
-        if len(self.sizes) > 3:  # there would be ten alternatives or more
+        if len(self.sizes) > 3:  # the text has no alternatives if there are ten or more
             sizes, full = (", ".join(map(str, some)) for some in (self.sizes, self.full))
             return f"({sizes}) are ones, any one size, full sizes of ({full}), then ones"
         options = [
@@ -170,9 +170,10 @@ class Run(Struct, frozen=True):
 
 
 class OneSign(Struct, frozen=True):
-    """The constraint that strides do not have mixed signs: all sizes of one group are 1.
+    """The constraint that strides do not have mixed signs.
 
-    `down` has the sizes of dimensions with negative stride, `up` those with positive stride.
+    It holds if all sizes of one group are 1: those of dimensions with negative strides (`down`), or
+    those of dimensions with positive strides (`up`).
     """
 
     down: tuple[Expr, ...]
@@ -265,7 +266,7 @@ class TileConstraints(Struct, frozen=True):
                 continue
             tried += 1
             merged = _merged(chosen[-1], some)
-            if merged is None and tried <= _TRIED:
+            if merged is None and tried <= _MOST_ALTERNATIVES:
                 continue
             if merged is None or len(left) == len(self.clauses):
                 return True
@@ -295,13 +296,13 @@ def _is_always(clause: Clause) -> bool:
     return {} in map(_simple, clause.alternatives())
 
 
-def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
+def _simple(conjunction: Iterable[Within]) -> dict[Expr, Interval] | None:
     """Return the interval of each expression in a conjunction; `None` if it is always false.
 
     Constraints on constants are decided and left out.
     """
     found: dict[Expr, Interval] = {}
-    for atom in some:
+    for atom in conjunction:
         if isinstance(atom.expr, Const):
             if atom.expr.value not in atom.interval:
                 return None

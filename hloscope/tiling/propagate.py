@@ -45,7 +45,7 @@ from hloscope.tiling.propagation.registry import (
     Answer,
     Entry,
     Propagated,
-    Way,
+    TileDirection,
     entry_of,
     exact,
     refuse,
@@ -78,7 +78,7 @@ def propagate_to_operands(
 
     Source: XLA's experimental `PropagateTileToInput`.
     """
-    return _carried(Way.TO_OPERANDS, space, ins, tile, output, beyond_xla)
+    return _carried(TileDirection.TO_OPERANDS, space, ins, tile, output, beyond_xla)
 
 
 def propagate_to_outputs(
@@ -100,16 +100,21 @@ def propagate_to_outputs(
 
     Source: XLA's experimental `PropagateTileToOutput`.
     """
-    return _carried(Way.TO_OUTPUTS, space, ins, tile, operand, beyond_xla)
+    return _carried(TileDirection.TO_OUTPUTS, space, ins, tile, operand, beyond_xla)
 
 
 def _carried(
-    way: Way, space: TilingSpace, ins: Instruction, tile: Tile, number: int, beyond_xla: bool
+    direction: TileDirection,
+    space: TilingSpace,
+    ins: Instruction,
+    tile: Tile,
+    number: int,
+    beyond_xla: bool,
 ) -> Answer:
-    entry = entry_of(way, type(ins.op)) or Entry(reason="there is no rule")
-    answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(way, ins, entry.reason))
+    entry = entry_of(direction, type(ins.op)) or Entry(reason="there is no rule")
+    answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(direction, ins, entry.reason))
     try:
-        if len(tile.dims) != len(_shape(way, ins, number)):
+        if len(tile.dims) != len(_shape(direction, ins, number)):
             return Refusal(RefusalCode.INVALID_ARGUMENT, "the tile has another rank", ins)
         if entry.rule is not None:
             answer = entry.rule(space, ins, ins.op, tile, number)
@@ -126,16 +131,16 @@ def _carried(
     return _simplified(space, answer)
 
 
-def _shape(way: Way, ins: Instruction, number: int) -> Dims:
+def _shape(direction: TileDirection, ins: Instruction, number: int) -> Dims:
     """Return the sizes of output or operand `number`, whose tile is propagated."""
-    if way is Way.TO_OUTPUTS:
+    if direction is TileDirection.TO_OUTPUTS:
         type_ = ins.operands[number].type
         return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
     return output_sizes(ins, number)
 
 
-def _no_rule(way: Way, ins: Instruction, reason: str) -> str:
-    return f"no propagation of tiles {way} of {ins.op.name}: {reason}"
+def _no_rule(direction: TileDirection, ins: Instruction, reason: str) -> str:
+    return f"no propagation of tiles {direction} of {ins.op.name}: {reason}"
 
 
 def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
@@ -164,14 +169,17 @@ class TileCoverage(Struct, frozen=True):
 
 
 def tile_coverage() -> tuple[TileCoverage, ...]:
-    """Return one row per op, in alphabetical order.
+    """Return the directions in which each op has a rule, in alphabetical order of the ops.
 
     >>> next(row for row in tile_coverage() if row.op == "transpose").to_outputs
     True
     """
     rows = []
     for name, cls in sorted(OPS.items()):
-        back, forth = [entry_of(way, cls) or Entry(reason="there is no rule") for way in Way]
+        back, forth = [
+            entry_of(direction, cls) or Entry(reason="there is no rule")
+            for direction in TileDirection
+        ]
         reasons = "; ".join(dict.fromkeys(filter(None, (back.reason, forth.reason))))
         rows.append(TileCoverage(name, back.rule is not None, forth.rule is not None, reasons))
     return tuple(rows)
@@ -193,7 +201,7 @@ def _(space: TilingSpace, ins: Instruction, op: Parameter, tile: Tile, output: i
     return exact()
 
 
-refuse(Parameter, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+refuse(Parameter, reason="it has no operands", directions=(TileDirection.TO_OUTPUTS,))
 
 
 @to_operands(Domain, refused="it marks a boundary, and computes nothing")

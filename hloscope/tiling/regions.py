@@ -25,7 +25,7 @@ from hloscope.ops import (
 from hloscope.support.walks import needed_first
 from hloscope.tiling.fused import PROJECTIONS
 from hloscope.tiling.propagate import propagate_to_operands
-from hloscope.tiling.propagation.registry import CarriedTile, Fit
+from hloscope.tiling.propagation.registry import CarriedTile, TilePrecision
 from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Refusal, RefusalCode, Tile
 
@@ -34,11 +34,11 @@ MOST_INSTRUCTIONS: Final = 1 << 13
 
 With more, the kernel is incomplete and has a refusal.
 """
-_WORST: Final = {fit: k for k, fit in enumerate(Fit)}
+_WORST: Final = {fit: k for k, fit in enumerate(TilePrecision)}
 
 
 class RegionInstruction:
-    """An instruction with one of the tiles that are needed of it.
+    """An instruction, with one tile of it that the kernel computes.
 
     Attributes:
         instruction: The instruction.
@@ -58,7 +58,7 @@ class RegionInstruction:
         self.tile: Final = tile
         self.operands: tuple[RegionInstruction, ...] = ()
         self.regions: tuple[TiledRegion, ...] = ()
-        self.fit = Fit.EXACT
+        self.fit = TilePrecision.EXACT
         self.reasons: tuple[str, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class RegionInstruction:
         """The tiled operands that are the start indices of a dynamic slice; empty for other ops."""
         return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
 
-    def claims(self, fit: Fit, reasons: Sequence[str]) -> bool:
+    def lower_precision(self, fit: TilePrecision, reasons: Sequence[str]) -> bool:
         """Lower the tile's precision to `fit`, if that is lower, and add the reasons.
 
         Return whether anything changed.
@@ -138,7 +138,7 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Groups of operands that have a region each, and the operands without one, by number."""
+"""Numbers of operands: groups that have a region each, and the operands without a region."""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:
@@ -169,7 +169,7 @@ def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
 
 
 class _Growing:
-    """A region under construction, with the instructions that still have to be visited."""
+    """A region under construction, with the instructions that are still to be visited."""
 
     def __init__(self) -> None:
         self.region = TiledRegion()
@@ -177,7 +177,7 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """Return the region's instruction with this tile, a new one if there is none yet."""
+        """Return the region's instruction with this tile; it is added if it is new."""
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
@@ -210,14 +210,14 @@ class _Tiling:
         self.open.append(outer)
         while self.open:
             self._grow(self.open.pop())
-        _spread_claims(self.edges)
+        _propagate_precision(self.edges)
         refusals, beyond = [*self.refusals.values()], [*self.beyond.items()]
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
         """Propagate the tiles of a region to operands, until there are no new tiled instructions.
 
-        The last one found is visited first.
+        The instruction added last is visited first.
         """
         while growing.todo:
             tiled = growing.todo.pop()
@@ -265,23 +265,23 @@ class _Tiling:
 _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 
 
-def _spread_claims(
+def _propagate_precision(
     edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
 ) -> None:
-    """Lower the precision of every tile to the lowest precision of the tiles that need it.
+    """Lower the precision of every tile to the lowest precision of its users' tiles.
 
-    An edge has a tiled instruction, one of its operands, and the tile propagated to it.
+    An edge has a tiled instruction, one of its operands, and the tile propagated to the operand.
     """
     below: dict[RegionInstruction, list[RegionInstruction]] = {}
     todo: list[RegionInstruction] = []
     for tiled, operand, part in edges:
         below.setdefault(tiled, []).append(operand)
-        if operand.claims(part.fit, [part.reason]):
+        if operand.lower_precision(part.fit, [part.reason]):
             todo.append(operand)
     while todo:
         tiled = todo.pop()
         for operand in below.get(tiled, ()):
-            if operand.claims(tiled.fit, tiled.reasons):
+            if operand.lower_precision(tiled.fit, tiled.reasons):
                 todo.append(operand)
 
 
@@ -306,7 +306,7 @@ def tiled_kernel(
 
 
 def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
-    """Return the region's instructions so that operands come before users.
+    """Return the region's instructions in an order in which operands come before users.
 
     The start indices of a slice come before its other operands.
     """

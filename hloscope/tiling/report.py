@@ -54,7 +54,7 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def held(self) -> int | None:
-        """The number of elements of XLA's tile; `None` without one."""
+        """The number of elements of XLA's tile; `None` if XLA has none."""
         return None if self.xla is None else prod(self.xla.sizes)
 
 

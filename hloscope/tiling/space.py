@@ -40,7 +40,7 @@ from hloscope.tiling.tile import DimTile, Refusal, RefusalCode, Tile
 MOST_TILE: Final = POS_INF
 """Maximum size of a tile."""
 UNFIT: Final = "operands and result do not fit together"
-"""Reason why an instruction of an invalid program is refused."""
+"""Reason to refuse an instruction of an invalid program."""
 
 
 class DimensionKind(StrEnum):
@@ -273,7 +273,7 @@ class _Builder:
         if not sources:
             return Refusal(RefusalCode.INVALID_ARGUMENT, "there are no roots")
         for source in sources:
-            refusal = _unfit_root(source)
+            refusal = _root_refusal(source)
             if refusal is not None:
                 return refusal
         if len(sources) > 1 and roots is Roots.REFUSED:
@@ -284,7 +284,7 @@ class _Builder:
             reason = f"{_MULTIPLE} of different sizes: {listed}"
             return Refusal(RefusalCode.UNIMPLEMENTED, reason)
         for k, (source, shape) in enumerate(zip(sources, shapes, strict=True)):
-            if (source, 0) in self.keys:  # the same root again
+            if (source, 0) in self.keys:  # another use of the same root
                 continue
             if k and roots is Roots.SHARED:
                 self.keys |= {(source, d): self.keys[sources[0], d] for d in range(len(shape))}
@@ -329,7 +329,7 @@ def is_carry(ins: Instruction, output: int) -> bool:
     return output >= len(ins.type.elements) - ins.op.num_carries
 
 
-def _unfit_root(root: Instruction) -> Refusal | None:
+def _root_refusal(root: Instruction) -> Refusal | None:
     """Return why a root cannot be tiled; `None` if it can."""
     arrays = root.type.elements if isinstance(root.type, TupleType) else (root.type,)
     if not arrays or not all(isinstance(array, TensorType) for array in arrays):
@@ -348,8 +348,9 @@ class Reading(Struct, frozen=True):
     """A value that an op reads at run time, from one of its operands.
 
     Attributes:
-        operand: Number by which it is looked up; -1 for a value that is not an operand.
-        origin: The operand that it is read from.
+        operand: Number of the operand by which `TilingSpace.runtime_number` finds the value; -1 for
+            a value that is not an operand.
+        origin: Number of the operand that it is read from.
         most: The upper bound to which the value is clamped; the lower bound is 0.
         along: The sequential dimension of the op that selects the element; `None` for a scalar.
         is_prefix_sum: Whether it is the sum of the preceding elements instead of the element.

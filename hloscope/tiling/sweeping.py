@@ -85,7 +85,7 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """Return the tiling in row `row`, with its figures and the limits that it exceeds."""
+        """Return tiling number `row`, with its figures and the limits that it exceeds."""
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),
@@ -256,7 +256,7 @@ def search(
     fits = found.fits(limits)
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     tiler = Tiler(symbolic)
-    if len(dict.fromkeys(symbolic.roots)) > 1:  # only the concrete tiles show if roots share them
+    if len(dict.fromkeys(symbolic.roots)) > 1:  # only concrete tiles show whether roots share them
         for row in np.flatnonzero(found.is_valid):
             found.is_valid[row] = not isinstance(tiler.tiled(found.sizes[row].tolist()), Refusal)
         fits = found.fits(limits)
@@ -347,7 +347,10 @@ def transaction_of(limits: Limits) -> int:
 
 
 def _position(order: Ints, good: Sequence[int]) -> int:
-    """Return how many tilings in `order` come before the best one that fits, `good[0]`."""
+    """Return how many tilings in `order` come before `good[0]`.
+
+    `good` has the tilings that fit the device, the best first.
+    """
     return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
 
 
@@ -370,11 +373,11 @@ class _Sweeping:
         is_valid &= np.array([p.size > 0 for p in symbolic.parameters], dtype=bool).all()
         moved, shared, registers, elements = np.zeros((4, count))
         dot_side = np.zeros(count, dtype=np.int64)
-        for array, once in once_each(symbolic, self._table):
+        for array, once in new_tiles(symbolic, self._table):
             figures = counted(array.node, array.region, self._table, self._transaction)
             moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
-            is_valid &= self._takes(node)
+            is_valid &= self._can_place(node)
             padded = self.padded(node)
             elements = np.maximum(elements, padded)
             if node.instruction not in symbolic.fused.inside:
@@ -400,11 +403,11 @@ class _Sweeping:
             dot_side,
         )
 
-    def _takes(self, node: TiledNode) -> Bools:
+    def _can_place(self, node: TiledNode) -> Bools:
         """Return for which tilings XLA can place the node's tile: [tilings].
 
         Tiles of a concatenate must begin where operands do, and no stride may be negative.
-        `Tiler.tiled` refuses other tilings one by one.
+        `Tiler.tiled` refuses such tilings one by one.
         """
         found = np.ones(len(self._table), dtype=bool)
         for p, v in enumerate(node.map.dims):
@@ -484,8 +487,8 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
             yield top[root]._replace(root=number)
 
 
-def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays of a fusion, and for each tiling whether the array's tile is new.
+def new_tiles(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
+    """Yield the arrays of a fusion, each with a flag for each tiling: is the array's tile new?
 
     It is not new if it equals an earlier tile of the same array.
     """
@@ -512,7 +515,7 @@ def tile_traffics(
     """
     table = np.array([sizes], dtype=np.int64).reshape(1, len(symbolic.parameters))
     found = []
-    for array, once in once_each(symbolic, table):
+    for array, once in new_tiles(symbolic, table):
         node = array.node
         if array_type(node) is None or not once[0]:
             continue

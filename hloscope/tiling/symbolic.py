@@ -296,7 +296,7 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
         part = _part(term, m)
         if isinstance(part, Refusal):
             return part
-        whole = _whole(part.size, m)
+        whole = _dimension_size(part.size, m)
         if whole is None or not isinstance(part.stride, Const):
             return _no("a sum of more than single dimensions that begin at 0", e)
         summands.append((part.size, part.stride.value * factor, whole))
@@ -321,10 +321,11 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
     return _Part(product(*sizes), nested, (Run(sizes, wholes),), mixed)
 
 
-def _whole(size: Expr, m: IndexingMap) -> int | None:
-    """Return the size of which `size` is the tile size, or `size` itself if it is a constant.
+def _dimension_size(size: Expr, m: IndexingMap) -> int | None:
+    """Return the size of the dimension of which `size` is the tile size.
 
-    The result is `None` for other expressions, and for dimensions that do not begin at 0.
+    A constant `size` is its own result. The result is `None` for other expressions, and for
+    dimensions that do not begin at 0.
     """
     if isinstance(size, Const):
         return size.value
@@ -333,8 +334,8 @@ def _whole(size: Expr, m: IndexingMap) -> int | None:
     return m.dims[size.index].interval.hi + 1
 
 
-def _unless_one(size: Expr, one: Expr, other: Expr, whole: int) -> Expr:
-    """Return `one` if `size != 1`, else `other`, as an expression for sizes in `[1, whole]`."""
-    whole = max(whole, 1)
-    is_one = (Const(whole + 1) - size) // whole
+def _unless_one(size: Expr, one: Expr, other: Expr, largest: int) -> Expr:
+    """Return `one` if `size != 1`, else `other`, as an expression for sizes in `[1, largest]`."""
+    largest = max(largest, 1)
+    is_one = (Const(largest + 1) - size) // largest
     return is_one * other + (1 - is_one) * one

@@ -52,10 +52,10 @@ def variable_name(v: Var) -> str:
     return f"{_PREFIXES[type(v)]}_{v.index}"
 
 
-def spelled(e: Expr) -> str:
+def expression_text(e: Expr) -> str:
     """Return the text of an expression, with the names of a tiling space.
 
-    >>> spelled(Dim(0) * Range(0) + 1)
+    >>> expression_text(Dim(0) * Range(0) + 1)
     'tid_0 * ts_0 + 1'
     """
     return to_text(e, {v: variable_name(v) for v in variables(e)})
@@ -104,7 +104,7 @@ class DimTile(Struct, frozen=True):
             (self.offset, self.size, self.stride, self.upper_bound),
             strict=True,
         )
-        return ", ".join(f"{name} [{spelled(e)}]" for name, e in parts)
+        return ", ".join(f"{name} [{expression_text(e)}]" for name, e in parts)
 
     @property
     def last(self) -> Expr:
@@ -142,12 +142,12 @@ UNIT: Final = DimTile(ZERO, ONE, ONE, ONE)
 """The tile of a dimension of size 1."""
 
 
-def whole(size: int) -> DimTile:
+def whole_dimension(size: int) -> DimTile:
     """Return the tile that covers a dimension of this size.
 
     Its size is the next power of two, cut off at the end of the dimension.
 
-    >>> print(whole(6))
+    >>> print(whole_dimension(6))
     offset [0], size [8], stride [1], upper bound [6]
     """
     return DimTile.of(0, 1 << max(size - 1, 0).bit_length(), 1, size)
@@ -252,10 +252,10 @@ class Tile(Struct, frozen=True):
 
 def _fields(dims: Sequence[DimTile]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return (
-        ("offsets", tuple([spelled(d.offset) for d in dims])),
-        ("sizes", tuple([spelled(d.size) for d in dims])),
-        ("strides", tuple([spelled(d.stride) for d in dims])),
-        ("upper bounds", tuple([spelled(d.upper_bound) for d in dims])),
+        ("offsets", tuple([expression_text(d.offset) for d in dims])),
+        ("sizes", tuple([expression_text(d.size) for d in dims])),
+        ("strides", tuple([expression_text(d.stride) for d in dims])),
+        ("upper bounds", tuple([expression_text(d.upper_bound) for d in dims])),
     )
 
 

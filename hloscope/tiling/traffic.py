@@ -148,7 +148,7 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
             continue
         kinds.append((p, whole, rest, size))
     zero = np.zeros(rows)
-    if type is None:  # a token or the like
+    if type is None:  # the value is not an array, for example a token
         unknown = np.zeros(rows, dtype=bool)
         return Counted(zero, zero, zero, zero, unknown, unknown)
     bits, per = bits_of(type), transaction * 8
@@ -235,7 +235,7 @@ def _transactions(
         type: Type of the array.
         bits: Bits of an element.
         per: Bits of a transaction.
-        wanted: Which rows are needed, [rows].
+        wanted: Which rows to count, [rows]; the results of other rows mean nothing.
     """
     rows = len(extents)
     run = np.full(rows, bits, dtype=np.int64)  # bits of the run
@@ -324,7 +324,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
     strides = node.tile.strides_at(sizes)
     run, is_run = bits, True
     for d in reversed(major_to_minor(type)):
-        common = gcd(common, _step(node, d, sizes) * pitch)
+        common = gcd(common, _offset_divisor(node, d, sizes) * pitch)
         if extents[d] > 1:
             is_run &= max(strides[d], 1) * pitch == run
             run *= extents[d] if is_run else 1
@@ -332,13 +332,13 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
     return common % per == 0 or (is_run and per % run == 0 and common % run == 0)
 
 
-def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
-    """Return a divisor of all offsets of the tiles along dimension `d`; 0 if all are 0."""
+def _offset_divisor(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
+    """Return a divisor of the offsets of all tiles along dimension `d`; 0 if all are 0."""
     terms, constant = as_sum(node.map.results[d])
     common = abs(constant)
     for t, factor in terms:
         if isinstance(t, Range):
-            continue  # a tile begins where it is 0
+            continue  # range variables are 0 at the first index of a tile
         if isinstance(t, Dim):
             interval = node.map.dims[t.index].interval
             if sizes[t.index] <= interval.hi:

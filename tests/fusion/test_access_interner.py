@@ -51,7 +51,7 @@ def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
     one, other = normal(IndexingMap.parse(first)), IndexingMap.parse(second)
     long_way = normal(one.compose(other))
     interner = AccessInterner()
-    kept = interner.compose(interner.keep(Access(one)), interner.keep(Access(other)))
+    kept = interner.compose(interner.intern(Access(one)), interner.intern(Access(other)))
     for found in (compose(Access(one), Access(other)), kept):
         if found is None:
             assert long_way.is_known_empty
@@ -67,7 +67,10 @@ def test_what_is_asked_about_itself_is_what_the_next_map_says(second: str, exten
     """A part of a concatenation is read where it lies: its map is not composed."""
     interner, map = AccessInterner(), IndexingMap.parse(second)
     same = interner.identity(parse_type(extent))
-    found, composed = interner.compose(same, interner.keep(Access(map))), compose(same, Access(map))
+    found, composed = (
+        interner.compose(same, interner.intern(Access(map))),
+        compose(same, Access(map)),
+    )
     assert found is not None
     assert found.map in (map, normal(map))
     assert composed is not None
@@ -81,7 +84,7 @@ def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
 ) -> None:
     interner, map = AccessInterner(), IndexingMap.parse(SECOND[3])
     same = interner.identity(parse_type(f"f32[{sizes[0]},{sizes[1]}]"))
-    found = interner.compose(same, interner.keep(Access(map)))
+    found = interner.compose(same, interner.intern(Access(map)))
     assert found is not None
     assert found.map is not None
     assert tuple([v.interval.hi + 1 for v in found.map.dims]) == sizes
@@ -90,15 +93,15 @@ def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
 def test_equal_accesses_are_one_object() -> None:
     interner, same = AccessInterner(), IndexingMap.identity((6, 8))
     kept = interner.identity(parse_type("f32[6,8]"))
-    assert interner.keep(Access(same)) is kept
-    assert interner.keep(Access(same, leaf=3)) is kept
+    assert interner.intern(Access(same)) is kept
+    assert interner.intern(Access(same, leaf=3)) is kept
     assert interner.identity(parse_type("s32[6,8]{0,1}")) is kept
-    assert interner.keep(Access(same, Precision.OVER, "why")) is not kept
+    assert interner.intern(Access(same, Precision.OVER, "why")) is not kept
 
 
 def test_an_undefined_map_is_unknown() -> None:
     for reason in ("", "why"):
-        kept = AccessInterner().keep(Access(IndexingMap.undefined(), reason=reason))
+        kept = AccessInterner().intern(Access(IndexingMap.undefined(), reason=reason))
         assert (kept.map, kept.precision) == (None, Precision.UNKNOWN)
         assert kept.reason == reason or "undefined" in kept.reason
 

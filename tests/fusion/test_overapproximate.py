@@ -8,7 +8,7 @@ from hypothesis import example, given, settings, strategies as st
 from hloscope.affine import Dim, Expr, Interval, Range
 from hloscope.fusion import overapproximate
 from hloscope.fusion.overapproximate import (
-    contains_all,
+    covering_all,
     covers_everything,
     hull,
     is_large,
@@ -82,7 +82,7 @@ def test_a_walk_carries_no_maps_of_many_conditions() -> None:
     text = "(d0)[s0] -> (d0, s0 / 9), domain: d0 in [0, 4], s0 in [0, 53]"
     interner = AccessInterner()
     small, large = (
-        interner.keep(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
+        interner.intern(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
     )
     assert [*with_accesses(interner, {}, [small], TYPE)] == [small]
     both = [*with_accesses(interner, {}, [large, small], TYPE)]
@@ -132,17 +132,17 @@ def test_a_map_of_everything_takes_the_others_in() -> None:
     every = Access(IndexingMap.of_sizes((3, 4), SIZES, (Range(0), Range(1))))
     part = Access(IndexingMap.of_sizes((3, 4), (), (Dim(0), Dim(1))))
     unknown = Access.unknown("?")
-    assert contains_all([part, every, unknown], TYPE) == (every, unknown)
-    assert contains_all([part, unknown], TYPE) is None
+    assert covering_all([part, every, unknown], TYPE) == (every, unknown)
+    assert covering_all([part, unknown], TYPE) is None
     # One that says everything of fewer elements does not say it of the others.
     narrow = Access(IndexingMap.of_sizes((2, 4), SIZES, (Range(0), Range(1))))
-    assert contains_all([part, narrow], TYPE) is None
+    assert covering_all([part, narrow], TYPE) is None
 
 
 @pytest.mark.parametrize("type_", ["f32[5,<=6]", "(f32[5,6])", "token[]"])
 def test_no_map_is_of_everything_where_the_sizes_are_not_known(type_: str) -> None:
     every = Access(IndexingMap.of_sizes((3, 4), SIZES, (Range(0), Range(1))))
-    assert contains_all([every], parse_type(type_)) is None
+    assert covering_all([every], parse_type(type_)) is None
 
 
 def test_reasons_are_joined_once_each() -> None:

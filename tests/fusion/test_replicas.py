@@ -10,7 +10,7 @@ from hloscope.affine import Interval, bounds
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision
-from hloscope.indexing.access import needed
+from hloscope.indexing.access import needed_steps
 from hloscope.indexing.rules.collectives import MAX_RUNS
 from tests.fusion.replicas import UNION, Grid, Maker, looped, wrong
 
@@ -186,7 +186,7 @@ def test_of_many_collectives_those_count_that_decide_about_the_device(groups: li
     root = hs.read(f"{UNION}ENTRY e {{ p = u64[4] parameter(0)\n{body} }}").root
     (flow,) = Analysis().summary(root.program.module.entry, 0)
     (access,) = flow.accesses or ()
-    assert len(needed(access.via)) == len(groups)
+    assert len(needed_steps(access.via)) == len(groups)
     (check,) = root.to_parameters().prove().checks
     assert check.by[0] == "isl"
     assert check.by[1].startswith("enumerated")
@@ -207,7 +207,7 @@ def test_steps_left_out_make_no_difference_to_where_steps_lead(seed: int) -> Non
         lines.append(f"v{k} = u64[4] all-reduce(p), replica_groups={{{text}}}, to_apply=f")
     _, computation = entry(*lines, "ROOT r = u64[4] copy(p)")
     steps = tuple(computation[f"v{k}"] for k in range(len(lines)))
-    grid, kept = Grid(count, 1), needed(steps)
+    grid, kept = Grid(count, 1), needed_steps(steps)
     sizes = [int((grid.tables(step)[0][0] >= 0).sum()) for step in steps]
     columns = np.indices(sizes).reshape(len(sizes), -1)
     for device in range(count):

@@ -15,7 +15,7 @@ from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.parameter_reads import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import reduction, shape
-from hloscope.indexing.rules.dependence import Dependence, Use, _fold, _uses, fold, used
+from hloscope.indexing.rules.dependence import Dependence, Use, _fold, _uses, fold, use_of
 from hloscope.ir import WIDE, Instruction, TokenType
 
 FIRST, SECOND = [
@@ -121,9 +121,9 @@ def test_a_part_of_a_loop_looks_at_the_parts_that_it_reaches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[int] = []
-    is_handed_on: Callable[..., bool] = loops._is_handed_on
+    is_handed_on: Callable[..., bool] = loops._is_returned_unchanged
     monkeypatch.setattr(
-        loops, "_is_handed_on", lambda *a: looked.append(1) is None and is_handed_on(*a)
+        loops, "_is_returned_unchanged", lambda *a: looked.append(1) is None and is_handed_on(*a)
     )
     ins, analysis = wide_loop(), Analysis()
     for leaf in (1, 7, COUNT):
@@ -210,7 +210,7 @@ def test_uses_are_what_the_states_say(data: st.DataObject) -> None:
     for k, uses in enumerate(_uses(count, possible, sure)):
         for j in range(count):
             always = bool(sure) and all(j in state[k] for state in sure)
-            assert uses[j] is used(any(j in state[k] for state in possible), always)
+            assert uses[j] is use_of(any(j in state[k] for state in possible), always)
         assert Use.NEVER not in uses.values()
 
 

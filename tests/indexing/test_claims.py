@@ -10,7 +10,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.fusion import Analysis, linear
-from hloscope.fusion.analysis import Place
+from hloscope.fusion.analysis import OperandTensor
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -89,7 +89,7 @@ def test_a_convolution_reads_what_changes_it(seed: int) -> None:
         assert {(there, here) for here, there in pairs_of(reached)} == expected
 
 
-def reads(text: str, output: int = 0) -> dict[Place, Accesses]:
+def reads(text: str, output: int = 0) -> dict[OperandTensor, Accesses]:
     """What an output of the root reads, by operand and leaf."""
     module = hs.read(text).module
     analysis = Analysis(has_regions=False, counts=counts_of(module))

@@ -8,7 +8,7 @@ import pytest
 
 from hloscope.indexing import Access, IndexingMap, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
-from hloscope.indexing.rules.convolution import Meeting
+from hloscope.indexing.rules.convolution import ConvolutionMaps
 from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.windows import Window
 from tests.indexing.relations import Values, instruction, pairs, without_domain
@@ -73,7 +73,7 @@ def test_two_arrays_meet_where_the_definition_multiplies_them(
     padded = (size - 1) * win.base_dilations[0] + 1 + sum(win.padding[0])
     reach = (win.sizes[0] - 1) * win.window_dilations[0] + 1
     out = (batch // batch_groups, (padded - reach) // win.strides[0] + 1, out_features)
-    meeting, known = Meeting(op, (lhs, rhs, out), None), triples(op, lhs, rhs, out)
+    meeting, known = ConvolutionMaps(op, (lhs, rhs, out), None), triples(op, lhs, rhs, out)
     assert relation(meeting.output_to_input()) == {(o, i) for i, _, o in known}
     assert relation(meeting.input_to_output()) == {(i, o) for i, _, o in known}
     assert relation(meeting.input_to_kernel()) == {(i, k) for i, k, _ in known}

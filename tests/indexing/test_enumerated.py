@@ -20,7 +20,7 @@ from tests.indexing.maps import maps
 @pytest.fixture(autouse=True, scope="module")
 def every_map_is_looked_at() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(enumerated, "FEW", -1)
+        patch.setattr(enumerated, "FEW_DIVISIONS", -1)
         patch.setattr(evaluate, "CHUNK", 5)  # so that no answer comes of one chunk alone
         yield
 
@@ -98,4 +98,4 @@ def test_maps_of_too_many_points_are_left_to_isl() -> None:
     big = IndexingMap.parse("(d0, d1) -> (d0 / 3, d1), domain: d0 in [0, 9999], d1 in [0, 9999]")
     open_ = IndexingMap.parse("(d0) -> (d0 / 3)")
     reads = IndexingMap.parse("(d0){rt0} -> (d0 / 3 + rt0), domain: d0 in [0, 9], rt0 in [0, 3]")
-    assert [enumerated.rows_of([m]) for m in (big, open_, reads)] == [None] * 3
+    assert [enumerated.tables_of_pairs([m]) for m in (big, open_, reads)] == [None] * 3

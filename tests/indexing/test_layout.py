@@ -17,9 +17,9 @@ from hloscope.indexing.physical import (
     bitcast_map,
     major_to_minor,
     minimal_groups,
+    padded_physical_sizes,
     physical_access,
     physical_map,
-    placed_sizes,
     reshape_map,
 )
 from hloscope.indexing.rules.registry import MapBuilder
@@ -59,9 +59,9 @@ def test_addresses_follow_the_layout(line: str) -> None:
 
 
 def test_a_tiled_layout_is_padded_to_whole_tiles() -> None:
-    assert placed_sizes(array("f32[20,100]{1,0:T(8,128)}")) == (3, 1, 8, 128)
-    assert placed_sizes(array("bf16[8,128]{1,0:T(8,128)(2,1)}")) == (1, 1, 4, 128, 2, 1)
-    assert placed_sizes(array("f32[100]{0:T(2,128)}")) == (1, 1, 2, 128)
+    assert padded_physical_sizes(array("f32[20,100]{1,0:T(8,128)}")) == (3, 1, 8, 128)
+    assert padded_physical_sizes(array("bf16[8,128]{1,0:T(8,128)(2,1)}")) == (1, 1, 4, 128, 2, 1)
+    assert padded_physical_sizes(array("f32[100]{0:T(2,128)}")) == (1, 1, 2, 128)
 
 
 def addresses(type: TensorType) -> dict[tuple[int, ...], int]:

@@ -99,7 +99,7 @@ def test_long_arrays_cut_again_and_again_are_proved_without_isl(
     def ask(*_: object, **__: object) -> None:
         raise AssertionError("isl is asked")
 
-    monkeypatch.setattr(isl_tables.Question, "points", ask)
+    monkeypatch.setattr(isl_tables.StatementSets, "points", ask)
     size = 2**62 + 1
     text = shifted("d0", size, 12)
     m, same = (

@@ -9,10 +9,10 @@ from hloscope.affine import Const, Dim, Expr, Interval, Runtime, evaluate
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, output_to_input
-from hloscope.indexing.access import _fitted
+from hloscope.indexing.access import _entry_expression
 from hloscope.indexing.counts import card_bounds
 from hloscope.indexing.proofs import prove_composed, prove_inverse, tight_bounds
-from hloscope.indexing.rules.run_time_sizes import element_reads, hands_on, size_reads
+from hloscope.indexing.rules.run_time_sizes import element_reads, keeps_indices, size_reads
 from hloscope.ir import Instruction
 
 
@@ -71,7 +71,7 @@ def test_a_slice_of_a_whole_dimension_hands_its_size_on(
     slice: str, result: str, expected: bool
 ) -> None:
     ins = root(f"p = f32[<=4,3] parameter(0) ROOT r = f32[{result}] slice(p), slice={{{slice}}}")
-    assert hands_on(ins) is expected
+    assert keeps_indices(ins) is expected
 
 
 def test_a_padded_array_and_its_sizes_depend_on_the_unknown_ones() -> None:
@@ -141,7 +141,7 @@ def test_a_number_of_elements_that_is_not_counted_is_bounded_by_every_bound() ->
 @pytest.mark.parametrize("expr", [Dim(0) // 2, Dim(0) % 2, Dim(0) * 3 + 1, Dim(0) // 3], ids=str)
 def test_positions_in_a_group_are_recognised(expr: Expr) -> None:
     column = tuple(evaluate(expr, {Dim(0): i}) for i in range(12))
-    assert _fitted((column, column[:6]), Dim(0)) is expr
+    assert _entry_expression((column, column[:6]), Dim(0)) is expr
 
 
 def test_nothing_is_said_of_unknown_accesses_of_unknown_sizes() -> None:
@@ -208,7 +208,7 @@ def test_tiles_of_two_maps_are_the_union_of_both(apart: int) -> None:
 
 
 def test_in_a_group_of_one_there_is_one_position() -> None:
-    assert _fitted(((3,), (3,)), Dim(0)) is Const(3)
+    assert _entry_expression(((3,), (3,)), Dim(0)) is Const(3)
 
 
 def test_what_reads_its_place_is_no_inverse_of_nothing() -> None:

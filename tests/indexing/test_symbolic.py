@@ -12,7 +12,7 @@ import hloscope
 from hloscope.affine import Runtime, Var, evaluate
 from hloscope.api import Program
 from hloscope.indexing import IndexingMap, symbolic_instances as drawn, symbolic_rules
-from hloscope.indexing.symbolic import SizeWalk
+from hloscope.indexing.symbolic import SizeTraversal
 from hloscope.indexing.symbolic_instances import bound_to, instances
 from hloscope.ir import TensorType
 from tests.conftest import needs_shared
@@ -406,7 +406,7 @@ def test_what_is_not_known_is_said(text: str) -> None:
             assert answer.to_json()
 
 
-def sizes_of(walk: SizeWalk, record: dict[str, Any]) -> dict[Var, int]:
+def sizes_of(walk: SizeTraversal, record: dict[str, Any]) -> dict[Var, int]:
     """The values of symbols at which a recorded program was refined."""
     values: dict[Var, int] = {}
     for number, (parameter, text) in enumerate(
@@ -434,14 +434,14 @@ def test_the_sizes_of_results_are_those_of_the_refined_program(full: bool) -> No
     told = 0
     for record in [*dynamic_corpus.records()][:: 1 if full else 10]:
         program = hloscope.read(str(dynamic_corpus.path_of(record)))
-        walk = SizeWalk(program.module)
+        walk = SizeTraversal(program.module)
         values = sizes_of(walk, record)
         refined = hloscope.read(record["text"])
         known = walk.frame_of(walk.entry).of(walk.entry.root)
         for leaf, type in zip(known, refined.root.outputs, strict=True):
             assert isinstance(type, TensorType)
             for size, actual in zip(leaf.shape or (), type.sizes, strict=True):
-                settled = walk.symbols.settled(size)
+                settled = walk.symbols.simplified(size)
                 try:
                     found = evaluate(settled, values)
                 except ValueError:  # it is decided by data
@@ -566,7 +566,7 @@ def test_sizes_that_were_drawn_before_are_not_tried_again(monkeypatch: pytest.Mo
     program = hloscope.read(
         "ENTRY e { p = f32[?,3] parameter(0) ROOT t = f32[3,?] transpose(p), dimensions={1,0} }"
     )
-    walk, tried = SizeWalk(program.module), []
+    walk, tried = SizeTraversal(program.module), []
     kept = drawn.instance_at
 
     def instance_at(frame: Any, ins: Any, values: Any) -> Any:

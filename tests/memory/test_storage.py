@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from hloscope.fusion import size_in_bytes
 from hloscope.hlo_parser import parse_type
-from hloscope.indexing import address_map, placed_sizes
+from hloscope.indexing import address_map, padded_physical_sizes
 from hloscope.ir import (
     ELEMENT_TYPES,
     Bytes,
@@ -157,4 +157,4 @@ def test_padded_elements_are_the_addresses_of_the_array_with_its_padding_filled(
 def test_placed_sizes_are_the_tiled_sizes_of_the_physical_order(type: TensorType) -> None:
     assert type.layout is not None
     physical = [type.shape[k] for k in type.layout.major_to_minor]
-    assert placed_sizes(type) == tuple(tiled_sizes(physical, type.layout.tiles))
+    assert padded_physical_sizes(type) == tuple(tiled_sizes(physical, type.layout.tiles))

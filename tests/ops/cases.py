@@ -95,7 +95,7 @@ def check_refused(row: Refused) -> None:
     with pytest.raises(VerifyError) as caught:
         _run(row)
     error = caught.value
-    message = error.worded(spell)
+    message = error.message_in(spell)
     if isinstance(error, IncompatibleTypesError):
         message = "; ".join(map(type_text, error.inferred))
     assert (error.rule, row.message in message) == (row.rule, True), message

@@ -288,7 +288,7 @@ def test_what_cannot_be_broadcast_is_refused(operands: str, message: str) -> Non
 
 def test_arrays_of_fewer_dimensions_belong_to_the_last_ones() -> None:
     op = IMPLICIT_BROADCAST["add"]()
-    assert [op.places(rank, 3) for rank in range(4)] == [(), (2,), (1, 2), (0, 1, 2)]
+    assert [op.result_dims(rank, 3) for rank in range(4)] == [(), (2,), (1, 2), (0, 1, 2)]
 
 
 def test_any_number_of_arrays_is_broadcast() -> None:

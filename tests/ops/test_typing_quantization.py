@@ -106,7 +106,9 @@ def test_quantized_operands_keep_their_constraints(check: Check, rule: str, mess
         return
     with pytest.raises(VerifyError) as caught:
         check()
-    assert (caught.value.rule, message in caught.value.worded(spell)) == (rule, True), caught.value
+    assert (caught.value.rule, message in caught.value.message_in(spell)) == (rule, True), (
+        caught.value
+    )
 
 
 @pytest.mark.parametrize("op", CONTRACTIONS)
@@ -121,7 +123,7 @@ def test_products_of_quantized_operands(op: str) -> None:
     for (lhs, rhs, result, message), rule in zip(types, CONTRACTIONS[op], strict=True):
         with pytest.raises(VerifyError) as caught:
             check_contraction(op, lhs, rhs, result)
-        assert (caught.value.rule, message in caught.value.worded(spell)) == (rule, True), (
+        assert (caught.value.rule, message in caught.value.message_in(spell)) == (rule, True), (
             caught.value
         )
 

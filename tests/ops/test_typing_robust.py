@@ -140,7 +140,7 @@ def outcome(op: Op, operands: tuple[Type, ...], results: Any, calls: Any) -> str
         else:
             op.verify(operands, results, calls)
     except VerifyError as refusal:
-        return refusal.worded(spell)
+        return refusal.message_in(spell)
     return "accepted"
 
 

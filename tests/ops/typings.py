@@ -109,5 +109,5 @@ def check_refused(case: Case) -> None:
     """The case breaks the constraint it names, with its message."""
     with pytest.raises(VerifyError) as caught:
         case.verify()
-    assert case.message in caught.value.worded(spell)
+    assert case.message in caught.value.message_in(spell)
     assert caught.value.rule == case.rule

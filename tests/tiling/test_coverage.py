@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hloscope.ops import OPS
 from hloscope.tiling import tile_coverage
-from hloscope.tiling.propagation.registry import RULES, Way
+from hloscope.tiling.propagation.registry import RULES, TileDirection
 
 
 def test_every_op_carries_tiles_or_says_why_not() -> None:
@@ -17,7 +17,7 @@ def test_every_op_carries_tiles_or_says_why_not() -> None:
 
 def test_reasons_are_of_ops_and_rules_of_this_table() -> None:
     known = set(OPS.values())
-    for way in Way:
+    for way in TileDirection:
         for cls, entry in RULES[way].items():
             assert any(issubclass(op, cls) for op in known), cls
             assert (entry.rule is None) == bool(entry.reason), cls

@@ -12,7 +12,14 @@ from hloscope.affine import Dim, Range, Runtime, Var
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import output_to_input
 from hloscope.ir import Instruction
-from hloscope.tiling import DimensionKind, Fit, Fused, RegionInstruction, TilingSpace, tiled_kernel
+from hloscope.tiling import (
+    DimensionKind,
+    Fused,
+    RegionInstruction,
+    TilePrecision,
+    TilingSpace,
+    tiled_kernel,
+)
 
 _MAX = """
 max { x = f32[] parameter(0)
@@ -29,7 +36,7 @@ KERNELS = {
         ROOT s = f32[6,10] subtract(p, b)
         """,
         [[2, 4, 3], [4, 16, 16], [1, 1, 1]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
     "a product with bias": (
         """
@@ -41,7 +48,7 @@ KERNELS = {
         ROOT s = f32[5,4] add(d, b)
         """,
         [[2, 2, 2], [8, 8, 8], [3, 1, 4]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
     "a product of a product": (
         """
@@ -52,7 +59,7 @@ KERNELS = {
         ROOT e = f32[4,3] dot(d, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
         """,
         [[2, 2, 2, 2], [4, 3, 6, 5]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
     "pieces of a concatenation": (
         """
@@ -62,7 +69,7 @@ KERNELS = {
         ROOT t = f32[9,4] transpose(c), dimensions={1,0}
         """,
         [[3, 2], [1, 4]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
     "reshapes": (
         """
@@ -72,7 +79,7 @@ KERNELS = {
         ROOT s = f32[2,2,6] reshape(n)
         """,
         [[1, 1, 6], [1, 2, 6], [1, 1, 3]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
     "a padded slice": (
         """
@@ -82,7 +89,7 @@ KERNELS = {
         ROOT d = f32[7,9] pad(s, z), padding=2_1x1_1
         """,
         [[2, 3], [7, 9]],
-        Fit.OVER,
+        TilePrecision.OVER,
     ),
     "transposed steps": (
         """
@@ -92,7 +99,7 @@ KERNELS = {
         ROOT b = f32[6,3,4] broadcast(s), dimensions={0,2}
         """,
         [[4, 2, 3], [6, 1, 1]],
-        Fit.EXACT,
+        TilePrecision.EXACT,
     ),
 }
 CASES = [
@@ -138,7 +145,9 @@ def _needed(
 
 
 @pytest.mark.parametrize(("body", "sizes", "worst"), CASES)
-def test_parameters_are_read_by_their_tiles_alone(body: str, sizes: list[int], worst: Fit) -> None:
+def test_parameters_are_read_by_their_tiles_alone(
+    body: str, sizes: list[int], worst: TilePrecision
+) -> None:
     fused = Fused.of(_program(body))
     space = TilingSpace.of(fused)
     assert isinstance(space, TilingSpace)
@@ -155,10 +164,10 @@ def test_parameters_are_read_by_their_tiles_alone(body: str, sizes: list[int], w
             for step in _ids(space, DimensionKind.SEQUENTIAL):
                 for tiled in mine:
                     said |= set(product(*tiled.tile.indices(at | step)))
-            if all(t.fit is Fit.EXACT for t in mine):
+            if all(t.fit is TilePrecision.EXACT for t in mine):
                 assert said == need[parameter], (parameter, at)
             assert said >= need[parameter], (parameter, at)
-    assert max((t.fit for t in kernel), key=[*Fit].index) is worst
+    assert max((t.fit for t in kernel), key=[*TilePrecision].index) is worst
 
 
 def test_rows_that_begin_before_their_first_element_take_none_of_the_row_before() -> None:
@@ -174,7 +183,7 @@ def test_rows_that_begin_before_their_first_element_take_none_of_the_row_before(
     kernel = tiled_kernel(space.with_sizes([1, 5]), beyond_xla=True)
     (tiled,) = [t for t in kernel if t.instruction.name == "n"]
     assert [*tiled.tile.indices({Dim(0): 1, Dim(1): 0})[0]] == [1, 2, 3, 4, 5]  # 3 to 5 are needed
-    assert tiled.fit is Fit.OVER
+    assert tiled.fit is TilePrecision.OVER
 
 
 def _printed(text: str) -> list[str]:

@@ -18,10 +18,10 @@ from hloscope.tiling import (
     Refusal,
     Tile,
     TilingSpace,
+    expression_text,
     propagate_to_operands,
     propagate_to_outputs,
     read_expression,
-    spelled,
 )
 from hloscope.tiling.propagation.registry import CarriedTile
 from hloscope.tiling.propagation.reshape import through_reshape
@@ -107,7 +107,7 @@ def fields_of(tile: Tile) -> dict[str, Any]:
 def _respelled(wanted: dict[str, Any], space: TilingSpace) -> dict[str, Any]:
     """The same expressions in normal form."""
     return {
-        name: [spelled(read_expression(text, len(space.dimensions))) for text in texts]
+        name: [expression_text(read_expression(text, len(space.dimensions))) for text in texts]
         for name, texts in wanted.items()
     }
 

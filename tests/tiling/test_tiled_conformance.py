@@ -12,12 +12,12 @@ import pytest
 from hloscope.display import kernel_text, opcode_of
 from hloscope.ops import Parameter
 from hloscope.tiling import (
-    Fit,
     Fused,
     Propagated,
     Refusal,
     RegionInstruction,
     TiledKernel,
+    TilePrecision,
     TilingSpace,
     propagate_to_operands,
     tiled_kernel,
@@ -102,7 +102,7 @@ def test_kernels_are_tiled_as_by_xla(case: dict[str, Any]) -> None:
     assert got == expected
     text, _, notes = kernel_text(found).partition("\n\nNot exact:")
     assert squeezed(text) == squeezed(case["expected_text"])
-    assert bool(notes) == any(tiled.fit is not Fit.EXACT for tiled in found)
+    assert bool(notes) == any(tiled.fit is not TilePrecision.EXACT for tiled in found)
 
 
 @needs_shared

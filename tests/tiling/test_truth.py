@@ -23,11 +23,11 @@ from hloscope.tiling import (
     CarriedTile,
     DimensionKind,
     DimTile,
-    Fit,
     Fused,
     Refusal,
     Roots,
     Tile,
+    TilePrecision,
     TilingSpace,
     propagate_to_operands,
     propagate_to_outputs,
@@ -128,14 +128,14 @@ def _leaf(case: Case) -> int:
 
 
 def _judge(said: Bools, true: Bools, part: CarriedTile, what: str) -> None:
-    if part.fit is Fit.EXACT:
+    if part.fit is TilePrecision.EXACT:
         assert (said == true).all(), f"{what}: not exact: {part.tile}"
-    elif part.fit is Fit.OVER:
+    elif part.fit is TilePrecision.OVER:
         assert part.reason
         assert not (true & ~said).any(), f"{what}: misses elements: {part.tile}"
 
 
-def _check_operands(case: Case, g: Gen, *, symbolic: bool) -> Counter[Fit]:
+def _check_operands(case: Case, g: Gen, *, symbolic: bool) -> Counter[TilePrecision]:
     found = _space(case, g, symbolic=symbolic)
     if found is None:
         return Counter()
@@ -183,7 +183,7 @@ def _add(said: Bools, case: Case, tile: Tile, shape: Sequence[int], at: dict[Var
     said[member * mask.size : (member + 1) * mask.size] |= mask
 
 
-def _check_outputs(case: Case, g: Gen) -> Counter[Fit]:
+def _check_outputs(case: Case, g: Gen) -> Counter[TilePrecision]:
     found = _space(case, g, symbolic=False)
     if found is None or not case.operands:
         return Counter()
@@ -238,8 +238,8 @@ EXACT = """
 
 @pytest.mark.parametrize("name", [name for name in EXACT if name in CASES])
 def test_tiles_are_exact_often_enough_to_be_checked(name: str) -> None:
-    claims: Counter[Fit] = Counter()
+    claims: Counter[TilePrecision] = Counter()
     for i, case in enumerate(_cases(name, full=False)):
         for k in range(4):
             claims += _check_operands(case, Gen(1000 * i + k), symbolic=False)
-    assert claims[Fit.EXACT] >= 5, claims
+    assert claims[TilePrecision.EXACT] >= 5, claims

@@ -18,7 +18,7 @@ from hloscope.cost import known_trip_count, running
 from hloscope.cost.profiles.events import KernelEvent, Profile
 from hloscope.cost.profiles.reading import Structures, kernel_name, programs_in
 from hloscope.errors import HloscopeError, InputError, UnknownNameError
-from hloscope.ir import Computation, Instruction, Module, inside_out
+from hloscope.ir import Computation, Instruction, Module, callees_first
 from hloscope.ops import AsyncStart, Call, Case, Composite, While
 
 Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]
@@ -401,7 +401,7 @@ class _Joining:
         entry = self._module.entry
         runs = times.get(entry, 0)
         orders: dict[Computation, list[Instruction]] = {}
-        for computation in inside_out(entry, {}):
+        for computation in callees_first(entry, {}):
             order: list[Instruction] = []
             for ins in computation.instructions:
                 if ins in wanted:

@@ -42,7 +42,7 @@ from hloscope.cost.profiles.xplane import read_xplane
 from hloscope.errors import InputError, ParseError, UnknownNameError, did_you_mean
 from hloscope.fusion import StructureIds
 from hloscope.hlo_parser import parse_hlo, proto_text
-from hloscope.ir import Computation, Instruction, Module, inside_out
+from hloscope.ir import Computation, Instruction, Module, callees_first
 from hloscope.ops import Constant
 from hloscope.support.lazy import pattern
 
@@ -324,7 +324,7 @@ class Structures:
         # Instructions with one callee share it, and `Structures.key` asks for each of them.
         known = self._constants.get(computation)
         if known is None:
-            found: Iterable[Computation] = inside_out(computation, {})
+            found: Iterable[Computation] = callees_first(computation, {})
             known = self._constants[computation] = tuple(
                 [
                     repr(ins.op)

@@ -273,9 +273,9 @@ def _modes(shape: IntTuple, stride: IntTuple) -> Iterator[Mode]:
 def _composed_tree(
     modes: Sequence[Mode], shape: IntTuple, stride: IntTuple
 ) -> tuple[IntTuple, IntTuple]:
-    """Compose `modes` with each mode of another layout; return shape and stride.
+    """Compose `modes` with each mode of an inner layout; return nested shape and stride.
 
-    They have the nesting of that layout.
+    The nesting is that of the inner layout.
 
     Args:
         modes: Modes of the outer layout, without nesting.
@@ -356,10 +356,10 @@ def _text(tree: IntTuple) -> str:
 
 
 def _parsed(text: str) -> IntTuple:
-    """Parse a nested tuple of integers.
+    """Parse a nested tuple of integers, such as `(4,(2,2))`.
 
     Raises:
-        ValueError: The text has another form.
+        ValueError: The text is not a nested tuple of integers.
     """
     stack: list[list[IntTuple]] = [[]]
     at = 0

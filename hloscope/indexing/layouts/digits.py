@@ -24,7 +24,7 @@ from hloscope.ir import Dims
 
 
 _MOST_TRIED: Final = 1 << 16
-"""Upper bound of trial divisors of a size; a rest without a smaller factor counts as prime."""
+"""Largest trial divisor of a size; a cofactor without a smaller factor counts as prime."""
 _MOST_DIVISORS: Final = 1 << 13
 """Maximum number of divisors that are tried as digit boundaries."""
 
@@ -117,7 +117,7 @@ class Strided(Struct, frozen=True):
 
 
 def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
-    """Return the only such function that can equal `f`, from some of its values; it is not proved.
+    """Return the only `Strided` that can equal `f`, from some values of `f`; it is not proved.
 
     Args:
         f: A function of `0 .. size - 1`.
@@ -146,9 +146,9 @@ def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
 
 
 def divisors(factors: Sequence[int]) -> Dims:
-    """Return the divisors of a product in ascending order.
+    """Return the divisors of the product of `factors` in ascending order.
 
-    If there are very many, some are left out.
+    If there are more than `_MOST_DIVISORS`, some are left out.
 
     >>> divisors((4, 3))
     (1, 2, 3, 4, 6, 12)
@@ -162,7 +162,11 @@ def divisors(factors: Sequence[int]) -> Dims:
 
 
 def _primes(number: int) -> list[int]:
-    """Return the prime factors of a number with multiplicity; a large rest may be composite."""
+    """Return the prime factors of a number with multiplicity.
+
+    A cofactor without prime factors up to `_MOST_TRIED` is returned as one factor, which may be
+    composite.
+    """
     primes: list[int] = []
     p = 2
     while p * p <= number and p < _MOST_TRIED:
@@ -183,12 +187,12 @@ def _primes(number: int) -> list[int]:
 
 _MOST_DIGITS: Final = 1 << 10
 """Maximum number of digits in a sum; longer sums are not converted."""
-_TRIED: Final = 17
-"""Number of indices at which a form is tested before isl proves it."""
+_TESTED_POINTS: Final = 17
+"""Number of indices at which a guessed form is compared with the map before isl proves it."""
 
 
 class Digits(NamedTuple):
-    """A result as an offset and one function for each variable, which is 0 at 0."""
+    """One result of a map: an offset, and a function of each variable that is 0 at 0."""
 
     offset: int
     forms: tuple[Strided, ...]
@@ -209,17 +213,22 @@ class _Digit(NamedTuple):
 
 
 _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
-"""A constant, and digits that share no part of a variable, so that their values are independent."""
+"""A sum of digits: a constant, and digits that do not overlap in a variable.
+
+So the values of the digits are independent.
+"""
 
 
-# Data-movement chains ask for the maps of equal steps (585 of 745 in the cost of Llama 3.1 70B).
+# Memoized, as data-movement chains query the maps of equal steps: 585 of 745 queries in the cost of
+# Llama 3.1 70B.
 @lru_cache(maxsize=1 << 10)
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     """Return each result as a sum of digits of single variables; `None` if that is not possible.
 
-    The functions are those of the dimension variables, then those of the range variables, each
-    merged and of the size of its variable. Constraints that always hold are ignored. Maps that
-    exclude an index, have no index or depend on run-time values are not converted.
+    Each `Digits` has the functions of the dimension variables, then those of the range variables. A
+    function is merged (`Strided.merged`) and has the size of its variable. Constraints that always
+    hold are ignored. Maps that exclude an index, have no index or depend on run-time values are not
+    converted.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 * 8 - (d0 / 4) * 31), domain: d0 in [0, 31]")
     >>> [(found.offset, *found.forms) for found in digits_of(m)]
@@ -233,7 +242,7 @@ def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     ):
         return None
     sizes = {v: i.size for v, i in box.items()}
-    read = _read([*m.results, *[e for e, _ in m.constraints]], sizes)
+    read = _sums_of_digits([*m.results, *[e for e, _ in m.constraints]], sizes)
     if read is None:
         return None
     results, conditions = read[: len(m.results)], read[len(m.results) :]
@@ -261,8 +270,8 @@ def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided,
     return tuple([Strided(tuple(found)).merged() for found in modes.values()])
 
 
-def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
-    """Return expressions as sums of digits; `None` if one is not recognised as such a sum.
+def _sums_of_digits(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
+    """Return the expressions `roots` as sums of digits; `None` if one is not such a sum.
 
     `sizes` has the number of values of each variable.
     """
@@ -297,7 +306,7 @@ def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) ->
 def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
     """Return the digits of a sum of multiples; `None` if digit boundaries do not nest.
 
-    Each part is a sum of digits with its factor.
+    Each item of `parts` is a sum of digits and the factor that multiplies it.
     """
     of: dict[Var, list[_Digit]] = {}
     for (_, digits), by in parts:
@@ -319,43 +328,48 @@ def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
     return tuple(found)
 
 
-def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder of a division by a positive number; `None` for other forms.
+def _divided(e: _Sum, divisor: int) -> tuple[_Sum, _Sum] | None:
+    """Return quotient and remainder of `e` divided divisor a positive `divisor`.
 
-    `e == by * high + low`, where `high` has the digits whose strides `by` divides, and `low` the
-    others. If `0 <= low < by` for all values, these are the quotient and the remainder.
+    The result is `None` if they are not recognised as sums of digits.
+
+    `e == divisor * high + low`, where `high` has the digits whose strides `divisor` divides, and
+    `low` the remaining digits. If `0 <= low < divisor` for all values, these are the quotient and
+    the remainder.
     """
     offset, digits = e
     high: list[_Digit] = []
     low: list[_Digit] = []
     for v, lower, upper, stride in digits:
-        steps = by // gcd(by, stride)  # this many steps of the digit are a multiple of `by`
+        steps = divisor // gcd(
+            divisor, stride
+        )  # this many steps of the digit are a multiple of `divisor`
         if steps == 1:
-            high.append(_Digit(v, lower, upper, stride // by))
+            high.append(_Digit(v, lower, upper, stride // divisor))
         elif steps < upper // lower and (upper // lower) % steps == 0:
             low.append(_Digit(v, lower, lower * steps, stride))
-            high.append(_Digit(v, lower * steps, upper, stride * steps // by))
+            high.append(_Digit(v, lower * steps, upper, stride * steps // divisor))
         else:
             low.append(_Digit(v, lower, upper, stride))
     least, most = _bounds((offset, low))
-    whole = least // by
-    if most // by != whole:
-        return _carried(offset, high, low, by)
-    return (whole, tuple(high)), (offset - whole * by, tuple(low))
+    whole = least // divisor
+    if most // divisor != whole:
+        return _carried(offset, high, low, divisor)
+    return (whole, tuple(high)), (offset - whole * divisor, tuple(low))
 
 
 def _carried(
-    offset: int, high: list[_Digit], low: list[_Digit], by: int
+    offset: int, high: list[_Digit], low: list[_Digit], divisor: int
 ) -> tuple[_Sum, _Sum] | None:
-    """Return quotient and remainder if only one digit's upper half carries over; else `None`.
+    """Return quotient and remainder if only the upper half of one digit carries over; else `None`.
 
     For example, `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
 
     Args:
         offset: Constant of the dividend.
-        high: Digits whose strides are multiples of `by`, divided by it.
-        low: The other digits.
-        by: The divisor.
+        high: Digits whose strides are multiples of `divisor`, with their strides divided by it.
+        low: The other digits of the dividend.
+        divisor: The divisor.
     """
     widest = max(low, key=lambda digit: abs(digit.last))
     v, lower, upper, stride = widest
@@ -368,26 +382,26 @@ def _carried(
     least, most = _bounds((offset, rest))
     step = stride * half
     # With the lower half and with the upper half, all values must have one quotient each.
-    first, second = least // by, (least + step) // by
-    if most // by != first or (most + step) // by != second:
+    first, second = least // divisor, (least + step) // divisor
+    if most // divisor != first or (most + step) // divisor != second:
         return None
     carry = second - first
     high.append(_Digit(v, lower * half, upper, carry))
-    rest.append(_Digit(v, lower * half, upper, step - carry * by))
-    return (first, tuple(high)), (offset - first * by, tuple(rest))
+    rest.append(_Digit(v, lower * half, upper, step - carry * divisor))
+    return (first, tuple(high)), (offset - first * divisor, tuple(rest))
 
 
 def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:
-    """Return the lowest and the highest value of a sum of digits; both occur."""
+    """Return the lowest and the highest value of a sum of digits; both are attained."""
     offset, digits = e
     ends = [digit.last for digit in digits]
     return offset + sum([n for n in ends if n < 0]), offset + sum([n for n in ends if n > 0])
 
 
 def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
-    """Return a map from one index to one number as a sum of digits; `None` for other forms.
+    """Return a map from one index to one number as a sum of digits; `None` if it is no such sum.
 
-    If the expression does not show the form, the digits are guessed from values at a few indices,
+    If the expression does not show the digits, they are guessed from values at a few indices,
     tested at others, and proved.
 
     Args:
@@ -409,15 +423,15 @@ def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
     if form is None or not form.size:
         return form
     last = form.size - 1
-    for k in range(_TRIED):
-        x = last * k // (_TRIED - 1)
+    for k in range(_TESTED_POINTS):
+        x = last * k // (_TESTED_POINTS - 1)
         if not m.satisfies((x,)) or m.evaluate((x,))[0] != form(x):
             return None
     return form if prove_equal([m], [form.to_map()]).is_proved else None
 
 
 def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
-    """Return the only form that the map can have, not proved; `None` if it can have none."""
+    """Return the only sum of digits that can equal the map, not proved; `None` if there is none."""
     interval = m.dims[0].interval
     if m.is_known_empty or interval.lo > interval.hi:
         return Strided((Mode(0, 0),))

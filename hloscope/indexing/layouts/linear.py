@@ -138,9 +138,9 @@ class LinearLayout(Struct, frozen=True):
         return packed
 
     def kernel(self) -> tuple[dict[str, int], ...]:
-        """Return a basis of the inputs that do not change the outputs when xored to others.
+        """Return a basis of the inputs whose xor with an input leaves the outputs unchanged.
 
-        These are the broadcast bits.
+        Each item has the value of every input. These are the broadcast bits.
 
         >>> layout = LinearLayout((Side("lane", ((1,), (0,), (1,))),), (("x", 2),))
         >>> layout.kernel()
@@ -149,9 +149,9 @@ class LinearLayout(Struct, frozen=True):
         return tuple([self._inputs(bits) for bits in kernel(self.columns)])
 
     def _inputs(self, bits: int) -> dict[str, int]:
-        """Return the input values with these bits; zeros are left out.
+        """Return the value of each input, from the bits of all inputs as one number.
 
-        The bits of the first input are the lowest.
+        The bits of the first input are the lowest. Inputs with the value 0 are left out.
         """
         found = {}
         for side in self.ins:

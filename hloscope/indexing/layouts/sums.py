@@ -151,13 +151,14 @@ IterSplit(d0, lower_factor=4, extent=8, scale=1)], 0)
 
 
 def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
-    """Return each result of a map as a sum of functions of single variables.
+    """Return each result of a map as a sum of functions, each of a single variable.
 
     The functions are derived from the expressions if possible, and otherwise guessed and proved.
 
     Returns:
-        For each result, its value if all variables are 0, and each variable with the function (a
-        sum of digits times strides) whose values are added.
+        For each result, a pair: its value if all variables are 0, and a list of pairs of a variable
+            and its function. A function is a `Strided`: a sum of digits of the variable times
+            strides. The result is the value plus the values of all functions.
 
     Raises:
         UnsupportedError: No such sum equals the map, or `refuse_unbounded` refuses it; the message
@@ -172,7 +173,7 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
         digits = []
         for v in variables:
             size = m.box[v].size
-            form = supposed(_alone(m, variables, v, k), size, divisors((size,)))
+            form = supposed(_function_of_variable(m, variables, v, k), size, divisors((size,)))
             digits.append((v, Strided(form.modes)))
         found.append((base, digits))
     results = [
@@ -186,13 +187,15 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
     return found
 
 
-def _alone(m: IndexingMap, variables: Sequence[Var], v: Var, k: int) -> Callable[[int], int]:
+def _function_of_variable(
+    m: IndexingMap, variables: Sequence[Var], v: Var, k: int
+) -> Callable[[int], int]:
     """Return result `k` as a function of variable `v`, with all other variables at 0."""
     return lambda x: _at(m, variables, {v: x})[k]
 
 
 def refuse_unbounded(m: IndexingMap) -> list[Var]:
-    """Return the variables of a map; they all begin at 0 and are bounded.
+    """Return the variables of a map after checking that all are in `[0, size)`.
 
     Raises:
         UnsupportedError: A variable does not begin at 0 or is unbounded, or the map depends on

@@ -125,8 +125,8 @@ class Blocked(Struct, frozen=True):
         for name, side in zip(("register", "lane", "warp"), sides, strict=True):
             for d in self.order:
                 for _ in range(side[d].bit_length() - 1):
-                    # Bits beyond the tensor are zero bases: these threads hold elements of others
-                    # again.
+                    # Bits beyond the tensor are zero bases: the threads with such a bit hold the
+                    # same elements as those without it.
                     bases[name].append(_unit(rank, d, reached[d] if reached[d] < shape[d] else 0))
                     reached[d] *= 2
         for d in self.order:
@@ -260,7 +260,7 @@ def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variabl
 
 
 def neighbours(layout: LinearLayout) -> int:
-    """Return how many contiguous elements a thread has in consecutive registers.
+    """Return the number of contiguous elements that a thread holds in consecutive registers.
 
     >>> neighbours(Blocked((1, 4), (8, 4), (4, 1), (1, 0)).to_linear((32, 32)))
     4

@@ -19,27 +19,30 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 def _of_feature(shape: Dims, feature: Dim) -> Accesses:
-    """Return the access from an index with this feature to a vector's element for the feature."""
+    """Return the access from an index to the element `index[feature]` of a vector over features.
+
+    `shape` has the sizes of the array that the access starts from.
+    """
     return exact(MapBuilder(shape).map((feature,)))
 
 
-def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
-    """Return the access from an index with this feature to all elements with the feature.
+def _slice_of_feature(here: Dims, feature: Dim, array: Dims, array_feature: int) -> Accesses:
+    """Return the access from an index to all elements of an array with the same feature.
 
     Args:
-        here: Sizes of the start tensor.
+        here: Sizes of the tensor that the access starts from.
         feature: The dimension of `here` that numbers features.
-        whole: Sizes of the array.
-        place: The dimension of the array that numbers features.
+        array: Sizes of the accessed array.
+        array_feature: The dimension of the accessed array that numbers features.
     """
     at = MapBuilder(here)
     return exact(
-        at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
+        at.map([feature if k == array_feature else at.range(size) for k, size in enumerate(array)])
     )
 
 
 def _is_array(operand: int) -> bool:
-    """Does this operand of training or of the gradient have the array's shape?
+    """Return whether operand number `operand` of training or of the gradient has the array's shape.
 
     The other operands are vectors over features.
     """

@@ -6,9 +6,9 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.registry import (
     identity,
     input_to_output,
-    missing,
     output_to_input,
     sizes,
+    without_rule,
 )
 from hloscope.ir import Instruction, Op
 from hloscope.ops import Expectation, Print, Probe, RunParallel
@@ -27,4 +27,4 @@ def _(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
     return ()
 
 
-missing(RunParallel, reason="functions that run on other processes")
+without_rule(RunParallel, reason="functions that run on other processes")

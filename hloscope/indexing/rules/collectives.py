@@ -15,13 +15,12 @@ from typing import Final, NamedTuple
 from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, DeviceCounts, Precision, groups_of
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, weakened_by_use
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     everything,
     exact,
@@ -31,6 +30,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction, TupleType
@@ -55,7 +55,7 @@ from hloscope.ops import (
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
     """Return one entry per operand: `found` for operand `number`, no access for the others.
 
-    Each operand has its own output.
+    For collectives whose output number `number` depends on operand number `number` only.
     """
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
@@ -73,7 +73,7 @@ def _access_on_member(
 
 
 def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
-    """Return the number of the part of the given size that has the index, and the index inside it.
+    """Return the number of the part, of `size` indices, that has the index, and the index in it.
 
     Both are 0 for parts of size 0.
     """
@@ -91,11 +91,11 @@ def _(
     """
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
-    return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, number, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
 def _combined(ins: Instruction, bodies: Bodies) -> Use:
-    """Return whether a result uses the members' elements always, sometimes or never.
+    """Return whether an output uses each member's element always, sometimes or never.
 
     The body combines two elements at a time, in any order.
     """
@@ -111,13 +111,13 @@ def _is_shared(ins: Instruction) -> bool:
     return groups.size is not None and min(map(len, groups.rows)) > 1
 
 
-@comes_from(AllReduce, ReduceScatter, CollectiveReduce)
+@reads_bodies(AllReduce, ReduceScatter, CollectiveReduce)
 def _(
     ins: Instruction, op: AllReduce | ReduceScatter | CollectiveReduce, output: int, bodies: Bodies
 ) -> Iterator[Instances]:
     if groups_of(ins).size != 1:
         use = Use.ALWAYS if _is_shared(ins) else Use.SOMETIMES
-        yield Instances(0, 0, claimed(use, everything(output_sizes(ins, output), ())))
+        yield Instances(0, 0, weakened_by_use(use, everything(output_sizes(ins, output), ())))
 
 
 @output_to_input(AllGather, shared=False)
@@ -149,7 +149,7 @@ def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple
     members = source[k] // target[k] if target[k] else 0
     results[k] = at.position(ins, 0, members - 1, members) * target[k] + Dim(k)
     found = _access_on_member(ins, at, results, at.range(members))
-    return _pairwise(ins, output, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, output, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
 @input_to_output(ReduceScatter, shared=False, bodies=True)
@@ -161,10 +161,10 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
     results[k] = Dim(k) - at.position(ins, 0, members - 1, members) * target[k]
     at.require(results[k], 0, target[k] - 1)
     found = _access_on_member(ins, at, results, at.range(members))
-    return _pairwise(ins, operand, claimed(_combined(ins, bodies), (found,)))
+    return _pairwise(ins, operand, weakened_by_use(_combined(ins, bodies), (found,)))
 
 
-# All-to-all: member `q` gets part `q` of everybody, in the order of the members.
+# All-to-all: member `q` gets part `q` of every member, in the order of the members.
 
 
 def _group_size(
@@ -192,7 +192,8 @@ def _written_size(
         return source[split] // target[split]
     groups = groups_of(ins)
     size = groups.size
-    if size is None and not groups.rows and not groups.mesh:  # one group of all
+    # No groups are written: one group of all devices.
+    if size is None and not groups.rows and not groups.mesh:
         size = counts.along(groups.axis)
     if size is None:
         raise UnsupportedError("an all-to-all in a group whose size is not written")
@@ -342,7 +343,7 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
 
 
 def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
-    """Return the position of the root in its group, for operand and output `number`."""
+    """Return the position in its group of the root of operand and output number `number`."""
     if not op.has_dynamic_root:
         return Const(0)
     size = groups_of(ins).size
@@ -350,7 +351,7 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """Return the accesses between operand and output `number`.
+    """Return the accesses between operand and output number `number`.
 
     They are the same in both directions.
     """
@@ -359,9 +360,9 @@ def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses
     if isinstance(op, CollectiveBroadcast):
         return (_access_on_member(ins, at, results, _root(ins, op, at, number)),)
     size = groups_of(ins).size
-    if not op.has_dynamic_root:  # a dynamic one is as the predicate of a select
+    if not op.has_dynamic_root:  # a dynamic root may be any member
         at.position(ins, 0, 0, size)
-    return claimed(
+    return weakened_by_use(
         _combined(ins, bodies), (_access_on_member(ins, at, results, at.member(ins, size)),)
     )
 
@@ -385,9 +386,9 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """Return the access from the operand of roots to output `number`.
+    """Return the access from the operand that holds the roots to output `number`.
 
-    Element `number` influences all elements of that output.
+    Its element `number` influences all elements of that output.
     """
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
@@ -398,7 +399,12 @@ _RAGGED = "which rows are exchanged depends on sizes and offsets known at run ti
 
 
 def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return an access of any row of any member, at the same index within the row."""
+    """Return the access to the same index within any row, of any member.
+
+    Rows are numbered by dimension 0.
+    `here` and `there` are the sizes of the array that the access starts from and of the accessed
+    one.
+    """
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
@@ -407,7 +413,7 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Return an access of any element of any member."""
+    """Return the access to any element of an array of sizes `there`, of any member."""
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
     return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)

@@ -67,11 +67,12 @@ def index_by_labels(
     Labels that are not in `here` become range variables.
 
     Args:
-        at: The map under construction, whose dimensions have the labels `here`.
+        at: Builder of the map, whose dimensions have the labels `here`.
         here: Labels of the dimensions; dimensions with equal labels must have equal indices.
         there: Labels of the results.
         shape: Sizes of the results.
-        order: New labels in the order of their range variables; the others follow.
+        order: Labels outside `here`, in the order that their range variables should have; others
+            follow.
     """
     where: dict[Hashable, Expr] = {}
     for k, label in enumerate(here):
@@ -126,7 +127,10 @@ def _(ins: Instruction, op: DotGeneral, operand: int) -> tuple[Accesses, ...]:
 
 
 def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
-    """Return labels that contract the last dimension of `lhs` with the first of `rhs`."""
+    """Return the labels of HLO's old `dot`, of `lhs`, `rhs` and result.
+
+    It contracts the last dimension of `lhs` with the first one of `rhs`.
+    """
     return {
         (1, 1): ("k", "k", ""),
         (2, 1): ("mk", "k", "m"),
@@ -197,7 +201,7 @@ def _(ins: Instruction, op: ScaledDot, output: int) -> tuple[Accesses, ...]:
         if 0 in side:
             answer.append(NEVER)
             continue
-        if len(scale) != len(side):  # a scalar: no scale
+        if len(scale) != len(side):  # the operand of scales is a scalar, which stands for no scales
             answer.append(everything(target, scale))
             continue
         at = MapBuilder(target)
@@ -218,7 +222,7 @@ def _(ins: Instruction, op: ScaledDot, operand: int) -> tuple[Accesses, ...]:
     if operand < 2:
         return (_by_labels(source, target, (labels, result, ())),)
     if 0 in side:
-        return (NEVER,)  # of nothing, no scale is read
+        return (NEVER,)  # an operand without elements reads no scale
     if len(source) != len(side):
         return everywhere(ins, operand)
     at = MapBuilder(source)
@@ -268,8 +272,8 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
     return [left, right, result]
 
 
-def _before(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
-    """Return labels of the dimensions of lhs, before the ragged one, on which group sizes depend.
+def _earlier_labels(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
+    """Return the labels of the dimensions of lhs, before the ragged one, that index group sizes.
 
     Dimensions of lhs are ordered by kind: batch, then free or contracting ones.
     """
@@ -305,7 +309,7 @@ def _map(
     ins: Instruction,
     labels: Sequence[list[int | str]],
     shapes: Sequence[Dims],
-    ends: tuple[int, int],
+    arrays: tuple[int, int],
     groups: range | None,
     ragged: int | str,
 ) -> IndexingMap:
@@ -315,13 +319,14 @@ def _map(
         ins: The ragged dot.
         labels: Labels of lhs, rhs and result.
         shapes: Their sizes.
-        ends: Numbers of the start array and of the array that is reached.
+        arrays: The array that the map starts from and the one that it reaches: 0 is lhs, 1 rhs, 2
+            the result.
         groups: The groups; `None` for elements in any or in no group.
         ragged: Label of the ragged dimension.
     """
-    here, there = ends
+    here, there = arrays
     at = MapBuilder(shapes[here])
-    leading = [] if groups is None else _before(ins, labels)
+    leading = [] if groups is None else _earlier_labels(ins, labels)
     names = list(dict.fromkeys([*labels[there], *([] if groups is None else [*leading, ragged])]))
     extent = {n: s for k in range(3) for n, s in zip(labels[k], shapes[k], strict=True)}
     index = index_by_labels(at, labels[here], names, tuple(extent[n] for n in names))

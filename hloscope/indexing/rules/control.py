@@ -14,15 +14,15 @@ from msgspec.structs import replace
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.registry import (
     NEVER,
-    elsewhere,
+    analysed_elsewhere,
     first_leaf,
     identity,
     input_to_output,
     is_data,
     leaves,
-    missing,
     output_to_input,
     sizes,
+    without_rule,
 )
 from hloscope.ir import Instruction, Op, TupleType, Type
 from hloscope.ops import (
@@ -54,7 +54,7 @@ _COPY: Final = ELEMENTWISE["copy"]
 
 
 def _leaf(type: Type, number: int) -> Accesses:
-    """Return the access from an element to the same element of leaf `number` of a tuple."""
+    """Return the access from an element to the same element of leaf `number` of a tuple `type`."""
     leaf = leaves(type)[number]
     if not is_data(leaf):
         return NEVER  # a token: nothing is read
@@ -159,13 +159,13 @@ def passed_from(ins: Instruction, leaf: int) -> tuple[Accesses, ...]:
     return (data, *[NEVER] * (len(ins.operands) - 1))
 
 
-def passed_to(ins: Instruction, operand: int, passed: list[int]) -> tuple[Accesses, ...]:
+def passed_to(ins: Instruction, operand: int, leaf_of_output: list[int]) -> tuple[Accesses, ...]:
     """Return, for each output, its accesses from an operand.
 
-    Output `i` equals leaf `passed[i]` of operand 0, or none if that is negative.
+    Output `i` equals leaf `leaf_of_output[i]` of operand 0, or none if that is negative.
     """
     source = ins.operands[0].type
-    return tuple([NEVER if operand > 0 or k < 0 else _leaf(source, k) for k in passed])
+    return tuple([NEVER if operand > 0 or k < 0 else _leaf(source, k) for k in leaf_of_output])
 
 
 @output_to_input(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
@@ -178,7 +178,7 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return passed_to(ins, operand, _passed(ins))
 
 
-missing(UnknownOp, reason="an op nothing is known about")
+without_rule(UnknownOp, reason="an op nothing is known about")
 _CALLED = "through the computation it calls: `hloscope.fusion`"
-elsewhere(Fusion, Call, Composite, Case, AsyncStart, AsyncDone, reason=_CALLED)
-elsewhere(While, reason=_CALLED, precision=Precision.OVER)
+analysed_elsewhere(Fusion, Call, Composite, Case, AsyncStart, AsyncDone, reason=_CALLED)
+analysed_elsewhere(While, reason=_CALLED, precision=Precision.OVER)

@@ -32,7 +32,7 @@ from hloscope.ir import Dims, Instruction
 from hloscope.ops import Convolution, DynamicConv
 
 
-class Meeting:
+class ConvolutionMaps:
     """A convolution with the sizes of its arrays, and the maps between any two of them."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Meeting:
         """
         return self.op.window.sizes[k] - 1 - tap if self.op.window.reversal[k] else tap
 
-    def before(self, at: MapBuilder, k: int) -> Expr:
+    def padding_before(self, at: MapBuilder, k: int) -> Expr:
         """Return the padding before the input in spatial dimension `k`.
 
         It is a constant, or a value read from an operand (dynamic_conv).
@@ -71,10 +71,11 @@ class Meeting:
         lo, hi = integers(self.padding.type)
         return at.read(lo, hi, self.padding, (Const(k), Const(0)))
 
-    def grouped(self, index: list[Expr], out_feature: Expr) -> None:
-        """Change an index of the input so that it lies in the group of an output feature.
+    def move_into_group(self, index: list[Expr], out_feature: Expr) -> None:
+        """Shift an index of the input in place, so that it lies in the group of an output feature.
 
-        Its batch or feature, which counts inside one group, is shifted in place.
+        The input's batch or feature is an index inside one group before, and inside the array
+        after.
         """
         names, op = self.names, self.op
         for name, groups in (
@@ -86,7 +87,7 @@ class Meeting:
                 index[name] = group * (self.lhs[name] // groups) + index[name]
 
     def group_of_input(self) -> tuple[Expr, Expr]:
-        """Return the group of the input index that the map starts from, and its batch inside it."""
+        """Return the group of the input index that the map starts from, and the batch inside it."""
         names, op = self.names, self.op
         batch = Dim(names.input_batch)
         if op.batch_group_count > 1:
@@ -102,9 +103,9 @@ class Meeting:
         taps, feature = self.taps(at), at.range(self.in_per_group)
         index = dims(len(self.lhs))
         index[names.input_feature], index[names.input_batch] = feature, Dim(names.output_batch)
-        self.grouped(index, Dim(names.output_feature))
+        self.move_into_group(index, Dim(names.output_feature))
         for k, i, o in self.spatial():
-            before = self.before(at, k)
+            before = self.padding_before(at, k)
             index[i] = base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
         return at.simplified(index)
 
@@ -117,7 +118,7 @@ class Meeting:
             index[names.kernel_spatial[k]] = self.reversed_tap(k, taps[k])
             # The call only adds the condition that the tap meets an element of the input.
             if tight:
-                before = self.before(at, k)
+                before = self.padding_before(at, k)
                 base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
         index[names.kernel_input_feature] = at.range(self.in_per_group)
         index[names.kernel_output_feature] = Dim(names.output_feature)
@@ -129,7 +130,7 @@ class Meeting:
         taps = self.taps(at)
         index = dims(len(self.out))
         for k, i, o in self.spatial():
-            before = self.before(at, k)
+            before = self.padding_before(at, k)
             index[o] = window_position(at, self.op.window, k, Dim(i), taps[k], self.out[o], before)
         group, index[names.output_batch] = self.group_of_input()
         index[names.output_feature] = group * self.out_per_group + at.range(self.out_per_group)
@@ -143,7 +144,9 @@ class Meeting:
             index[o] = at.range(self.out[o])
         for k, i, o in self.spatial() if tight else ():
             tap = self.reversed_tap(k, Dim(names.kernel_spatial[k]))
-            base_index(at, self.op.window, k, index[o], tap, self.lhs[i], self.before(at, k))
+            base_index(
+                at, self.op.window, k, index[o], tap, self.lhs[i], self.padding_before(at, k)
+            )
         index[names.output_feature] = Dim(names.kernel_output_feature)
         return at.simplified(index)
 
@@ -154,7 +157,7 @@ class Meeting:
         index = dims(len(self.rhs))
         taps = self.taps(at)
         for k, i, o in self.spatial():
-            before = self.before(at, k)
+            before = self.padding_before(at, k)
             window_position(at, self.op.window, k, Dim(i), taps[k], self.out[o], before)
             index[names.kernel_spatial[k]] = self.reversed_tap(k, taps[k])
         group, _ = self.group_of_input()
@@ -171,24 +174,24 @@ class Meeting:
         at = MapBuilder(self.rhs)
         index = dims(len(self.lhs))
         for k, i, o in self.spatial():
-            position, before = at.range(self.out[o]), self.before(at, k)
+            position, before = at.range(self.out[o]), self.padding_before(at, k)
             tap = self.reversed_tap(k, Dim(names.kernel_spatial[k]))
             index[i] = base_index(at, self.op.window, k, position, tap, self.lhs[i], before)
         index[names.input_batch] = at.range(self.out[names.output_batch])
         index[names.input_feature] = Dim(names.kernel_input_feature)
-        self.grouped(index, Dim(names.kernel_output_feature))
+        self.move_into_group(index, Dim(names.kernel_output_feature))
         return at.simplified(index)
 
 
-def _meeting(ins: Instruction, op: Convolution | DynamicConv) -> Meeting:
+def _maps_of(ins: Instruction, op: Convolution | DynamicConv) -> ConvolutionMaps:
     shapes = [*(sizes(operand.type) for operand in ins.operands[:2]), sizes(ins.type)]
-    return Meeting(op, shapes, None if isinstance(op, Convolution) else ins.operands[2])
+    return ConvolutionMaps(op, shapes, None if isinstance(op, Convolution) else ins.operands[2])
 
 
 @output_to_input(Convolution)
 @output_to_input(DynamicConv, shared=False)
 def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Accesses, ...]:
-    conv, out = _meeting(ins, op), sizes(ins.type)
+    conv, out = _maps_of(ins, op), sizes(ins.type)
     padding = [everything(out, sizes(operand.type)) for operand in ins.operands[2:]]
     return (exact(conv.output_to_input()), exact(conv.output_to_kernel()), *padding)
 
@@ -198,7 +201,7 @@ def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Acc
 def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
     if operand > 1:
         return everywhere(ins, operand)
-    conv = _meeting(ins, op)
+    conv = _maps_of(ins, op)
     return (exact(conv.kernel_to_output() if operand else conv.input_to_output()),)
 
 
@@ -208,11 +211,11 @@ _PADDING: Final = "taps count also where they meet padding or holes of dilation"
 def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
     """Return the accesses from output to kernel and back, with taps on padding or holes as read.
 
-    The result is `None` for ops that are not convolutions.
+    This is XLA's convention. The result is `None` for ops that are not convolutions.
     """
     if not isinstance(ins.op, Convolution | DynamicConv):
         return None
-    conv = _meeting(ins, ins.op)
+    conv = _maps_of(ins, ins.op)
     maps = conv.output_to_kernel(tight=False), conv.kernel_to_output(tight=False)
     reads, writes = (over(_PADDING, m) for m in maps)
     return reads, writes

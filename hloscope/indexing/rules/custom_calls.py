@@ -15,7 +15,7 @@ from hloscope.affine import Dim
 from hloscope.errors import ParseError, UnsupportedError, VerifyError
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.convolution import Meeting
+from hloscope.indexing.rules.convolution import ConvolutionMaps
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.linalg import in_place
@@ -48,7 +48,7 @@ from hloscope.ops import (
     Sort,
     TopK,
     TriangularSolve,
-    fit,
+    may_be_one_size,
 )
 from hloscope.support.lazy import pattern
 
@@ -61,7 +61,7 @@ def _config(ins: Instruction) -> Config:
 
 
 def _letter(config: Config, name: str) -> str:
-    """Return the letter whose character code is the value of setting `name`."""
+    """Return the letter whose character code is the value of the setting `name`."""
     return chr(int(config[name]))
 
 
@@ -86,7 +86,7 @@ def _cholesky(ins: Instruction) -> Op:
     return Cholesky(is_lower)
 
 
-def _is_in_place(op: CustomCall) -> bool:
+def _is_lapack_cholesky(op: CustomCall) -> bool:
     """Is the call LAPACK's Cholesky, which leaves the other triangle unchanged?"""
     return op.call_target_name.endswith("potrf_ffi")
 
@@ -159,7 +159,7 @@ def _op_of(ins: Instruction) -> Op | None:
 
 def _fits(ins: Instruction, op: Op) -> bool:
     """Are the sizes of operands and results consistent with the op?"""
-    inner = _inner(ins, op)
+    inner = _as_op(ins, op)
     try:
         inferred = op.infer(tuple([operand.type for operand in inner.operands]))
     except VerifyError:
@@ -171,7 +171,7 @@ def _fits(ins: Instruction, op: Op) -> bool:
 def _same_sizes(a: Type, b: Type) -> bool:
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return type(a) is type(b)
-    return a.rank == b.rank and all(map(fit, a.sizes, b.sizes))
+    return a.rank == b.rank and all(map(may_be_one_size, a.sizes, b.sizes))
 
 
 # Convolutions of cuDNN.  The window and the labels are those of the forward convolution, whose
@@ -194,13 +194,13 @@ def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
     """Return the map from an element of one array of a cuDNN call to the elements of another.
 
     `here` is the source and `there` the target: 0 for operand 0, 1 for operand 1, 2 for the result.
-    `_meeting_map` defines which elements correspond.
+    `_convolution_map` defines which elements correspond.
     """
     assert isinstance(ins.op, CustomCall)
     roles = CUDNN_ROLES[ins.op.call_target_name]
     arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
     shapes = tuple(arrays[roles.index(role)] for role in range(3))
-    return _meeting_map(
+    return _convolution_map(
         forward_convolution(ins.op),
         shapes,
         (roles[here], roles[there]),
@@ -219,7 +219,9 @@ def forward_convolution(call: CustomCall) -> Convolution:
     return Convolution(window, call.dimensions, call.feature_group_count, call.batch_group_count)
 
 
-def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
+def _convolution_map(
+    op: Convolution, shapes: tuple[Dims, ...], roles: tuple[int, int]
+) -> IndexingMap:
     """Return the map from an element of one array to the elements of another in a convolution.
 
     The output is mapped to the elements that it is computed from, the input or kernel to the output
@@ -228,9 +230,9 @@ def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int
     Args:
         op: The forward convolution.
         shapes: Sizes of the input, the kernel and the output.
-        ends: Source and target of the map: 0 (input), 1 (kernel) or 2 (output).
+        roles: Source and target of the map: 0 (input), 1 (kernel) or 2 (output).
     """
-    meeting = Meeting(op, shapes, None)
+    meeting = ConvolutionMaps(op, shapes, None)
     return {
         (2, 0): meeting.output_to_input,
         (2, 1): meeting.output_to_kernel,
@@ -238,7 +240,7 @@ def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int
         (1, 2): meeting.kernel_to_output,
         (0, 1): meeting.input_to_kernel,
         (1, 0): meeting.kernel_to_input,
-    }[ends]()
+    }[roles]()
 
 
 def _output_feature(op: CustomCall) -> int:
@@ -260,7 +262,7 @@ _MATRIX = "any element of a matrix (or vector) of the same batch may matter"
 
 
 def _batch_rank(ins: Instruction) -> int:
-    """Return the number of leading batch dimensions that all operands and outputs share."""
+    """Return the number of leading dimensions with equal sizes in all operands and outputs."""
     rank = len(sizes(ins.operands[0].type))
     assert isinstance(ins.op, CustomCall)
     return max(0, rank - (1 if "pivots" in ins.op.call_target_name else 2))
@@ -342,7 +344,7 @@ _UNKNOWN = "custom-call `{}`: may read anything"
 def _(ins: Instruction, op: CustomCall, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     try:
         known = _reads(ins, op, output, bodies)
-    except (ParseError, KeyError, ValueError):  # settings in a form that nobody knows
+    except (ParseError, KeyError, ValueError):  # the settings have an unknown form
         known = None
     return (
         (unknown(_UNKNOWN.format(op.call_target_name)),) * len(ins.operands)
@@ -375,13 +377,13 @@ def _reads(
     equal = _op_of(ins)
     if equal is None:
         return None
-    if isinstance(equal, Cholesky) and output == 0 and _is_in_place(op):
+    if isinstance(equal, Cholesky) and output == 0 and _is_lapack_cholesky(op):
         return (in_place(here, equal),)
     if output > 0 and not isinstance(equal, TopK | Domain):
         if isinstance(equal, Cholesky):  # the error code
             return (_same_batch(here, shapes[0], len(shapes[0]) - 2),)
         return (NEVER,) * len(shapes)  # workspace
-    found = _rule_of(_inner(ins, equal), output, bodies)
+    found = _rule_of(_as_op(ins, equal), output, bodies)
     extra = [_epilogue(here, shape, len(here) - 1, back=False) for shape in shapes[len(found) :]]
     return (*found, *extra)
 
@@ -423,24 +425,24 @@ def _writes(
     equal = _op_of(ins)
     if equal is None:
         return None
-    # The rule knows only the two factors: a further operand is a bias, or a matrix to add.
+    # The rule is about the two factors only: a further operand is a bias, or a matrix to add.
     if isinstance(equal, DotGeneral) and operand > 1:
         return (_epilogue(here, outputs[0], len(outputs[0]) - 1, back=True), *rest)
-    inner, entry = _inner(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
+    inner, entry = _as_op(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
     assert entry is not None
     assert entry.rule is not None
     found = entry.rule(inner, equal, operand)
     # The factorisation also returns a code per matrix that tells if it failed.
     if isinstance(equal, Cholesky):
-        if _is_in_place(op):
+        if _is_lapack_cholesky(op):
             found = (in_place(here, equal),)
         codes = [_same_batch(here, shape, len(here) - 2) for shape in outputs[1:]]
         return (*found, *codes)
     return (*found, *rest[len(found) - 1 :])
 
 
-def _inner(ins: Instruction, op: Op) -> Instruction:
-    """Return the call as an instruction of the equivalent op.
+def _as_op(ins: Instruction, op: Op) -> Instruction:
+    """Return the custom call as an instruction of the equivalent op.
 
     Workspace outputs and additional operands are left out.
     """

@@ -80,8 +80,8 @@ def by_convention(ins: Instruction, known: Bodies = ()) -> Bodies:
 
     Args:
         ins: The instruction that calls the computations.
-        known: Their real dependences. A body that reads elements at other indices does so in
-            the result too.
+        known: Their real dependences. A result that reads a parameter at other indices also does so
+            in the returned dependence.
     """
     every = [_everything(callee) for callee in ins.calls]
     for k, body in enumerate(known):
@@ -103,15 +103,19 @@ class Use(Enum):
     ALWAYS = 2
 
 
-def used(possible: bool, sure: bool) -> Use:
-    """Return the use of a value that is used if `possible`, and for all data if `sure`."""
+def use_of(possible: bool, sure: bool) -> Use:
+    """Return the `Use` of a value from two facts.
+
+    `possible` says that it is use_of for some data, `sure` that it is used for all data.
+    """
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
 
-def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
-    """Return the accesses for a value with this use: none if it is never used.
+def weakened_by_use(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
+    """Return the accesses of a value, weakened by how certainly it is used.
 
-    If it is used sometimes, exact accesses become `OVER`, with the reason.
+    There are none if the value is never used. If it is used sometimes, exact accesses become
+    `OVER`, with the reason.
     """
     match use:
         case Use.NEVER:
@@ -138,22 +142,24 @@ class Uses(dict[int, Use]):
         return Use.NEVER
 
 
-def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
-    """Return, for each of `count` values, the same accesses, weakened by its use.
+def weakened_by_uses(
+    uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED
+) -> list[Accesses]:
+    """Return the same accesses for each of `count` values, each weakened by its use.
 
-    See `claimed`.
+    The values are numbered from 0; see `weakened_by_use`.
 
-    >>> claims(Uses({1: Use.ALWAYS}), 3, ())
+    >>> weakened_by_uses(Uses({1: Use.ALWAYS}), 3, ())
     [(), (), ()]
     """
     found = [NEVER] * count
     for k, use in uses.items():
-        found[k] = claimed(use, accesses, reason)
+        found[k] = weakened_by_use(use, accesses, reason)
     return found
 
 
 def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
-    """Return which of the rows use the value, as uses by row number.
+    """Return the numbers of the `Uses` in `rows` that use value number `value`, with that use.
 
     >>> uses_of(7, (Uses(), Uses({7: Use.ALWAYS})))
     {1: <Use.ALWAYS: 2>}
@@ -162,11 +168,14 @@ def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
 
 
 State: TypeAlias = tuple[frozenset[int], ...]
-"""For each result, the numbers of values that it depends on."""
+"""For each final result of a fold, the numbers of the values that it depends on.
+
+The values are accumulators or elements.
+"""
 
 
-def applied(rows: tuple[frozenset[int], ...], state: State) -> State:
-    """Return the state before one more application of the body, given the state after it.
+def state_before(rows: tuple[frozenset[int], ...], state: State) -> State:
+    """Return the state before one application of the body, given the state after it.
 
     `rows` has, for each result of the body, the values that it reads.
     """
@@ -188,7 +197,7 @@ class History:
         self._states: list[State] = [last]
         known = {last: 0}
         while len(self._states) < MOST_STATES:
-            state = applied(rows, self._states[-1])
+            state = state_before(rows, self._states[-1])
             # Each state follows from the one before, so a state that occurs again starts a cycle.
             if state in known:
                 self._first = known[state]
@@ -201,7 +210,7 @@ class History:
 
     @property
     def is_steady(self) -> bool:
-        """Do states stop changing, going back far enough?"""
+        """Return whether the last of the known states repeats itself from then on."""
         return self.is_complete and self._first == len(self._states) - 1
 
     @property
@@ -210,14 +219,20 @@ class History:
         return len(self._states)
 
     def at(self, number: int) -> State:
-        """Return the state `number` applications before the end; the history must be complete."""
+        """Return the state `number` applications before the end.
+
+        States must have been followed to a cycle or to that number.
+        """
         if number < len(self._states):
             return self._states[number]
         period = len(self._states) - self._first
         return self._states[self._first + (number - self._first) % period]
 
     def between(self, least: int, most: int) -> list[State]:
-        """Return the different states `least` to `most` applications before the end."""
+        """Return the different states from `least` to `most` applications before the end.
+
+        If the states were not followed to a cycle, return all known states.
+        """
         if not self.is_complete:
             return self._states
         return [self.at(n) for n in range(least, min(most, least + len(self._states)) + 1)]
@@ -238,11 +253,11 @@ class Fold(Struct, frozen=True):
 
 
 def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
-    """Return the dependences of a fold of `count` values.
+    """Return the dependences of the results of a fold with `count` accumulators.
 
     Args:
         body: Dependence of the body, which takes the accumulators and then as many elements.
-        count: Number of values.
+        count: Number of accumulators.
         least: Smallest number of applications of the body.
         most: Largest number of applications of the body.
 
@@ -250,7 +265,8 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     >>> fold(last, 1, 3, 3).elements
     ({0: <Use.ALWAYS: 2>},)
     """
-    if count == 1:  # one value comes from itself or not: no more changes after one application
+    # One accumulator depends on itself or not: no more changes after one application.
+    if count == 1:
         if most > 0 and body.sure == _BOTH:  # as most do
             return _OF_BOTH
         least, most = min(least, 2), min(most, 2)
@@ -276,12 +292,12 @@ def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 
 def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, ...]:
-    """Return each result's uses of values, from the possible and the sure states."""
+    """Return each result's uses of values; a use is certain if all sure states have it."""
     rows = []
     for k in range(count):
         some = frozenset[int]().union(*[state[k] for state in possible])
         always = frozenset[int].intersection(*[state[k] for state in sure]) if sure else frozenset()
-        rows.append(Uses({j: used(True, j in always) for j in sorted(some | always)}))
+        rows.append(Uses({j: use_of(True, j in always) for j in sorted(some | always)}))
     return tuple(rows)
 
 
@@ -305,7 +321,7 @@ class _Backwards:
 
     def elements(self, most: int) -> list[State]:
         """Return the elements that results depend on, for each application, the last one first."""
-        return [applied(self._elements, state) for state in self.results(most)]
+        return [state_before(self._elements, state) for state in self.results(most)]
 
     def results(self, most: int) -> list[State]:
         """Return the results of the body that results depend on, the last application first."""
@@ -316,4 +332,4 @@ class _Backwards:
         if self._history.is_complete:
             return states
         nothing: State = (frozenset[int](),) * len(states[0])
-        return [*states, nothing]  # so that nothing is sure
+        return [*states, nothing]  # an empty state, so that no use counts as sure

@@ -34,7 +34,7 @@ from hloscope.indexing.rules.registry import (
     sizes,
     unknown,
 )
-from hloscope.indexing.rules.run_time_sizes import hands_on, sizes_agree
+from hloscope.indexing.rules.run_time_sizes import keeps_indices, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     AllGather,
@@ -63,10 +63,12 @@ from hloscope.ops import (
 
 
 def _require_static(ins: Instruction) -> None:
-    """Check that sizes are static, as the row-major order depends on their values.
+    """Raise an error if the result or operand 0 has a dynamic size.
+
+    The row-major order of the elements then depends on run-time values.
 
     Raises:
-        UnsupportedError: The result or operand 0 has a dynamic size.
+        UnsupportedError: A size is dynamic.
     """
     for type in (ins.type, ins.operands[0].type):
         if isinstance(type, TensorType) and not type.is_static:
@@ -125,18 +127,18 @@ def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, .
 
 @output_to_input(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    return (_kept(ins), *all_of_operands(ins, 1))
+    return (_identity_on_both(ins), *all_of_operands(ins, 1))
 
 
 @input_to_output(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, ...]:
-    return everywhere(ins, operand) if operand else (_kept(ins),)
+    return everywhere(ins, operand) if operand else (_identity_on_both(ins),)
 
 
-def _kept(ins: Instruction) -> Accesses:
-    """Return the identity access on the indices that both arrays have.
+def _identity_on_both(ins: Instruction) -> Accesses:
+    """Return the identity access of operand 0 on the indices that it shares with the result.
 
-    The declared bound may differ from the operand's size.
+    The declared bound of the result may differ from the operand's size.
     """
     return identity(tuple(map(min, sizes(ins.type), sizes(ins.operands[0].type))))
 
@@ -195,11 +197,11 @@ DECLARED: Final = "the type of the result says the size"
 EXPANDS: Final = "a size known only at run time may be 1, which expands"
 _SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, ReduceScatter
 """Ops that join or split the values of several devices."""
-_MANY: Final = 4
+_MOST_EXPANDABLE: Final = 4
 """Maximum number of dimensions that may expand; with more, any index counts as read."""
 
 
-def weakened(
+def widened_for_sizes(
     direction: Direction, ins: Instruction, number: int, answer: tuple[Accesses, ...]
 ) -> tuple[Accesses, ...]:
     """Return a rule's accesses, widened so that they hold for all run-time sizes within bounds.
@@ -210,11 +212,11 @@ def weakened(
         direction: Direction of the accesses.
         ins: The instruction.
         number: Number of the output, or of the operand for accesses from input to output.
-        answer: The accesses that the rule returns with bounds as sizes.
+        answer: The accesses of the op's rule, which takes bounds for sizes.
     """
-    if _is_moved(ins):
+    if _position_varies(ins):
         return (unknown(MOVED),) * len(answer)
-    wider = _larger_accesses(ins)
+    wider = _wider_accesses(ins)
     if direction is Direction.OUTPUT_TO_INPUT:
         found = [wider.get(k, accesses) for k, accesses in enumerate(answer)]
         there = [leaves(operand.type) for operand in ins.operands]
@@ -226,7 +228,7 @@ def weakened(
             _restricted_to_sizes(a, (type,))
             for a, type in zip(found, leaves(ins.type), strict=True)
         ]
-    return tuple([claimed_of(ins, accesses) for accesses in found])
+    return tuple([over_unless_kept(ins, accesses) for accesses in found])
 
 
 def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
@@ -248,12 +250,12 @@ def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
     return tuple(found)
 
 
-def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
-    """Return the accesses, with exact ones as `OVER`.
+def over_unless_kept(ins: Instruction, accesses: Accesses) -> Accesses:
+    """Return the accesses with exact ones changed to `OVER`.
 
-    They stay unchanged if the instruction keeps dynamic sizes unchanged.
+    Accesses stay unchanged if the instruction keeps dynamic sizes unchanged.
     """
-    if hands_on(ins) or isinstance(ins.op, GetDimensionSize):
+    if keeps_indices(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
     return _superset(accesses)
 
@@ -275,8 +277,8 @@ def _inverted(accesses: Accesses) -> Accesses:
     )
 
 
-def _is_moved(ins: Instruction) -> bool:
-    """Does the position of an element depend on a size in a way that is not modelled?"""
+def _position_varies(ins: Instruction) -> bool:
+    """Does the position of an element depend on a run-time size in a way that is not modelled?"""
     match ins.op:
         case Reshape() | Bitcast():
             return not _keeps_order(ins.operands[0].type, ins.type)
@@ -312,10 +314,10 @@ def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
     return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
 
 
-def _larger_accesses(ins: Instruction) -> Mapping[int, Accesses]:
+def _wider_accesses(ins: Instruction) -> Mapping[int, Accesses]:
     """Return, by operand number, accesses that replace those of the op's rule.
 
-    They are larger, as they hold for every run-time size.
+    They contain the rule's accesses and hold for every run-time size.
     """
     match ins.op:
         case Reverse(dimensions):
@@ -384,7 +386,7 @@ def _set_again(ins: Instruction, dimension: int) -> Iterator[tuple[int, Accesses
 
 
 def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
-    """Yield, by number, the accesses of operands that may have size 1 and then expand.
+    """Yield the accesses, by operand number, of operands that may have size 1 and expand.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -393,7 +395,7 @@ def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
     for number, operand in enumerate(ins.operands):
         own = len(sizes(operand.type))
         if isinstance(ins.op, ImplicitBroadcast):
-            places, loose = ins.op.places(own, rank), list(range(own))
+            places, loose = ins.op.result_dims(own, rank), list(range(own))
         elif own == rank and free:
             places, loose = tuple(range(rank)), free
         else:
@@ -403,22 +405,25 @@ def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
             yield number, found
 
 
-def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int]) -> Accesses:
-    """Return the accesses of an operand whose dynamic `loose` dimensions may have size 1.
+def _expanded(
+    ins: Instruction, number: int, result_dims: Dims, expandable: Iterable[int]
+) -> Accesses:
+    """Return the accesses of an operand whose dynamic `expandable` dimensions may have size 1.
 
-    Empty if it has no such dimension.
+    The result is empty if no such dimension exists.
 
     Args:
         ins: The instruction.
         number: Number of the operand.
-        places: The dimension of the result for each dimension of the operand.
-        loose: Dimensions of the operand that may expand; others expand only by their bounds.
+        result_dims: The dimension of the result for each dimension of the operand.
+        expandable: Dimensions of the operand that may expand at run time. The others expand only if
+            their bound is 1.
     """
     source, target = sizes(ins.operands[number].type), sizes(ins.type)
-    free = set(loose) & set(dynamic_dimensions(ins.operands[number].type))
+    free = set(expandable) & set(dynamic_dimensions(ins.operands[number].type))
     if not free:
         return ()
-    if len(free) > _MANY:
+    if len(free) > _MOST_EXPANDABLE:
         return over(EXPANDS, everything_map(target, source))
     found: list[Access] = []
     # Each loose dimension either expands or not, so every combination has one map.
@@ -426,7 +431,7 @@ def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int])
         as_is = {k for k, same in zip(sorted(free), stays, strict=True) if same}
         at = MapBuilder(target)
         results: list[Expr] = []
-        for k, place in enumerate(places):
+        for k, place in enumerate(result_dims):
             if k in as_is:
                 at.require(Dim(place), 0, source[k] - 1)
                 results.append(Dim(place))

@@ -20,16 +20,15 @@ from hloscope.indexing.rules.dependence import (
     Dependence,
     Use,
     Uses,
-    claimed,
-    claims,
     fold,
     uses_of,
+    weakened_by_use,
+    weakened_by_uses,
 )
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
     MapBuilder,
-    comes_from,
     dims,
     everything,
     everywhere,
@@ -40,6 +39,7 @@ from hloscope.indexing.rules.registry import (
     integers,
     output_sizes,
     output_to_input,
+    reads_bodies,
     runs,
     sizes,
 )
@@ -65,7 +65,7 @@ class Combined(Struct, frozen=True):
         hit: For each output, its use of each input's old element, if there is an update.
         updates: For each output, its use of each operand of updates.
         bodies: For each output, its use of the results of the body.
-        unchanged: The outputs that equal their inputs for all updates.
+        unchanged: Numbers of the outputs that equal their inputs whatever the updates are.
     """
 
     old: tuple[Uses, ...]
@@ -79,7 +79,7 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     """Return which old elements, updates and results of the body each output of a scatter uses."""
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
-    # An element gets at most one update from each row of each batch.
+    # An element gets at most one update from each index vector of each batch.
     most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
     if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
@@ -89,14 +89,14 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
 
 
 MOST_ROWS: Final = 256
-"""Maximum number of rows of constant indices that are compared with each other."""
+"""Maximum number of constant index vectors that are compared with each other."""
 
 
 def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
-    """Are the indices constant, and do no two rows update the same element?
+    """Return whether the indices are constant and no two index vectors update the same element.
 
-    Windows of two rows are disjoint if their starts differ by at least the window's size along a
-    dimension, or if the rows belong to different batches.
+    Windows of two vectors are disjoint if their starts differ by at least the window's size along a
+    dimension, or if they belong to different batches.
     """
     origin = ins.operands[indices_at(ins, op)]
     if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
@@ -108,7 +108,7 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
         return False
     slices = slices_of(ins, op)
     numbers = list(found)
-    if len(numbers) == 1:  # of a splat
+    if len(numbers) == 1:  # the literal is a splat: one number for all elements
         numbers *= prod(slices.indices)
     at, extents = slices.index_vector_dim, slices.slice_sizes
     rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
@@ -120,7 +120,7 @@ def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
             for n, size in zip(place, slices.indices, strict=True):
                 flat = flat * size + n
             starts.append(numbers[flat])
-        batches = [slices.batch_row(k) for k in slices.batching_dims]
+        batches = [slices.batch_coordinate(k) for k in slices.batching_dims]
         rows.setdefault(tuple([row[b] for b in batches if b is not None]), []).append(tuple(starts))
     sizes_ = [extents[k] for k in slices.start_index_map]
     return all(
@@ -135,28 +135,29 @@ def _window(op: Scatter) -> frozenset[int]:
 
 
 def old_elements(
-    ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
+    ins: Instruction, op: Scatter, uses: Combined, uses_if_hit: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
-    """Return, for each input of a scatter, the accesses from an element of the output.
+    """Return, for each input of a scatter, the accesses from an output element to old elements.
 
-    It reads the old element of its own input, and those of others that an update combines with it.
+    An output element reads the old element of its own input, and those of other inputs that an
+    update combines with it.
 
     Args:
         ins: The scatter.
         op: Its op.
         uses: How the body combines old elements and updates.
-        by: Uses of each input's old element, if there is an update.
+        uses_if_hit: The output's use of each input's old element, if there is an update.
         output: Number of the output.
         hit: Access from each element with an update to itself.
     """
-    found = claims(by, len(ins.operands) // 2, hit)
+    found = weakened_by_uses(uses_if_hit, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
     if own is Use.SOMETIMES and output not in uses.hit[output]:
         kept = _elements_without_update(ins, op)
         if kept is not None:
             found[output] = kept
             return found
-    found[output] = claimed(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
+    found[output] = weakened_by_use(own, identity(sizes(ins.operands[0].type)), OVERWRITTEN)
     return found
 
 
@@ -170,13 +171,13 @@ With more, elements without an update are not expressed exactly.
 def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
     """Return the access from each element without an update to itself, in disjoint pieces.
 
-    The result is `None` unless there is at most one row and few partial dimensions. Each piece is
-    determined by the first dimension in which its elements are outside the window. A window that
-    begins at a valid `start` leaves the elements before `start` and those from `start + extent` on.
-    A window that begins elsewhere has no effect and leaves all.
+    The result is `None` unless there is at most one index vector and few partial dimensions. Each
+    piece is determined by the first dimension in which its elements are outside the window. A
+    window that begins at a valid `start` leaves the elements before `start` and those from `start +
+    extent` on. A window that begins elsewhere has no effect and leaves all.
     """
     slices = slices_of(ins, op)
-    batches = {slices.batch_row(k) for k in slices.batching_dims}
+    batches = {slices.batch_coordinate(k) for k in slices.batching_dims}
     rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
     partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
     partial = [k for k in partial if k in slices.start_index_map]
@@ -196,7 +197,7 @@ def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
             at = MapBuilder(slices.whole)
             row: list[Expr] = [Const(0)] * len(slices.row_dims)
             for k in slices.batching_dims:
-                batch = slices.batch_row(k)
+                batch = slices.batch_coordinate(k)
                 assert batch is not None
                 row[batch] = Dim(k)
             for k in partial[: count + 1]:
@@ -232,8 +233,8 @@ def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
     )
 
 
-def placing(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the access from an element to the index vectors whose updates may reach it."""
+def updating_vectors(ins: Instruction, op: Scatter) -> Accesses:
+    """Return the access from an element to all index vectors whose updates may change it."""
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.whole)
     for k, size in enumerate(slices.whole):
@@ -242,7 +243,7 @@ def placing(ins: Instruction, op: Scatter) -> Accesses:
             return NEVER
         if (first, last) != (0, size - 1):
             at.require(Dim(k), first, last)
-    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
+    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
     row = [
         fixed[j] if j in fixed else at.range(slices.sliced[k])
         for j, k in enumerate(slices.row_dims)
@@ -253,17 +254,17 @@ def placing(ins: Instruction, op: Scatter) -> Accesses:
     return exact(at.map(slices.position(row, vector)))
 
 
-def placed(ins: Instruction, op: Scatter) -> Accesses:
-    """Return the access from an index vector to the elements that its update may reach.
+def updated_elements(ins: Instruction, op: Scatter) -> Accesses:
+    """Return the access from a number of an index vector to the elements its update may change.
 
-    It is the inverse of `placing`.
+    It is the inverse of `updating_vectors`.
     """
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.indices)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
     results: list[Expr] = []
     for k in range(len(slices.whole)):
-        batch = slices.batch_row(k)
+        batch = slices.batch_coordinate(k)
         first, last = slices.reach(k, type)
         if first > last or 0 in slices.sliced:
             return NEVER
@@ -285,7 +286,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
     slices = slices_of(ins, op)
     row = [Dim(k) for k in slices.row_dims]
     maps = []
-    for lo, hi in runs(moving(ins, slices)):
+    for lo, hi in runs(moving_coordinates(ins, slices)):
         at = MapBuilder(slices.sliced)
         vector: Expr = Const(0)
         if slices.index_vector_dim < len(slices.indices):
@@ -293,7 +294,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
         maps.append(at.map(slices.position(row, vector)))
     indices = exact(*maps)
     rest = [everything(slices.sliced, sizes(operand.type)) for operand in ins.operands[2:]]
-    return (to_whole(ins, op), indices, *rest)
+    return (to_array(ins, op), indices, *rest)
 
 
 @input_to_output(Gather, DynamicGather, shared=False)
@@ -305,7 +306,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
     slices = slices_of(ins, op)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
     maps = []
-    for lo, hi in runs(moving(ins, slices)):
+    for lo, hi in runs(moving_coordinates(ins, slices)):
         at = MapBuilder(slices.indices)
         vector_dim = slices.index_vector_dim
         if vector_dim < len(slices.indices) and (lo, hi) != (0, slices.indices[vector_dim] - 1):
@@ -326,8 +327,8 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     hit = hit_elements(updates, shape)
     return (
         *old_elements(ins, op, uses, uses.hit[output], output, hit),
-        NEVER if output in uses.unchanged else placing(ins, op),
-        *claims(uses.updates[output], count, updates, LAST),
+        NEVER if output in uses.unchanged else updating_vectors(ins, op),
+        *weakened_by_uses(uses.updates[output], count, updates, LAST),
     )
 
 
@@ -335,24 +336,24 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
 def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
     if operand == count:
-        found = placed(ins, op)
+        found = updated_elements(ins, op)
         return tuple([NEVER if k in uses.unchanged else found for k in range(count)])
     if operand > count:
-        whole, by = to_whole(ins, op), operand - count - 1
-        return tuple(claims(uses_of(by, uses.updates), count, whole, LAST))
+        whole, by = to_array(ins, op), operand - count - 1
+        return tuple(weakened_by_uses(uses_of(by, uses.updates), count, whole, LAST))
     shape = sizes(ins.operands[0].type)
     hit = hit_elements(to_sliced(ins, op), shape)
     return tuple(old_elements(ins, op, uses, uses_of(operand, uses.hit), operand, hit))
 
 
-@comes_from(Scatter)
+@reads_bodies(Scatter)
 def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[Instances]:
     uses, updates = combined(ins, op, bodies), to_sliced(ins, op)
     if output in uses.unchanged:
         return
     hit = tuple([replace(a, map=a.map.with_(results=())) for a in updates if a.map is not None])
     for k in sorted({output, *uses.bodies[output]}):
-        yield Instances(0, k, hit if k == output else claimed(Use.SOMETIMES, hit))
+        yield Instances(0, k, hit if k == output else weakened_by_use(Use.SOMETIMES, hit))
 
 
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.
@@ -407,7 +408,7 @@ def _(ins: Instruction, op: TorchIndexSelect, operand: int) -> tuple[Accesses, .
 # Slices of an array at run-time indices, the common part of gather and scatter.
 
 
-class Fit(Enum):
+class OutOfBounds(Enum):
     """Treatment of a slice that exceeds the bounds of the array."""
 
     CLAMPED = "moved inside"
@@ -416,11 +417,24 @@ class Fit(Enum):
 
 
 class Slices(Struct, frozen=True):
-    """The slices of an array that a gather reads or a scatter writes, one per row of the indices.
+    """The slices of an array that a gather reads or a scatter writes.
 
-    `whole`, `sliced` and `indices` are sizes. The *sliced* array (the result of gather, the updates
-    of scatter) has the dimensions of the rows and, at `window_dims`, the dimensions of a slice that
-    are not dropped. The other names are those of the gather's attributes.
+    A *row* is an index of the array of indices without `index_vector_dim`: it selects one index
+    vector, which is the start of one slice.
+
+    Attributes:
+        whole: Sizes of the array.
+        sliced: Sizes of the result of gather or the updates of scatter. Its dimensions are those of
+            the rows and, at `window_dims`, those of a slice that are not dropped.
+        indices: Sizes of the array of indices.
+        window_dims: `offset_dims` of gather, `update_window_dims` of scatter.
+        dropped_dims: `collapsed_slice_dims`, `inserted_window_dims`.
+        batching_dims: `operand_batching_dims`, `input_batching_dims`.
+        indices_batching_dims: `start_indices_batching_dims`, `scatter_indices_batching_dims`.
+        start_index_map: The dimension of the array for each coordinate of an index vector.
+        index_vector_dim: The dimension of `indices` along which an index vector lies.
+        slice_sizes: Sizes of a slice.
+        fit: Treatment of slices that exceed the array.
     """
 
     whole: Dims
@@ -433,29 +447,29 @@ class Slices(Struct, frozen=True):
     start_index_map: Dims
     index_vector_dim: int
     slice_sizes: Dims
-    fit: Fit
+    fit: OutOfBounds
 
     @property
     def row_dims(self) -> Dims:
-        """Dimensions of the sliced array that number the rows."""
+        """Dimensions of the sliced array that number the rows (see the class)."""
         return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
 
     @property
-    def kept_dims(self) -> Dims:
-        """Dimensions of the whole array that are dimensions of a slice, in order."""
+    def whole_window_dims(self) -> Dims:
+        """Dimensions of the whole array that are window dimensions of the sliced one."""
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
     @property
     def are_empty(self) -> bool:
-        """Are slices empty, because a dropped or batching dimension has no element?"""
+        """Whether slices are empty, because a dropped or batching dimension has no element."""
         gone = (*self.dropped_dims, *self.batching_dims)
         return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
 
-    def batch_row(self, k: int) -> int | None:
-        """Return the number of the row coordinate that equals the index in dimension `k`.
+    def batch_coordinate(self, k: int) -> int | None:
+        """Return the coordinate of a row that equals the index in dimension `k` of the whole array.
 
-        `k` is a dimension of the whole array. The result is `None` if it is no batching dimension.
+        The result is its number in the row, or `None` if `k` is not a batching dimension.
         """
         if k not in self.batching_dims:
             return None
@@ -473,8 +487,8 @@ class Slices(Struct, frozen=True):
         """Return the index, in the whole array, at which the slice of one row starts.
 
         It has one coordinate for each dimension of the whole array. A coordinate that is read from
-        the array of indices becomes a runtime variable of the builder, constrained to the
-        interval `first_coordinates`.
+        the array of indices becomes a runtime variable of the builder, constrained to the interval
+        `first_coordinates`.
 
         Args:
             at: The builder of the map.
@@ -483,7 +497,7 @@ class Slices(Struct, frozen=True):
         """
         found: list[Expr] = []
         for k, size in enumerate(self.whole):
-            batch = self.batch_row(k)
+            batch = self.batch_coordinate(k)
             if batch is not None:
                 found.append(row[batch])
             elif k in self.start_index_map:
@@ -492,7 +506,7 @@ class Slices(Struct, frozen=True):
                 room = size - self.slice_sizes[k]
                 # Gather clamps a start into bounds; scatter reads it unchanged and drops what does
                 # not fit.
-                values = (0, room) if self.fit is Fit.CLAMPED else integers(origin.type)
+                values = (0, room) if self.fit is OutOfBounds.CLAMPED else integers(origin.type)
                 start = at.read(*values, origin, position)
                 at.require(start, *self.first_coordinates(k))
                 found.append(start)
@@ -501,19 +515,20 @@ class Slices(Struct, frozen=True):
         return found
 
     def first_coordinates(self, k: int) -> tuple[int, int]:
-        """Return the smallest and largest start, in dimension `k`, of a slice with elements.
+        """Return the least and the greatest start, in dimension `k`, of a slice with elements.
 
         Only elements in bounds count.
         """
         if k not in self.start_index_map:
             return 0, 0
         size, extent = self.whole[k], self.slice_sizes[k]
-        return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
+        return (1 - extent, size - 1) if self.fit is OutOfBounds.BY_ELEMENT else (0, size - extent)
 
     def reach(self, k: int, type: Type) -> tuple[int, int]:
-        """Return the smallest and largest coordinate in dimension `k` that slices may cover.
+        """Return the smallest and the largest coordinate in dimension `k` that slices may cover.
 
-        `type` is the type of the indices. The result is `(0, -1)` if there is none.
+        `type` is the type of the indices, which limits the starts. The result is `(0, -1)` if
+        slices cover none.
         """
         size, extent = self.whole[k], self.slice_sizes[k]
         if k in self.batching_dims:
@@ -533,9 +548,9 @@ IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
 def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
     """Return the sizes and dimension numbers of the slices of a gather or scatter."""
     whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[indices_at(ins, op)].type)
-    fit = Fit.CLAMPED
+    fit = OutOfBounds.CLAMPED
     if isinstance(op, Scatter):
-        fit = Fit.BY_WINDOW if op.by_window else Fit.BY_ELEMENT
+        fit = OutOfBounds.BY_WINDOW if op.by_window else OutOfBounds.BY_ELEMENT
         sliced = sizes(ins.operands[-1].type)
         dropped, batching = op.inserted_window_dims, op.input_batching_dims
         window_dims, indices_batching = op.update_window_dims, op.scatter_indices_batching_dims
@@ -560,16 +575,17 @@ def indices_at(ins: Instruction, op: IndexedSlices) -> int:
     return len(ins.operands) // 2 if isinstance(op, Scatter) else 1
 
 
-def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
+def to_array(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an element of the sliced array to its element of the whole array."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
     index = slices.starts(at, ins.operands[indices_at(ins, op)], row)
-    for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
+    for k, window_dim in zip(slices.whole_window_dims, slices.window_dims, strict=True):
         index[k] = Dim(window_dim) + index[k]
-        by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
-        if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
+        by_element = slices.fit is OutOfBounds.BY_ELEMENT and k in slices.start_index_map
+        # The slice of a scatter may be out of bounds, which is known only at run time.
+        if by_element or slices.slice_sizes[k] > slices.whole[k]:
             at.require(index[k], 0, slices.whole[k] - 1)
     if slices.are_empty:
         at.require(Const(0), 1, 1)
@@ -579,12 +595,13 @@ def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
 def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an element of the whole array to its elements in the sliced array.
 
-    Every row may have the element.
+    The slice of every row may contain the element.
     """
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
-    # Batching dimensions tie the row to the index; the other rows may all touch the element.
-    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
+    # Batching dimensions determine coordinates of the row from the index. The slices of all other
+    # rows may contain the element.
+    fixed = {slices.batch_coordinate(k): Dim(k) for k in slices.batching_dims}
     row = [
         fixed[j] if j in fixed else at.range(slices.sliced[k])
         for j, k in enumerate(slices.row_dims)
@@ -592,7 +609,7 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     results: list[Expr] = [Const(0)] * len(slices.sliced)
     for k, e in zip(slices.row_dims, row, strict=True):
         results[k] = e
-    windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
+    windows = dict(zip(slices.whole_window_dims, slices.window_dims, strict=True))
     start = slices.starts(at, ins.operands[indices_at(ins, op)], row)
     if slices.are_empty:
         at.require(Const(0), 1, 1)
@@ -607,11 +624,11 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     return exact(at.map(results))
 
 
-def moving(ins: Instruction, slices: Slices) -> list[int]:
+def moving_coordinates(ins: Instruction, slices: Slices) -> list[int]:
     """Return the numbers of the coordinates of an index vector that can move a slice.
 
-    The coordinate of a dimension that slices cover completely is clamped to [0, 0]. Slices without
-    elements read nothing.
+    A coordinate for a dimension that slices cover completely is always clamped to 0. It moves
+    nothing.
     """
     if has_dynamic_sizes(ins):
         return [*range(len(slices.start_index_map))]

@@ -29,7 +29,10 @@ def _(ins: Instruction, op: Fft, operand: int) -> tuple[Accesses, ...]:
 
 
 def _transformed(here: Dims, there: Dims, count: int) -> Accesses:
-    """Return the access to all elements along the transformed (last) dimensions."""
+    """Return the access to all elements along the last `count` dimensions.
+
+    The other coordinates are those of the index that the access starts from.
+    """
     at = MapBuilder(here)
     batch = len(here) - count
     return exact(at.map([*dims(batch), *[at.range(size) for size in there[batch:]]]))
@@ -45,7 +48,10 @@ def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
 
 
 def _triangle(op: Cholesky, row: Expr, column: Expr) -> tuple[Expr, Expr]:
-    """Return row and column of an element such that the first is not less in the read triangle."""
+    """Return the coordinates `(larger, smaller)` of elements in the triangle that is read.
+
+    They are row and column if the lower triangle is read, else column and row.
+    """
     return (row, column) if op.lower else (column, row)
 
 
@@ -72,7 +78,10 @@ _NO_FACTOR = "what is left of a triangle that has no factor is not said"
 
 
 def in_place(shape: Dims, op: Cholesky) -> Accesses:
-    """Return the accesses of a Cholesky that keeps the other triangle; they are symmetric."""
+    """Return the access of a Cholesky that leaves the other triangle unchanged.
+
+    It is the same in both directions.
+    """
     batch, n = len(shape) - 2, shape[-1]
     here = _triangle(op, Dim(batch), Dim(batch + 1))
     at = MapBuilder(shape)
@@ -119,7 +128,11 @@ class _Solve:
         return [*dims(self.rank - 2), *place]
 
     def vectors(self, at: MapBuilder, solved: Expr, free: Expr) -> list[Expr]:
-        """Return the index into `b` or the result, by its solved and its free coordinate."""
+        """Return the index into `b` or the result from its coordinates.
+
+        `solved` is the coordinate along which the system is solved, `free` the number of the right
+        side.
+        """
         index = dims(self.rank)
         index[self.solved], index[self.free] = solved, free
         return index

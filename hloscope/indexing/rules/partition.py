@@ -6,9 +6,9 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.registry import (
     identity,
     input_to_output,
-    missing,
     output_to_input,
     sizes,
+    without_rule,
 )
 from hloscope.ir import Instruction
 from hloscope.ops import ManualComputation, ShardingConstraint
@@ -20,4 +20,4 @@ def _(ins: Instruction, op: ShardingConstraint, number: int) -> tuple[Accesses, 
     return (identity(sizes(ins.operands[0].type)),)
 
 
-missing(ManualComputation, reason="which part of a value a device has is up to its sharding")
+without_rule(ManualComputation, reason="which part of a value a device has is up to its sharding")

@@ -20,18 +20,17 @@ from hloscope.indexing.rules.dependence import (
     History,
     Use,
     body_of,
-    claimed,
-    claims,
     fold,
-    used,
+    use_of,
     uses_of,
+    weakened_by_use,
+    weakened_by_uses,
 )
 from hloscope.indexing.rules.registry import (
     NEVER,
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     dynamic_dimensions,
     everything,
@@ -44,6 +43,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction
@@ -72,11 +72,12 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     source = sizes(ins.operands[0].type)
     index = [at.range(size) if k in op.dimensions else next(kept) for k, size in enumerate(source)]
     elements = exact(at.map(index))
-    initial = everything(target, sizes(ins.operands[-1].type))  # of several elements in StableHLO
+    # A reduction of several elements is not ordered in StableHLO.
+    initial = everything(target, sizes(ins.operands[-1].type))
     uses, count = _folded(ins, op, bodies), len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], count, elements),
-        *claims(uses.initial[output], count, initial),
+        *weakened_by_uses(uses.elements[output], count, elements),
+        *weakened_by_uses(uses.initial[output], count, initial),
     )
 
 
@@ -85,16 +86,16 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
     count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
     if operand >= count:
         by = [row[operand - count] for row in uses.initial]
-        return tuple(map(claimed, by, everywhere(ins, operand)))
+        return tuple(map(weakened_by_use, by, everywhere(ins, operand)))
     source = sizes(ins.operands[operand].type)
     kept = [Dim(k) for k in range(len(source)) if k not in op.dimensions]
     found = exact(MapBuilder(source).map(kept))
-    return tuple(claims(uses_of(operand, uses.elements), count, found))
+    return tuple(weakened_by_uses(uses_of(operand, uses.elements), count, found))
 
 
-@comes_from(Reduce)
+@reads_bodies(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Yield the results of the body that an output depends on.
+    """Yield the accesses from an output element to results of the reduction's body.
 
     All applications of the body read the same captured values, so one application represents all.
     """
@@ -110,16 +111,16 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
         output: Number of the output.
     """
     for k, use in uses.results[output].items():
-        yield Instances(0, k, claimed(use, accesses))
+        yield Instances(0, k, weakened_by_use(use, accesses))
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
-    """Return the access to a whole line along `dimension`, with equal other coordinates.
+    """Return the access to all elements along `dimension`, with the same other coordinates.
 
     Args:
-        shape: Sizes of the start tensor.
-        target: Sizes of the tensor that is reached.
-        dimension: The dimension of the line.
+        shape: Sizes of the tensor that the access starts from.
+        target: Sizes of the accessed tensor.
+        dimension: The dimension.
     """
     at = MapBuilder(shape)
     index = dims(len(shape))
@@ -146,27 +147,27 @@ _ORDER = "the comparator does not look at any element"
 
 
 def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
-    """Return the operands that the comparator reads, and whether it reads them always."""
+    """Return the operands that the comparator reads, each with whether it is always read."""
     if not bodies:
         return dict.fromkeys(range(len(ins.operands)), Use.ALWAYS)
     if sizes(ins.operands[0].type)[op.dimension] < 2:
         return {}  # there is nothing to compare
     sure = {number // 2 for number in bodies[0].sure[0]}
-    return {n // 2: used(True, n // 2 in sure) for n in bodies[0].reads[0]}
+    return {n // 2: use_of(True, n // 2 in sure) for n in bodies[0].reads[0]}
 
 
 def _sorted_line(
     op: Sort, compared: dict[int, Use], k: int, here: Dims, there: Dims, *, is_own: bool
 ) -> Accesses:
-    """Return the access from an element of one array to the line of another.
+    """Return the access from an element to another array's elements along the sorted dimension.
 
     Args:
         op: The sort.
         compared: How the comparator uses each operand.
         k: Number of the operand.
-        here: Sizes of the start array.
-        there: Sizes of the array that is reached.
-        is_own: Is it the output's own operand?
+        here: Sizes of the array that the access starts from.
+        there: Sizes of the accessed array.
+        is_own: Whether operand and output have the same number.
     """
     # One type may declare a bound and the other a smaller size; the smaller one counts.
     shape = tuple(map(min, here, there))
@@ -174,8 +175,8 @@ def _sorted_line(
     if is_own:
         # Without a comparison the order is not defined, so any element of the line may be the one.
         is_decided = bool(compared) or shape[op.dimension] < 2
-        return claimed(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
-    return claimed(compared[k], line)
+        return weakened_by_use(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
+    return weakened_by_use(compared[k], line)
 
 
 @output_to_input(Sort, bodies=True)
@@ -201,7 +202,7 @@ def _(ins: Instruction, op: Sort, operand: int, bodies: Bodies) -> tuple[Accesse
     )
 
 
-@comes_from(Sort)
+@reads_bodies(Sort)
 def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Instances]:
     shape = output_sizes(ins, output)
     if shape[op.dimension] > 1:
@@ -209,30 +210,29 @@ def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Insta
 
 
 # --------------------------------------------------------------------------------------------------
-# Scan: a body that is applied to consecutive slices and passes carries on.
-#
-# Step `t` of an output depends on step `t` of the inputs and, through the carries, on earlier
-# steps; their distance says which. The body sees whole slices. If it reads beyond its own line, any
-# element of the slices may matter.
+# Scan: the body is applied to consecutive slices and passes carries on. Step `t` of an output
+# depends on step `t` of the inputs and, through the carries, on earlier steps; the distance is the
+# number of steps in between. The body gets slices. If it reads a slice at other indices than the
+# result's, any element of the slices may matter.
 
 
 _SLICES = "the body may combine any elements of the slices"
 MOST_RUNS: Final = 4
-"""Maximum number of separate intervals of distances; with more, one interval covers them."""
+"""Maximum number of intervals of distances; with more, one interval covers them all."""
 UNROLLED: Final = 64
 """Number of steps that are followed one by one if the dependences of carries are periodic."""
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Distances in steps, as intervals with both ends included and gaps between them."""
+"""Distances in steps: disjoint intervals with both ends included."""
 
 
 class Reach(Struct, frozen=True):
-    """The steps, counted backwards, whose values of a parameter a result of the body reads.
+    """The steps at which a result of a scan's body reads a parameter, counted backwards.
 
     Attributes:
         runs: The distances, in steps; 0 is the step of the result.
-        is_sure: Is the parameter read at each of these distances for all values?
-        is_aligned: Does an element read only elements at its own index within the slice?
+        is_sure: Whether the parameter is read at each of these distances for all values.
+        is_aligned: Whether an element reads only elements at its own index within the slice.
     """
 
     runs: Runs
@@ -262,7 +262,7 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
             runs, is_known = _runs(*possible[k][j], steps)
             is_sure = is_known and possible[k][j] == sure[k][j]
             found.append(
-                Reach(runs, is_sure, not _leaves_its_line(body, k, j, parameters, carries))
+                Reach(runs, is_sure, not _reads_other_indices(body, k, j, parameters, carries))
             )
     return tuple(found)
 
@@ -270,10 +270,17 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
 def _distances(
     rows: tuple[frozenset[int], ...], parameters: int, carries: int, steps: int
 ) -> list[list[tuple[tuple[bool, ...], bool]]]:
-    """Return for each result and parameter at which distances the parameter is read.
+    """Return, for each result and parameter, the distances in steps at which the parameter is read.
 
-    Each entry has a flag per distance from 0 on, and whether the last flag holds for all later
-    distances.
+    Args:
+        rows: For each result of the body, the parameters that it reads.
+        parameters: Number of parameters.
+        carries: Number of carries.
+        steps: Number of steps of the scan.
+
+    Returns:
+        By result and parameter, a flag for each distance from 0 on, and whether the last flag holds
+            for all later distances.
     """
     results, first = len(rows), parameters - carries
     shift = results - parameters
@@ -293,27 +300,33 @@ def _distances(
     ]
 
 
-def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]:
-    """Return the distances at which `reads` is true as intervals, and whether they are exact.
+def _runs(reads: tuple[bool, ...], is_constant: bool, steps: int) -> tuple[Runs, bool]:
+    """Return the distances with a true flag as intervals, and whether the intervals are exact.
 
-    `stays` says that the last flag holds for all later distances below `steps`.
+    Args:
+        reads: A flag for each distance from 0 on.
+        is_constant: Whether the last flag holds for all later distances below `steps`.
+        steps: Number of steps of the scan.
     """
     runs: list[tuple[int, int]] = []
     for value, group in groupby(range(len(reads)), key=reads.__getitem__):
         members = [*group]
         if value:
             runs.append((members[0], members[-1]))
-    if runs and stays and reads[-1]:
+    if runs and is_constant and reads[-1]:
         runs[-1] = (runs[-1][0], steps - 1)
-    if stays and len(runs) <= MOST_RUNS:
+    if is_constant and len(runs) <= MOST_RUNS:
         return tuple(runs), True
     return ((0, steps - 1),), False
 
 
-def _leaves_its_line(
+def _reads_other_indices(
     body: Dependence, result: int, parameter: int, parameters: int, carries: int
 ) -> bool:
-    """Does a path of reads from the result to the parameter use elements at other indices?"""
+    """Return whether the result may read the parameter at another index within the slice.
+
+    Paths of reads through carries are followed. `parameters` and `carries` are the numbers of them.
+    """
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()
     todo = [(result, False)]
@@ -343,14 +356,14 @@ class _ScannedValue(Struct, frozen=True):
     is_carry: bool
 
     def lines(self, dimension: int) -> Dims:
-        """Return the sizes of the value in one step, without the scanned dimension."""
-        return self.sizes if self.is_carry else del_at(self.sizes, dimension)
+        """Return the sizes of the value in one step: those without the scanned dimension."""
+        return self.sizes if self.is_carry else without_dimension(self.sizes, dimension)
 
 
-def del_at(sizes: Dims, dimension: int) -> Dims:
+def without_dimension(sizes: Dims, dimension: int) -> Dims:
     """Return the sizes without one dimension.
 
-    >>> del_at((4, 5, 6), 1)
+    >>> without_dimension((4, 5, 6), 1)
     (4, 6)
     """
     return (*sizes[:dimension], *sizes[dimension + 1 :])
@@ -396,14 +409,14 @@ class _Scanned:
         in_line: bool,
         back: bool,
     ) -> IndexingMap | None:
-        """Return the map for distances in the interval `run`.
+        """Return the map between elements whose steps have a distance in the interval `run`.
 
         The result is `None` if no step has such a distance.
 
         Args:
             here: The value that the map starts from.
             there: The value that it reaches.
-            run: First and last distance.
+            run: First and last distance, in steps.
             in_line: Keep the index within the slice; otherwise all are reached.
             back: `here` is the operand.
         """
@@ -422,21 +435,21 @@ class _Scanned:
                 index.append(next(rest) if in_line else at.range(size))
         later, earlier = (step, own) if back else (own, step)
         # A final carry is of the last step; an initial one is read before the first step.
-        distance = self._time(later, last) - self._time(earlier, 0)
+        distance = self._steps_before(later, last) - self._steps_before(earlier, 0)
         if isinstance(distance, Const):
             return at.map(index) if run[0] <= distance.value <= run[1] else None
         if run != (0, last) or (later is not None and earlier is not None):
             at.require(distance, *run)
         return at.map(index)
 
-    def _time(self, place: Expr | None, otherwise: int) -> Expr:
-        """Return the number of steps before the step at index `place` of the scanned dimension.
+    def _steps_before(self, index: Expr | None, otherwise: int) -> Expr:
+        """Return the number of steps before the step at `index` of the scanned dimension.
 
-        It is `otherwise` for a carry, which has no such dimension.
+        For a carry, `index` is `None` and the result is `otherwise`.
         """
-        if place is None:
+        if index is None:
             return Const(otherwise)
-        return Const(self._steps - 1) - place if self._op.is_reverse else place
+        return Const(self._steps - 1) - index if self._op.is_reverse else index
 
 
 @output_to_input(Scan, precision=Precision.OVER, reason=_SLICES, bodies=True)
@@ -451,11 +464,11 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
     return tuple([scan.accesses(k, operand, back=True) for k in range(len(scan.outputs))])
 
 
-@comes_from(Scan)
+@reads_bodies(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Yield accesses of all results of the body: an output element may depend on any element.
+    """Yield accesses from an output element to results of the scan's body, over-approximated.
 
-    It depends on those of its own step, and on those of earlier steps through the carries.
+    The element depends on results of its own step and, through the carries, of earlier steps.
     """
     here = output_sizes(ins, output)
     for k, type in enumerate(leaves(ins.calls[0].root.type)):

@@ -65,17 +65,17 @@ class Entry(Struct, frozen=True):
     has_counts: bool = False
 
 
-Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
-"""The fields of an `Entry` after the rule."""
+EntryFields: TypeAlias = tuple[Precision, str, bool, bool, bool]
+"""The fields of an `Entry` after `rule`, in order."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules of all op families that were looked up, by direction and op class."""
 _FAMILIES: Final = "hloscope.ops."
-APART: Final = {
+OTHER_FILES: Final = {
     "Copy": "control",
     "CustomCall": "custom_calls",
     "Map": "elementwise",
 }
-"""Classes of ops whose rules are not in the file of their family."""
+"""The file of the rules by op class, where it is not the file of the class's family."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
 """Results of `lookup`; emptied when a rule is registered."""
 
@@ -95,14 +95,15 @@ class Instances(Struct, frozen=True):
 
 
 _INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
-"""By op class, the function that `comes_from` registered."""
+"""By op class, the function that `reads_bodies` registered."""
 I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
 
 
-def comes_from(*classes: type[Op]) -> Callable[[I], I]:
-    """Register the function that yields an output's accesses to results of called computations.
+def reads_bodies(*classes: type[Op]) -> Callable[[I], I]:
+    """Return a decorator that registers how an op's outputs read results of its bodies.
 
-    It takes the instruction, its op, the number of the output and the bodies.
+    The function takes the instruction, its op, the number of the output and the bodies. It yields
+    the accesses from an element of the output to results of called computations.
     """
 
     def register(found: I) -> I:
@@ -113,7 +114,7 @@ def comes_from(*classes: type[Op]) -> Callable[[I], I]:
 
 
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], claim: Claim
+    direction: Direction, classes: tuple[type[Op], ...], claim: EntryFields
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
         _NEAREST[direction].clear()
@@ -131,7 +132,7 @@ def output_to_input(
     bodies: bool = False,
     counts: bool = False,
 ) -> Callable[[R], R]:
-    """Register a rule from the index of one output to the elements that it reads of each operand.
+    """Return a decorator that registers a rule: accesses from an output element to each operand.
 
     Args:
         classes: The ops of the rule; a class stands for its subclasses too.
@@ -154,7 +155,7 @@ def input_to_output(
     bodies: bool = False,
     counts: bool = False,
 ) -> Callable[[R], R]:
-    """Register a rule from the index of one operand to the elements of each output it influences.
+    """Return a decorator that registers a rule: accesses from an operand element to each output.
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
@@ -162,16 +163,18 @@ def input_to_output(
     return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
 
 
-def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
-    """State that ops are analysed in another package, through the computations they call.
+def analysed_elsewhere(
+    *classes: type[Op], reason: str, precision: Precision = Precision.EXACT
+) -> None:
+    """Register ops as analysed in another package, through the computations they call.
 
-    `precision` is the weakest precision of that analysis.
+    `precision` is the weakest precision of that analysis, and `reason` names the package.
     """
     _state(classes, Entry(None, precision, reason))
 
 
-def missing(*classes: type[Op], reason: str) -> None:
-    """State that nothing is known about ops in both directions, and why."""
+def without_rule(*classes: type[Op], reason: str) -> None:
+    """Register ops about whose accesses nothing is known in both directions, with the reason."""
     _state(classes, Entry(None, Precision.UNKNOWN, reason))
 
 
@@ -190,29 +193,31 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
         _load(cls)
         table = RULES[direction]
         found = next((table[base] for base in cls.__mro__ if base in table), None)
-        known[cls] = found  # which another thread may forget at once, as it registers rules
+        known[cls] = found  # another thread that registers rules may remove the entry at once
         return found
 
 
-def source_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
-    """Return the function that `comes_from` registered for a class, or `None`."""
+def body_reads_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
+    """Return the function that `reads_bodies` registered for a class, or `None`."""
     _load(cls)
     return _INSTANCES.get(cls)
 
 
 def file_of(cls: type) -> str:
-    """Return the name of the file with the rules of an op class; it need not exist.
+    """Return the name, without `.py`, of the file with the rules of an op class.
+
+    The file need not exist.
 
     >>> from hloscope.ops import Reverse, Scan
     >>> file_of(Reverse), file_of(Scan)
     ('shape', 'reduction')
     """
-    return APART.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
+    return OTHER_FILES.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
 
 
 @once_for_each
 def _load(cls: type[Op]) -> None:
-    """Import the files with rules of a class or its bases; other threads wait for the end."""
+    """Import the files with rules of a class or its bases; other threads wait for it."""
     for base in cls.__mro__:
         if base.__module__.startswith(_FAMILIES):
             name = f"{__package__}.{file_of(base)}"
@@ -228,7 +233,7 @@ def _load(cls: type[Op]) -> None:
 
 
 NEVER: Accesses = ()
-"""The accesses of a tensor that is never accessed."""
+"""Accesses of a tensor of which no element is accessed."""
 
 
 def leaves(type: Type) -> tuple[Type, ...]:
@@ -301,7 +306,7 @@ def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
 def integers(type: Type) -> tuple[int, int]:
     """Return the smallest and the largest integer of the element type, within int64.
 
-    Other types give the limits that mean infinity.
+    For types that are not integers, the ends are the values that stand for infinity.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integers(TensorType(ELEMENT_TYPES["s8"], (3,)))
@@ -322,7 +327,8 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
 
 
-# Asked once for each operand of one instruction: a check of all operands each time is quadratic.
+# Memoized: it is called for each operand of an instruction, and checking all operands each time is
+# quadratic.
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
     """Does an operand or the result have a dimension of dynamic size? Tuples do not count."""
@@ -442,7 +448,7 @@ d1 + s0 in [1, 6]
 
 
 def trailing(source: Dims, target: Dims) -> Dims:
-    """Return the numbers of the last dimensions of `target`, as many as `source` has."""
+    """Return the numbers of the last dimensions of a shape `target`, as many as `source` has."""
     return tuple(range(len(target) - len(source), len(target)))
 
 
@@ -515,15 +521,15 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
-    """Return accesses by which every output element reads all of the operands.
+    """Return, for each operand from number `first` on, the access to all its elements.
 
-    Operands before number `first` are left out.
+    The access is the same from every element of the output.
     """
     shape = sizes(ins.type)
     return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
 
 
 def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
-    """Return accesses by which every element of the operand influences every output element."""
+    """Return, for each output, the access from an operand element to all its elements."""
     source = sizes(ins.operands[operand].type)
     return tuple(everything(source, target) for target in all_output_sizes(ins))

@@ -56,16 +56,19 @@ PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
     control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
-"""Ops whose value consists of leaves of operands, unchanged."""
-ALIKE: Final[tuple[type[Op], ...]] = (
+"""Ops whose arrays are arrays of their operands, unchanged."""
+KEEPS_DIMENSIONS: Final[tuple[type[Op], ...]] = (
     Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
     Transpose, SetDimensionSize, *PASSED_ON,
 )  # fmt: skip
-"""Ops that keep dimensions: an element exists if the elements that it reads exist."""
+"""Ops that keep dimensions: a result element exists if the operand elements that it reads exist."""
 
 
 class SizeRead(NamedTuple):
-    """A size or elements of an operand on which a size or element of a result depends."""
+    """A dependence on the size of a dimension, or on elements, of an operand.
+
+    The dependent is a run-time size or an element of the instruction's result.
+    """
 
     operand: int
     tensor: int = 0
@@ -79,12 +82,15 @@ class SizeRead(NamedTuple):
 
 
 Reads: TypeAlias = tuple[SizeRead, ...]
-Place: TypeAlias = tuple[object, int, int | None]
-"""A value or its op, the number of a leaf, and a dimension of it."""
+SizeOrElements: TypeAlias = tuple[object, int, int | None]
+"""A run-time size or elements: a value (or its op), the number of its leaf, and a dimension.
+
+The op stands for a constant. The dimension is `None` for elements.
+"""
 
 
-def hands_on(ins: Instruction) -> bool:
-    """Does the op keep the index in each dimension of dynamic size, in result and operands?"""
+def keeps_indices(ins: Instruction) -> bool:
+    """Return whether the op keeps the index in every dynamic dimension, from operands to result."""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
             changed = dimensions
@@ -110,7 +116,7 @@ def hands_on(ins: Instruction) -> bool:
         case BitcastConvert():
             return _rank(ins.operands[0].type) == _rank(ins.type)
         case op:
-            return isinstance(op, ALIKE)
+            return isinstance(op, KEEPS_DIMENSIONS)
     dynamic = [k for operand in ins.operands for k in dynamic_dimensions(operand.type)]
     return set(dynamic).isdisjoint(changed)
 
@@ -122,7 +128,7 @@ def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> I
 
 
 def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
-    """Yield all dynamic sizes of operands, and all elements of operands that hold sizes."""
+    """Yield all dynamic sizes of all operands, and all elements of operands that hold sizes."""
     for k, operand in enumerate(ins.operands):
         for number, leaf in enumerate(leaves(operand.type)):
             for dimension in dynamic_dimensions(leaf):
@@ -132,10 +138,10 @@ def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
             yield SizeRead(k, element=None, reason=reason)
 
 
-def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
-    """Return the sizes that a size depends on, if the program requires that they are equal.
+def _equal_size_reads(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
+    """Return the dependences of a size that the program requires to equal all sizes in `reads`.
 
-    If all evidently come from one place, only the first is returned. Otherwise all are, as
+    If all evidently come from the same size, only the first is returned. Otherwise all are, as
     over-approximations.
     """
     found = tuple(reads)
@@ -148,13 +154,16 @@ def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
 
 
 def sizes_agree(ins: Instruction, dimension: int) -> bool:
-    """Do all operands with the dimension evidently have the same run-time size?"""
+    """Return whether all operands evidently have the same run-time size in the dimension."""
     return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
 
 
-Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
-"""Function of instruction, op, output and dimension: the dependences of that size."""
-SOURCES: Final = ByOp[Source]()
+SizeRule: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
+"""Function of an instruction, its op, the number of an output and a dimension.
+
+It returns the dependences of that size.
+"""
+SOURCES: Final = ByOp[SizeRule]()
 
 
 def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
@@ -191,7 +200,9 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Elementwise, Map)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    return _agreeing(ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)])
+    return _equal_size_reads(
+        ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
+    )
 
 
 @SOURCES.add(ImplicitBroadcast)
@@ -199,16 +210,16 @@ def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[
     rank = _rank(ins.type)
     found: list[SizeRead] = []
     for o, operand in enumerate(ins.operands):
-        places = op.places(_rank(operand.type), rank)
+        places = op.result_dims(_rank(operand.type), rank)
         if k in places:
             found += _size(ins, o, places.index(k))
-    return _agreeing(ins, found)
+    return _equal_size_reads(ins, found)
 
 
 @SOURCES.add(Concatenate)
 def _(ins: Instruction, op: Concatenate, output: int, k: int) -> Iterable[SizeRead]:
     found = [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
-    return found if k == op.dimension else _agreeing(ins, found)
+    return found if k == op.dimension else _equal_size_reads(ins, found)
 
 
 @SOURCES.add(Transpose)
@@ -232,7 +243,7 @@ def _(ins: Instruction, op: Broadcast, output: int, k: int) -> Iterable[SizeRead
 def _(ins: Instruction, op: Reduce, output: int, k: int) -> Iterable[SizeRead]:
     inputs = range(len(ins.operands) // 2)
     left = [i for i in range(_rank(ins.operands[0].type)) if i not in op.dimensions]
-    return _agreeing(ins, [read for o in inputs for read in _size(ins, o, left[k])])
+    return _equal_size_reads(ins, [read for o in inputs for read in _size(ins, o, left[k])])
 
 
 @SOURCES.add(Slice)
@@ -277,7 +288,7 @@ def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRea
     summed = {*dims.lhs_batch, *dims.lhs_contracting}, {*dims.rhs_batch, *dims.rhs_contracting}
     if k < len(dims.lhs_batch):
         both = (*_size(ins, 0, dims.lhs_batch[k]), *_size(ins, 1, dims.rhs_batch[k]))
-        return _agreeing(ins, both)
+        return _equal_size_reads(ins, both)
     free = [(o, i) for o in (0, 1) for i in range(ranks[o]) if i not in summed[o]]
     return _size(ins, *free[k - len(dims.lhs_batch)])
 
@@ -323,13 +334,13 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     return () if source is None else [SizeRead(*source, k)]
 
 
-def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Reads:
+def element_reads(ins: Instruction, output: int, is_read: Sequence[bool]) -> Reads:
     """Return the sizes that an output's elements depend on, beyond the elements they read.
 
     Args:
         ins: The instruction.
         output: Number of the tensor of its value.
-        touched: For each operand, whether an element of the output reads it.
+        is_read: For each operand, whether an element of the output reads it.
     """
     match ins.op:
         case GetDimensionSize(dimension):
@@ -339,11 +350,11 @@ def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Rea
             if output == 0:
                 return tuple([SizeRead(0, dimension=k, reason=DEPENDS) for k in dynamic])
             return tuple(_size(ins, 0, output - 1))
-        case _ if hands_on(ins):
+        case _ if keeps_indices(ins):
             dynamic = dynamic_dimensions(leaves(ins.type)[output])
             found = [r for k in dynamic for r in size_reads(ins, output, k) or ()]
             # Elements that are read depend on the sizes of their own operand already.
-            return tuple([read for read in found if not touched[read.operand]])
+            return tuple([read for read in found if not is_read[read.operand]])
         case _:
             return tuple([r for r in _all_sizes(ins, DEPENDS) if r.dimension is not None])
 
@@ -360,14 +371,14 @@ def _bound(type: Type, k: int) -> int | None:
 
 
 def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
-    """Return the operand and the number of its leaf that an output of a `PASSED_ON` op equals.
+    """Return the operand, and the number of its leaf, that an output of a `PASSED_ON` op equals.
 
-    The result is `None` if the output equals none.
+    The result is `None` if the output equals no leaf.
     """
     match ins.op:
         case control.GetTupleElement(index):
             return 0, first_leaf(ins.operands[0].type, index) + output
-        case control.CopyStart():  # (target, source, context)
+        case control.CopyStart():  # the value is (target, source, context)
             count = len(leaves(ins.operands[0].type))
             return (0, output % count) if output < 2 * count else None
         case control.Domain() | control.AddDependency() | control.CopyDone():
@@ -381,29 +392,34 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
             return None
 
 
-def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
-    """Return the value whose size was set, as far as it is found in this computation.
+def _origin(
+    ins: Instruction, read: SizeRead, origins: dict[SizeOrElements, SizeOrElements]
+) -> SizeOrElements:
+    """Return the value, found by tracing back in this computation, whose size was set.
 
-    `seen` has the results of earlier calls.
+    `origins` has the results of earlier calls and is extended.
     """
     value = ins.operands[read.operand]
     if read.dimension is None:
         op = value.op
         return (op if isinstance(op, Constant) else value), read.tensor, None
     place = (value, read.tensor, read.dimension)
-    if place in seen or len(seen) >= MAX_VISITS:
-        return seen.get(place, place)
+    if place in origins or len(origins) >= MAX_VISITS:
+        return origins.get(place, place)
     # Entered before the recursion, so that a cycle ends.
-    seen[place] = place
+    origins[place] = place
     before = _equal_sizes(value, read.tensor, read.dimension)
-    places = {_origin(value, r, seen) for r in before}
+    places = {_origin(value, r, origins) for r in before}
     if len(places) == 1:
-        seen[place] = places.pop()
-    return seen[place]
+        origins[place] = places.pop()
+    return origins[place]
 
 
 def _equal_sizes(value: Instruction, tensor: int, dimension: int) -> Reads:
-    """Return sizes of operands that certainly equal a size of the value; empty if none do."""
+    """Return the sizes of operands that certainly equal the size of a dimension of `value`.
+
+    The result is empty if none is known.
+    """
     match value.op:
         case op if isinstance(op, PASSED_ON):
             return size_reads(value, tensor, dimension) or ()

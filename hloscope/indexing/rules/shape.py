@@ -155,9 +155,10 @@ def _(ins: Instruction, op: BitcastConvert, operand: int) -> tuple[Accesses, ...
 
 
 def _same_bits(here: Dims, there: Dims) -> Accesses:
-    """Return the access to the elements that share bits.
+    """Return the access to the elements that share bits, between types of different width.
 
-    The narrower type has one more dimension, which numbers the parts of a wider element.
+    `here` and `there` are the sizes. The narrower type has one more dimension, which numbers the
+    parts of a wider element.
     """
     if len(here) == len(there):
         return identity(here)
@@ -186,24 +187,25 @@ def _(ins: Instruction, op: Concatenate, operand: int) -> tuple[Accesses, ...]:
     return (exact(MapBuilder(source).map(_shifted(len(source), op.dimension, start))),)
 
 
-# Asked once for each operand of one concatenation, so computing them each time is quadratic.
+# Memoized: it is called for each operand of a concatenation, so computing it each time is
+# quadratic.
 @of_last
 def _starts(ins: Instruction) -> list[int]:
-    """Return the start of each operand along the dimension of a concatenation."""
+    """Return the first index of each operand in the result, along the concatenated dimension."""
     assert isinstance(ins.op, Concatenate)
     along = [sizes(operand.type)[ins.op.dimension] for operand in ins.operands]
     return [0, *accumulate(along[:-1])]
 
 
-def _shifted(rank: int, dimension: int, by: int) -> list[Expr]:
+def _shifted(rank: int, dimension: int, offset: int) -> list[Expr]:
     results = dims(rank)
-    results[dimension] = from_terms([(results[dimension], 1)], by)
+    results[dimension] = from_terms([(results[dimension], 1)], offset)
     return results
 
 
 # Pad: array element `i` is at index `low + i * (interior + 1)`. All other indices read the padding
-# value, as a union of disjoint pieces: the first dimension that misses the array is before it,
-# behind it, or between two of its elements.
+# value. They are a union of disjoint pieces: in the first dimension without an element, the index
+# is before the array, after it, or between two of its elements.
 
 
 @output_to_input(Pad)
@@ -231,9 +233,9 @@ def _(ins: Instruction, op: Pad, operand: int) -> tuple[Accesses, ...]:
 
 
 def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Expr) -> Expr:
-    """Return the array's coordinate at an index of the result in dimension `k`.
+    """Return the coordinate of the array element at an index of the result in dimension `k`.
 
-    It is required to exist.
+    The builder gets the constraint that this element exists.
     """
     low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
     at.require(index, max(0, low), min(target[k] - 1, low + (source[k] - 1) * step))
@@ -246,14 +248,15 @@ def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Exp
 def _misses(
     op: Pad, source: Dims, target: Dims, *, ranges: bool
 ) -> list[tuple[MapBuilder, list[Expr]]]:
-    """Return disjoint pieces of the result that hold the padding value.
+    """Return the disjoint pieces of the result that hold the padding value.
 
-    Each is a builder and an index: over its dimensions, or with `ranges` over range variables.
+    Each piece is a builder and an index of the result. The index is over the builder's dimensions,
+    or with `ranges` over its range variables.
     """
     pieces = []
     for k, size in enumerate(target):
         low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
-        end = low + (source[k] - 1) * step  # of the last element
+        end = low + (source[k] - 1) * step  # the index of the last element
         if source[k] == 0:
             bounds = [(0, size - 1, False)]
         else:
@@ -275,5 +278,5 @@ def _misses(
 
 
 def _has_no_gap(lo: int, hi: int, low: int, step: int) -> bool:
-    """Is every index from `lo` to `hi` the index of an element?"""
+    """Is each index in `[lo, hi]` that of an element: `low` plus a multiple of `step`?"""
     return step == 1 or (lo == hi and (lo - low) % step == 0)

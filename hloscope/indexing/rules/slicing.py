@@ -56,9 +56,10 @@ def _(ins: Instruction, op: Slice, operand: int) -> tuple[Accesses, ...]:
 
 
 def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, Sequence[Expr]]]:
-    """Return, for each dimension, the operand that holds the start and the index in it.
+    """Return, for each dimension, the operand that holds the start, and the element of it.
 
-    From operand `first` on, there is one scalar per dimension, or one vector.
+    From operand `first` on, there is one scalar per dimension, or one vector. The element is given
+    by its index, `()` in a scalar.
     """
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -66,34 +67,48 @@ def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, S
     return [(operand, ()) for operand in operands]
 
 
-def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> Iterator[Expr]:
+def _start(
+    at: MapBuilder, ins: Instruction, first: int, array: Dims, slice_sizes: Dims
+) -> Iterator[Expr]:
     for (origin, index), size, window in zip(
-        starts(ins, first, len(whole)), whole, part, strict=True
+        starts(ins, first, len(array)), array, slice_sizes, strict=True
     ):
         yield at.read(0, size - window, origin, index)
 
 
-def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
-    """Return the dimensions in which the slice can be moved, so that its start matters."""
-    if 0 in part:
+def _movable(ins: Instruction, array: Dims, slice_sizes: Dims) -> list[int]:
+    """Return the dimensions in which a slice can be moved.
+
+    `array` has the sizes of the array and `slice_sizes` those of the slice. In other dimensions the
+    start is always clamped to 0.
+    """
+    if 0 in slice_sizes:
         return []
-    if has_dynamic_sizes(ins):  # what is as large as its bound may be smaller at run time
-        return [*range(len(whole))]
-    return [k for k, (size, window) in enumerate(zip(whole, part, strict=True)) if window < size]
+    if has_dynamic_sizes(ins):  # a dimension as large as its bound may be smaller at run time
+        return [*range(len(array))]
+    return [
+        k for k, (size, window) in enumerate(zip(array, slice_sizes, strict=True)) if window < size
+    ]
 
 
-def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
-    """Return the accesses of the start operands, from `first` on, by an output element."""
-    shape, movable = sizes(ins.type), _movable(ins, whole, part)
+def _starts_read(ins: Instruction, first: int, array: Dims, window: Dims) -> tuple[Accesses, ...]:
+    """Return the accesses of the start operands, from number `first` on, by an output element.
+
+    `array` and `window` have the sizes of the array and of the slice.
+    """
+    shape, movable = sizes(ins.type), _movable(ins, array, window)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
-        return (_some_of(shape, movable),)
+        return (_elements_of_vector(shape, movable),)
     all_of = everything(shape, ())
     return tuple([all_of if k in movable else NEVER for k in range(len(operands))])
 
 
-def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
-    """Return the access from each element of a shape to elements `numbers` of a vector."""
+def _elements_of_vector(shape: Dims, numbers: Sequence[int]) -> Accesses:
+    """Return the access from each element of an array of sizes `shape` to elements of a vector.
+
+    The elements are those at `numbers`.
+    """
     found = []
     for lo, hi in runs(numbers):
         at = MapBuilder(shape)
@@ -102,10 +117,13 @@ def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
 
 
 def _from_start(
-    ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
+    ins: Instruction, first: int, operand: int, array: Dims, window: Dims
 ) -> tuple[Accesses, ...]:
-    """Return the accesses of outputs from a start operand, the inverse of `_starts_read`."""
-    source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
+    """Return the accesses of outputs from a start operand, the inverse of `_starts_read`.
+
+    `operand` is the number of that operand; the other arguments are those of `_starts_read`.
+    """
+    source, movable = sizes(ins.operands[operand].type), _movable(ins, array, window)
     if not source:
         return everywhere(ins, operand) if operand - first in movable else (NEVER,)
     (target,) = all_output_sizes(ins)
@@ -135,11 +153,15 @@ def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
     return (exact(at.map(_within(at, ins, 1, whole, part))),)
 
 
-def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
-    """Return the index inside the window of an array element; require that it is inside."""
+def _within(at: MapBuilder, ins: Instruction, first: int, array: Dims, window: Dims) -> list[Expr]:
+    """Return the index inside the window of the array element at the map's dimensions.
+
+    The builder gets the constraint that the element is inside the window. `array` and `window` have
+    the sizes of array and window, and `first` is the number of the first start operand.
+    """
     results: list[Expr] = []
-    for k, start in enumerate(_start(at, ins, first, whole, part)):
-        at.require(Dim(k) - start, 0, part[k] - 1)
+    for k, start in enumerate(_start(at, ins, first, array, window)):
+        at.require(Dim(k) - start, 0, window[k] - 1)
         results.append(Dim(k) - start)
     return results
 
@@ -163,27 +185,28 @@ def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses,
     return (exact(at.map(Dim(k) + s for k, s in enumerate(_start(at, ins, 2, whole, part)))),)
 
 
-def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
-    """Return the access of elements that the update leaves unchanged, as disjoint pieces.
+def _outside(ins: Instruction, array: Dims, window: Dims) -> Accesses:
+    """Return the access from an output element to the same operand element, outside the update.
 
-    Each piece is determined by the first dimension outside of the window. With `0 <= index < size`
-    and `0 <= start <= size - window`, `index` is outside of the window if and only if `(index -
-    start) % size >= window`, as an index before the window wraps around.
+    `array` has the sizes of the operand, `window` those of the update. The access consists of
+    disjoint pieces, each determined by the first dimension that is outside of the window. With `0
+    <= index < size` and `0 <= start <= size - window`, `index` is outside of the window if and only
+    if `(index - start) % size >= window`, as an index before the window wraps around.
     """
-    if 0 in part:
-        return identity(whole)
-    places = starts(ins, 2, len(whole))
-    partial = [k for k, size in enumerate(whole) if part[k] < size]
+    if 0 in window:
+        return identity(array)
+    places = starts(ins, 2, len(array))
+    partial = [k for k, size in enumerate(array) if window[k] < size]
     pieces = []
     for count, last in enumerate(partial):
-        at = MapBuilder(whole)
+        at = MapBuilder(array)
         for k in partial[: count + 1]:
-            offset = Dim(k) - at.read(0, whole[k] - part[k], *places[k])
+            offset = Dim(k) - at.read(0, array[k] - window[k], *places[k])
             if k == last:
-                at.require(offset % whole[k], part[k], whole[k] - 1)
+                at.require(offset % array[k], window[k], array[k] - 1)
             else:
-                at.require(offset, 0, part[k] - 1)
-        pieces.append(at.map(dims(len(whole))))
+                at.require(offset, 0, window[k] - 1)
+        pieces.append(at.map(dims(len(array))))
     return exact(*pieces)
 
 

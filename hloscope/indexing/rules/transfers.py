@@ -8,8 +8,8 @@ from hloscope.indexing.rules.registry import (
     NEVER,
     input_to_output,
     leaves,
-    missing,
     output_to_input,
+    without_rule,
 )
 from hloscope.ir import Instruction, Op
 from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
@@ -45,4 +45,4 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return passed_to(ins, operand, _passed(ins))
 
 
-missing(Infeed, Outfeed, reason="data from or to the host")
+without_rule(Infeed, Outfeed, reason="data from or to the host")

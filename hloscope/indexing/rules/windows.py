@@ -22,18 +22,17 @@ from hloscope.indexing.rules.dependence import (
     Use,
     Uses,
     body_of,
-    claimed,
-    claims,
     fold,
-    used,
+    use_of,
     uses_of,
+    weakened_by_use,
+    weakened_by_uses,
 )
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import (
     Instances,
     MapBuilder,
     all_output_sizes,
-    comes_from,
     dims,
     everything,
     everywhere,
@@ -42,6 +41,7 @@ from hloscope.indexing.rules.registry import (
     output_sizes,
     output_to_input,
     over,
+    reads_bodies,
     sizes,
 )
 from hloscope.ir import Dims, Instruction, TensorType
@@ -51,14 +51,16 @@ from hloscope.ops import ELEMENTWISE, Compare, Parameter, ReduceWindow, SelectAn
 def base_index(
     at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the base coordinate under a tap of the window; require that it exists.
+    """Return the coordinate of the base element under a tap of the window.
+
+    The builder gets the constraint that the base has an element there.
 
     Args:
-        at: The map under construction.
+        at: Builder of the map.
         window: The window.
         k: The dimension of the window.
         position: Position of the window.
-        tap: Element of the window.
+        tap: Index inside the window.
         size: Size of the base, without dilation and padding.
         before: Padding before the base.
     """
@@ -69,7 +71,11 @@ def base_index(
 def window_position(
     at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """Return the window position whose tap is on a base element; require that it exists."""
+    """Return the position of the window whose tap is on a base element, as `base_index` inverts.
+
+    The builder gets the constraint that this position exists. The other arguments are those of
+    `base_index`.
+    """
     coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
 
@@ -115,18 +121,18 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
-    # Where a tap is on padding or a hole, the initial value is used as an element would be.
+    # Where a tap is on padding or a hole, the body gets the initial value in place of an element.
     return replace(
         whole, initial=tuple([_with_initial_for_missing(begun, met) for begun, met in rows])
     )
 
 
-def _with_initial_for_missing(begun: Uses, met: Uses) -> Uses:
-    """Return the uses of initial values that also replace missing elements.
+def _with_initial_for_missing(as_initial: Uses, as_element: Uses) -> Uses:
+    """Return the uses of initial values, which also take the place of missing elements.
 
-    `begun` are the uses as initial values, `met` those of elements.
+    `as_initial` are the uses as initial values of the fold, `as_element` those of elements.
     """
-    return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
+    return Uses({**dict.fromkeys(as_element, Use.SOMETIMES), **as_initial})
 
 
 @output_to_input(ReduceWindow, bodies=True)
@@ -138,8 +144,8 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[
     uses, initial = _folded(ins, op, bodies), everything(target, sizes(ins.operands[-1].type))
     count = len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], count, read),
-        *claims(uses.initial[output], count, initial),
+        *weakened_by_uses(uses.elements[output], count, read),
+        *weakened_by_uses(uses.initial[output], count, initial),
     )
 
 
@@ -148,14 +154,14 @@ def _(ins: Instruction, op: ReduceWindow, operand: int, bodies: Bodies) -> tuple
     count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
     if operand >= count:
         by = [row[operand - count] for row in uses.initial]
-        return tuple(map(claimed, by, everywhere(ins, operand)))
+        return tuple(map(weakened_by_use, by, everywhere(ins, operand)))
     source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
     at = MapBuilder(source)
     found = exact(at.simplified(_positions(at, op.window, dims(len(source)), targets[0])))
-    return tuple(claims(uses_of(operand, uses.elements), count, found))
+    return tuple(weakened_by_uses(uses_of(operand, uses.elements), count, found))
 
 
-@comes_from(ReduceWindow)
+@reads_bodies(ReduceWindow)
 def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> Iterator[Instances]:
     return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
 
@@ -180,9 +186,9 @@ def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
 
 
 def _comparison(ins: Instruction) -> str:
-    """Return the direction in which `select` compares a function of its two parameters.
+    """Return the direction (`GE`, …) in which `select` compares a function of its two parameters.
 
-    The result is empty if it does not compare the same function of both.
+    The result is empty if `select` is not such a comparison.
     """
     root = ins.calls[0].root
     if not isinstance(root.op, Compare):
@@ -197,7 +203,7 @@ def _function_of(value: Instruction) -> tuple[list[object], int | None]:
     """Return the ops and types between a scalar and a parameter, and the parameter's number.
 
     Only ops whose results for 0 and 1 differ are followed, also in sequence. The number is `None`
-    if another op is reached.
+    if another op is found.
     """
     steps: list[object] = []
     while sizes(value.type) == () and not isinstance(value.op, Parameter):
@@ -218,8 +224,8 @@ def _is_wide(value: Instruction) -> bool:
     return isinstance(value.type, TensorType) and value.type.element.bits >= _WIDE
 
 
-def _are_whole(window: Window) -> bool:
-    """Does each window have all its elements, without padding and holes?"""
+def _lie_inside(window: Window) -> bool:
+    """Return whether every window lies inside the operand, without padding and holes."""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
 
@@ -248,7 +254,7 @@ def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> 
     if prod(window.sizes) == 1:
         return is_added
     how = _comparison(ins)
-    return bool(how) and (is_added or (how in _ORDERS and _are_whole(window)))
+    return bool(how) and (is_added or (how in _ORDERS and _lie_inside(window)))
 
 
 def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
@@ -259,7 +265,7 @@ def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> b
     it differs from those before it and equals those behind it.
     """
     window = op.window
-    if len(bodies) != 2 or prod(window.sizes) < 2 or not _are_whole(window):
+    if len(bodies) != 2 or prod(window.sizes) < 2 or not _lie_inside(window):
         return False
     return bool(_comparison(ins))
 
@@ -268,9 +274,9 @@ _ORDERS: Final = ("LT", "LE", "GT", "GE")
 
 
 def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: IndexingMap) -> Accesses:
-    """Return accesses by these maps, between source elements and elements of their windows.
+    """Return accesses by these maps, between source elements and the elements of their windows.
 
-    They are exact if every element can be the selected one.
+    They are exact if every element of a window can be the selected one, else over-approximated.
     """
     return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
 
@@ -280,14 +286,14 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
     if not bodies:
         return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
     select, scatter = bodies
-    compares = used(bool(select.reads[0]), bool(select.sure[0]))
+    compares = use_of(bool(select.reads[0]), bool(select.sure[0]))
     if prod(op.window.sizes) < 2 or scatter.unchanged[0] == 0:
         compares = Use.NEVER
     return (
         compares,
-        used(1 in scatter.reads[0], 1 in scatter.sure[0]),
+        use_of(1 in scatter.reads[0], 1 in scatter.sure[0]),
         # An element that no window selects has the initial value.
-        used(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
+        use_of(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
     )
 
 
@@ -302,9 +308,9 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     compared, added, begun = _selected(ins, op, bodies)
     return (
-        claimed(compared, _neighbours(op, shape, source)),
-        claimed(added, _added(ins, op, bodies, _windows(op, shape, source))),
-        claimed(begun, everything(shape, sizes(ins.operands[2].type))),
+        weakened_by_use(compared, _neighbours(op, shape, source)),
+        weakened_by_use(added, _added(ins, op, bodies, _windows(op, shape, source))),
+        weakened_by_use(begun, everything(shape, sizes(ins.operands[2].type))),
     )
 
 
@@ -318,15 +324,15 @@ def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> t
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     use = _selected(ins, op, bodies)[operand]
     if operand == 0:
-        return (claimed(use, _neighbours(op, shape, source)),)
+        return (weakened_by_use(use, _neighbours(op, shape, source)),)
     if operand == 2:
-        return (claimed(use, everything((), shape)),)
+        return (weakened_by_use(use, everything((), shape)),)
     at = MapBuilder(source)
     windows = at.simplified(_base(at, op.window, dims(len(source)), shape))
-    return (claimed(use, _added(ins, op, bodies, windows)),)
+    return (weakened_by_use(use, _added(ins, op, bodies, windows)),)
 
 
-@comes_from(SelectAndScatter)
+@reads_bodies(SelectAndScatter)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> Iterator[Instances]:
     """Yield the accesses to both bodies: an element in a window is compared, and may be chosen."""
     windows = _windows(op, sizes(ins.type), sizes(ins.operands[1].type))

@@ -381,8 +381,8 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
 def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
     """Return both operands, the one of lower rank reshaped to the dimensions of the other."""
     if a.ndim <= b.ndim:
-        return spread(np.asarray(a), op.places(a.ndim, b.ndim), b.ndim), b
-    return a, spread(np.asarray(b), op.places(b.ndim, a.ndim), a.ndim)
+        return spread(np.asarray(a), op.result_dims(a.ndim, b.ndim), b.ndim), b
+    return a, spread(np.asarray(b), op.result_dims(b.ndim, a.ndim), a.ndim)
 
 
 @evaluates(ConstantLike, lifted=True)

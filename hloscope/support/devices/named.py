@@ -98,7 +98,9 @@ def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
 
 
 def gpu_of(name: str) -> Device:
-    """Return the device, which must run threads in warps as thread maps and tiles need.
+    """Return the device, like `device_of`; it must run threads in warps.
+
+    Thread maps and tiles need warps.
 
     Raises:
         DeviceError: The device has no warps.
@@ -247,7 +249,7 @@ def device_of_file(path: str, named: Callable[[str], Device]) -> Device:
     elif changes.get("kind", base.kind) != base.kind:
         found, own = changes["kind"], base.kind
         raise DeviceError(f"{path}: key `kind`: found `{found}`, expected `{own}` as its base")
-    else:  # what the file adds to the peaks of its base leaves the others
+    else:  # peaks of element types that the file does not state stay
         for unit in ("matrix", "vector"):
             if unit in changes:
                 changes[unit] = tuple((dict(getattr(base, unit)) | dict(changes[unit])).items())

@@ -39,11 +39,12 @@ from hloscope.support.walks import reached
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
-    Fit,
     Propagated,
-    Way,
+    TileDirection,
+    TilePrecision,
     ends_inside,
     exact,
+    exact_unless,
     joined,
     maybe_empty,
     parts,
@@ -52,10 +53,9 @@ from hloscope.tiling.propagation.registry import (
     starts_inside,
     to_operands,
     to_outputs,
-    unless,
 )
 from hloscope.tiling.space import TilingSpace, dot_dimensions
-from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
+from hloscope.tiling.tile import UNIT, DimTile, Tile, whole_dimension
 
 # --------------------------------------------------------------------------------------------------
 # Tiles through element-wise ops, which may broadcast an operand.
@@ -73,13 +73,15 @@ def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) 
     out = [UNIT if n == 1 else tile.dims[d] for n, d in zip(source, dims, strict=True)]
     read = {d for n, d in zip(source, dims, strict=True) if n != 1}
     dropped = [t for k, t in enumerate(tile.dims) if k not in read]
-    return unless(maybe_empty(space, dropped), tile.with_dims(out))
+    return exact_unless(maybe_empty(space, dropped), tile.with_dims(out))
 
 
 def spread_to_output(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, dims: Dims
 ) -> CarriedTile:
-    """Return the output's tile of a broadcast; dimensions that the operand lacks are whole.
+    """Return the output's tile of a broadcast.
+
+    In dimensions that the operand lacks, the tile covers the whole dimension.
 
     Args:
         space: The tiling space.
@@ -88,14 +90,14 @@ def spread_to_output(
         target: Sizes of the output.
         dims: The output dimension of each operand dimension.
     """
-    out = [whole(n) for n in target]
+    out = [whole_dimension(n) for n in target]
     expanded = []
     for k, d in enumerate(dims):
         if source[k] == target[d]:
             out[d] = tile.dims[k]
         else:
             expanded.append(tile.dims[k])
-    return unless(maybe_empty(space, expanded), tile.with_dims(out))
+    return exact_unless(maybe_empty(space, expanded), tile.with_dims(out))
 
 
 @to_operands(Elementwise, Map, ImplicitBroadcast)
@@ -150,7 +152,7 @@ class _Sides:
         used = (d.lhs_batch + d.lhs_contracting, d.rhs_batch + d.rhs_contracting)[side]
         return [k for k in range(self.ranks[side]) if k not in used + without]
 
-    def give_output(self, dims: Sequence[DimTile], group: Dims = ()) -> None:
+    def set_from_output(self, dims: Sequence[DimTile], group: Dims = ()) -> None:
         """Set the tiles of batch and free dimensions from the tiles of the output's dimensions.
 
         `group` has dimensions of the right side that are not in the output.
@@ -162,8 +164,8 @@ class _Sides:
             for k in self.free(side, taken):
                 self.sides[side][k] = next(rest)
 
-    def give_contracted(self, position: int) -> bool:
-        """Set the tiles of contracted dimensions to the space's own ones; return whether all exist.
+    def set_contracted(self, position: int) -> bool:
+        """Set the tiles of contracted dimensions from the tiling space; return whether all exist.
 
         `position` is that of the first contracted dimension in the instruction.
         """
@@ -176,21 +178,27 @@ class _Sides:
             self.sides[0][left] = self.sides[1][right] = self.space.own_tile(number)
         return True
 
-    def part(self, side: int, extra: str = "") -> CarriedTile:
-        """Return the tile of a side (0 left, 1 right), without the other side's free dimensions.
+    def operand_tile(self, side: int, extra: str = "") -> CarriedTile:
+        """Return the tile of the left (0) or the right (1) operand.
 
-        `extra` is a further reason why it may not be exact.
+        It lacks the other operand's free dimensions. `extra` is a further reason why it may not be
+        exact.
         """
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
-        return unless(joined(extra, maybe_empty(self.space, other)), self.tile.with_dims(dims))
+        return exact_unless(
+            joined(extra, maybe_empty(self.space, other)), self.tile.with_dims(dims)
+        )
 
 
 def _dot(space: TilingSpace, ins: Instruction, tile: Tile) -> _Sides | None:
-    """Return both sides of a product; `None` if a contracted dimension is not in the space."""
+    """Return the tiles of both operands of a product, given the output's tile.
+
+    The result is `None` if a contracted dimension is not in the tiling space.
+    """
     sides = _Sides(space, ins, tile)
-    sides.give_output(tile.dims)
-    return sides if sides.give_contracted(len(output_sizes(ins))) else None
+    sides.set_from_output(tile.dims)
+    return sides if sides.set_contracted(len(output_sizes(ins))) else None
 
 
 @to_operands(Dot, DotGeneral)
@@ -198,7 +206,11 @@ def _(space: TilingSpace, ins: Instruction, op: DotGeneral, tile: Tile, output: 
     if len(ins.operands) != 2:
         return refused("the left side of a sparse product has gaps that are known at run time")
     sides = _dot(space, ins, tile)
-    return refused(_NOT_IN_SPACE) if sides is None else parts(sides.part(0), sides.part(1))
+    return (
+        refused(_NOT_IN_SPACE)
+        if sides is None
+        else parts(sides.operand_tile(0), sides.operand_tile(1))
+    )
 
 
 @to_operands(ScaledDot)
@@ -206,7 +218,7 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
     sides = _dot(space, ins, tile)
     if sides is None:
         return refused(_NOT_IN_SPACE)
-    both = [sides.part(0), sides.part(1)]
+    both = [sides.operand_tile(0), sides.operand_tile(1)]
     scales = [
         _scale(space, part, sizes(ins.operands[k].type), sizes(ins.operands[2 + k].type))
         for k, part in enumerate(both)
@@ -215,17 +227,17 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
 
 
 def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dims) -> CarriedTile:
-    """Return the tile of the scales of one side: one scale per block, or a scalar for all.
+    """Return the tile of the scales of one operand: one scale per block, or a scalar for all.
 
     Args:
         space: The tiling space.
-        part: The tile of the side.
-        whole_sizes: Sizes of the side.
+        part: The tile of the operand.
+        whole_sizes: Sizes of the operand.
         blocks: Sizes of the scales; empty for a scalar.
     """
     if not blocks:
         reason = maybe_empty(space, part.tile.dims)
-        return unless(joined(part.reason, reason), part.tile.with_dims(()))
+        return exact_unless(joined(part.reason, reason), part.tile.with_dims(()))
     dims, reasons = [], [part.reason]
     for d, n, count in zip(part.tile.dims, whole_sizes, blocks, strict=True):
         if n == count or not count:
@@ -239,7 +251,7 @@ def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dim
             reasons.append("strides may leave blocks out")
         if not starts_inside(space, d):
             reasons.append("a block may begin below 0")
-    return unless(joined(*reasons), part.tile.with_dims(dims))
+    return exact_unless(joined(*reasons), part.tile.with_dims(dims))
 
 
 # Ragged dot: rows are counted from the start of their group, which the emitter adds.
@@ -252,8 +264,8 @@ def _(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile, output: i
         sides = _dot(space, ins, tile)
         if sides is None:
             return refused(_NOT_IN_SPACE)
-        counts = tile.with_dims([whole(n) for n in sizes(ins.operands[2].type)])
-        return parts(sides.part(0), sides.part(1), unless(_ALL_SIZES, counts))
+        counts = tile.with_dims([whole_dimension(n) for n in sizes(ins.operands[2].type)])
+        return parts(sides.operand_tile(0), sides.operand_tile(1), exact_unless(_ALL_SIZES, counts))
     if ragged in op.dimensions.lhs_contracting:
         return _ragged_contracting(space, ins, op, tile)
     return _ragged_rows(space, ins, op, tile)
@@ -271,8 +283,8 @@ def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile
     rank = len(output_sizes(ins))
     group, size = space.number(ins, rank), space.runtime_number(ins, 2)
     sides = _Sides(space, ins, tile)
-    sides.give_output(tile.dims, op.rhs_group)
-    if group is None or size is None or not sides.give_contracted(rank + 1):
+    sides.set_from_output(tile.dims, op.rhs_group)
+    if group is None or size is None or not sides.set_contracted(rank + 1):
         return refused(_NOT_IN_SPACE)
     (ragged,) = op.lhs_ragged
     rows, own = sides.sides[0][ragged], space.own_tile(group)
@@ -291,7 +303,7 @@ def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, til
     size = space.runtime_number(ins, 2)
     group, *rest = tile.dims
     sides = _Sides(space, ins, tile)
-    sides.give_output(rest)
+    sides.set_from_output(rest)
     number = space.number(ins, len(tile.dims))
     if size is None or number is None or len(op.dimensions.lhs_contracting) != 1:
         return refused(_NOT_IN_SPACE)
@@ -306,8 +318,10 @@ def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, til
 def _ragged_parts(ins: Instruction, sides: _Sides, counts: Tile) -> Answer:
     if len(counts.dims) != len(sizes(ins.operands[2].type)):
         counts = counts.with_dims(counts.dims[-1:])
-    found = [CarriedTile(sides.part(k).tile, Fit.UNCHECKED, _IN_GROUP) for k in (0, 1)]
-    return parts(*found, CarriedTile(counts, Fit.UNCHECKED, _IN_GROUP))
+    found = [
+        CarriedTile(sides.operand_tile(k).tile, TilePrecision.UNCHECKED, _IN_GROUP) for k in (0, 1)
+    ]
+    return parts(*found, CarriedTile(counts, TilePrecision.UNCHECKED, _IN_GROUP))
 
 
 refuse(
@@ -316,7 +330,7 @@ refuse(
     ScaledDot,
     RaggedDot,
     reason="every element of a side reaches a whole line of the output",
-    ways=(Way.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(Einsum, UnaryEinsum, reason="its dimensions are told by a text that is not looked into")
 
@@ -332,7 +346,7 @@ _CARRIED: Final = "what other steps contribute comes through the carries"
 def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int) -> Answer:
     """Return the tiles of the operands of a reduction.
 
-    They are the output's along kept dimensions, and the space's own along reduced ones.
+    Along reduced dimensions they are those of the tiling space, along others the output's.
     """
     rank, kept = len(output_sizes(ins)), iter(tile.dims)
     dims: list[DimTile] = []
@@ -345,17 +359,17 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
         else:
             dims.append(next(kept))
     count = len(ins.operands) // 2
-    loose = _loose(ins)
+    loose = _why_not_all_operands(ins)
     nothing = 0 in sizes(ins.operands[0].type) and count > 1
     others = "without elements an output is its own initial value" if nothing else ""
-    init = unless(joined(loose, others, maybe_empty(space, tile.dims)), tile.with_dims(()))
-    return parts(*[unless(loose, tile.with_dims(dims))] * count, *[init] * count)
+    init = exact_unless(joined(loose, others, maybe_empty(space, tile.dims)), tile.with_dims(()))
+    return parts(*[exact_unless(loose, tile.with_dims(dims))] * count, *[init] * count)
 
 
-def _loose(ins: Instruction) -> str:
+def _why_not_all_operands(ins: Instruction) -> str:
     """Return why an output of a reduction may not depend on every operand; else "".
 
-    The test follows the operands of each result of the body; a call depends on all its operands.
+    The operands of each result of the body are followed; a call depends on all its operands.
     """
     if not ins.calls:
         return ""
@@ -376,8 +390,8 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, operand: int
         return refused("an initial value reaches every output")
     kept = [d for k, d in enumerate(tile.dims) if k not in op.dimensions]
     dropped = [d for k, d in enumerate(tile.dims) if k in op.dimensions]
-    reason = joined(_loose(ins), maybe_empty(space, dropped))
-    return parts(*[unless(reason, tile.with_dims(kept))] * count)
+    reason = joined(_why_not_all_operands(ins), maybe_empty(space, dropped))
+    return parts(*[exact_unless(reason, tile.with_dims(kept))] * count)
 
 
 def _scanned(
@@ -390,9 +404,13 @@ def _scanned(
     walked = op.scan_dimension
     line = [d for k, d in enumerate(tile.dims) if k != walked]
     carry = tile.with_dims(line)
-    found = [CarriedTile(tile, Fit.UNDER, _CARRIED)] * (len(ranks) - op.num_carries)
+    found = [CarriedTile(tile, TilePrecision.UNDER, _CARRIED)] * (len(ranks) - op.num_carries)
     empty = maybe_empty(space, tile.dims[walked : walked + 1])
-    fit = unless(empty, carry) if to_operands else CarriedTile(carry, Fit.UNDER, _CARRIED)
+    fit = (
+        exact_unless(empty, carry)
+        if to_operands
+        else CarriedTile(carry, TilePrecision.UNDER, _CARRIED)
+    )
     return Propagated((*found, *[fit] * op.num_carries))
 
 
@@ -429,7 +447,9 @@ _CROSSES: Final = "of a tile that crosses into the part of the next device the r
 def _(space: TilingSpace, ins: Instruction, op: AllReduce, tile: Tile, output: int) -> Answer:
     """Return the output's tile for each operand: on one device the same elements are read."""
     others = "" if len(ins.operands) == 1 else "of several arrays only one is reduced to an output"
-    return parts(*[unless("" if k == output else others, tile) for k in range(len(ins.operands))])
+    return parts(
+        *[exact_unless("" if k == output else others, tile) for k in range(len(ins.operands))]
+    )
 
 
 @to_operands(AllGather)
@@ -458,15 +478,19 @@ def _gathered(
 ) -> CarriedTile:
     crosses = at.last - (part - 1)
     if space.is_symbolic:
-        return CarriedTile(tile, Fit.UNCHECKED, "whether a tile crosses into the next part")
+        return CarriedTile(
+            tile, TilePrecision.UNCHECKED, "whether a tile crosses into the next part"
+        )
     if not starts_inside(space, here):
         return CarriedTile(
-            tile, Fit.UNDER, "a tile that begins below 0 is taken for one before the first"
+            tile,
+            TilePrecision.UNDER,
+            "a tile that begins below 0 is taken for one before the first",
         )
     if space.bounds(space.simplify(crosses)).hi > 0:
-        return CarriedTile(tile, Fit.UNDER, _CROSSES)
+        return CarriedTile(tile, TilePrecision.UNDER, _CROSSES)
     if here.upper_bound is not Const(whole) and not ends_inside(space, here):
-        return CarriedTile(tile, Fit.OVER, "an upper bound within a part is not kept")
+        return CarriedTile(tile, TilePrecision.OVER, "an upper bound within a part is not kept")
     return CarriedTile(tile)
 
 
@@ -475,7 +499,7 @@ refuse(
     AllReduce,
     CrossReplicaSum,
     reason="a part reaches every device of the group",
-    ways=(Way.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(
     AllToAll,

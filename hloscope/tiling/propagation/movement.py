@@ -27,9 +27,10 @@ from hloscope.tiling.propagation.arithmetic import spread_to_operand, spread_to_
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
-    Way,
+    TileDirection,
     although_refused,
     exact,
+    exact_unless,
     joined,
     lost_start,
     maybe_empty,
@@ -38,10 +39,9 @@ from hloscope.tiling.propagation.registry import (
     refused,
     to_operands,
     to_outputs,
-    unless,
 )
 from hloscope.tiling.space import TilingSpace, has_scalar_starts
-from hloscope.tiling.tile import DimTile, RefusalCode, Tile, spelled, whole
+from hloscope.tiling.tile import DimTile, RefusalCode, Tile, expression_text, whole_dimension
 
 # --------------------------------------------------------------------------------------------------
 # Tiles through data-movement ops; reshapes are in `reshape`.
@@ -52,7 +52,7 @@ def _(space: TilingSpace, ins: Instruction, op: Constant, tile: Tile, output: in
     return exact()
 
 
-refuse(Constant, Iota, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+refuse(Constant, Iota, reason="it has no operands", directions=(TileDirection.TO_OUTPUTS,))
 
 
 @to_operands(Transpose)
@@ -81,7 +81,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int
         if t.upper_bound is not Const(n):
             reasons.append("an upper bound is a lower bound of the reversed tile")
         reasons.append(lost_start(space, [t]))
-    return parts(unless(joined(*reasons), tile.with_dims(dims)))
+    return parts(exact_unless(joined(*reasons), tile.with_dims(dims)))
 
 
 @to_operands(Concatenate)
@@ -89,13 +89,13 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output:
     """Return the tiles of all operands; a refusal if one tile may read several operands."""
     d = op.dimension
     extents = [sizes(operand.type)[d] for operand in ins.operands]
-    wrong = misfit(space, tile.dims[d], extents)
+    wrong = why_not_in_one_operand(space, tile.dims[d], extents)
     if wrong:
         return refused(wrong, RefusalCode.FAILED_PRECONDITION)
     return parts(*_pieces(tile, d, extents))
 
 
-@although_refused(Way.TO_OPERANDS, Concatenate)
+@although_refused(TileDirection.TO_OPERANDS, Concatenate)
 def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
     """Return the tiles of all operands, each cut off where the operand ends."""
     d = op.dimension
@@ -120,7 +120,7 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, operand
     here = tile.dims[d]
     moved = DimTile(here.offset + start, here.size, here.stride, here.upper_bound + start)
     dims = [*tile.dims[:d], moved, *tile.dims[d + 1 :]]
-    return parts(unless(lost_start(space, [here]) if start else "", tile.with_dims(dims)))
+    return parts(exact_unless(lost_start(space, [here]) if start else "", tile.with_dims(dims)))
 
 
 _INTERIOR: Final = "Can't propagate tile to input of pad op with interior padding"
@@ -141,12 +141,16 @@ def _(space: TilingSpace, ins: Instruction, op: Pad, tile: Tile, output: int) ->
     value = joined("the padding value is read by padded elements only")
     pads = any((*op.edge_padding_low, *op.edge_padding_high))
     return parts(
-        unless(joined(*reasons), tile.with_dims(dims)),
-        unless(value if pads else "it is not read", tile.with_dims(())),
+        exact_unless(joined(*reasons), tile.with_dims(dims)),
+        exact_unless(value if pads else "it is not read", tile.with_dims(())),
     )
 
 
-refuse(Pad, reason="from an array to the padded one there is no rule", ways=(Way.TO_OUTPUTS,))
+refuse(
+    Pad,
+    reason="from an array to the padded one there is no rule",
+    directions=(TileDirection.TO_OUTPUTS,),
+)
 
 
 @to_operands(BitcastConvert)
@@ -168,8 +172,8 @@ def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: in
     if len(target) == rank:
         return exact(tile)
     if len(target) > rank:
-        return exact(tile.with_dims([*tile.dims, whole(target[-1])]))
-    return parts(unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))
+        return exact(tile.with_dims([*tile.dims, whole_dimension(target[-1])]))
+    return parts(exact_unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))
 
 
 @to_operands(BroadcastInDim)
@@ -203,7 +207,7 @@ def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: 
 _WHERE = "Tiling propagation rejected for Concatenate"
 
 
-def misfit(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
+def why_not_in_one_operand(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
     """Return why a tile may cover parts of several operands; empty if it never does.
 
     The size of the tile must be a number; otherwise the result is empty. From the first tile on,
@@ -220,11 +224,11 @@ def misfit(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
     size = tile.size.value
     base = substitute(tile.offset, {Dim(i): 0 for i in range(len(space.dimensions))})
     if not isinstance(base, Const):
-        return f"{_WHERE}: The base offset {spelled(base)} is not a constant"
+        return f"{_WHERE}: The base offset {expression_text(base)} is not a constant"
     if not 0 <= base.value < max(sum(extents), 1):
         return f"{_WHERE}: The base offset {base} is outside of the output"
     if size == 0 or not is_multiple_of(tile.offset - base, size):
-        moved = spelled(tile.offset - base)
+        moved = expression_text(tile.offset - base)
         return f"{_WHERE}: The tile offset {moved} must be a clean multiple of its tile size {size}"
     start = 0
     for k, n in enumerate(extents[:-1]):
@@ -266,7 +270,7 @@ def _sliced_part(
         _sliced(d, start, step) for d, start, step in zip(tile.dims, starts, steps, strict=True)
     ]
     shifted = [d for d, start in zip(tile.dims, starts, strict=True) if start != Const(0)]
-    return unless(lost_start(space, shifted), tile.with_dims(dims))
+    return exact_unless(lost_start(space, shifted), tile.with_dims(dims))
 
 
 @to_operands(Slice)
@@ -315,7 +319,7 @@ def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output
         return refused(_OLD)
     empty, rooms = maybe_empty(space, tile.dims), sizes(ins.operands[0].type)
     scalars = [
-        unless(joined(_CLAMPED if room == size else "", empty), tile.with_dims(()))
+        exact_unless(joined(_CLAMPED if room == size else "", empty), tile.with_dims(()))
         for room, size in zip(rooms, op.slice_sizes, strict=True)
     ]
     return parts(_sliced_part(space, tile, known, [1] * len(known)), *scalars)
@@ -324,7 +328,7 @@ def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output
 refuse(
     DynamicSlice,
     reason="which elements of the slice a tile of the operand becomes is known at run time",
-    ways=(Way.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )
 refuse(
     RealDynamicSlice,
@@ -338,7 +342,7 @@ def _(
 ) -> Answer:
     """Return the tiles of an update's operands; that of operand 0 includes updated elements.
 
-    A box cannot leave them out.
+    They are not read, but a box cannot leave them out.
     """
     update, target = sizes(ins.operands[1].type), output_sizes(ins)
     if not has_scalar_starts(ins, len(update), 2):
@@ -351,9 +355,11 @@ def _(
         bound = maximum(minimum(d.upper_bound - at, n), 0)
         dims.append(DimTile(d.offset - at, d.size, d.stride, bound))
     over = joined("what is updated is not read", maybe_empty(space, tile.dims))
-    scalar = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
+    scalar = exact_unless(maybe_empty(space, tile.dims), tile.with_dims(()))
     return parts(
-        unless(over, tile), CarriedTile(tile.with_dims(dims)), *[scalar] * (len(ins.operands) - 2)
+        exact_unless(over, tile),
+        CarriedTile(tile.with_dims(dims)),
+        *[scalar] * (len(ins.operands) - 2),
     )
 
 
@@ -368,5 +374,5 @@ def _known_start(start: Instruction, most: int) -> int | None:
 refuse(
     DynamicUpdateSlice,
     reason="which elements a tile of the update becomes is known at run time",
-    ways=(Way.TO_OUTPUTS,),
+    directions=(TileDirection.TO_OUTPUTS,),
 )

@@ -23,14 +23,14 @@ from hloscope.tiling.tile import DimTile, Refusal, RefusalCode, Tile
 # request.
 
 
-class Way(StrEnum):
+class TileDirection(StrEnum):
     """Direction in which a tile is propagated."""
 
     TO_OPERANDS = "to operands"
     TO_OUTPUTS = "to outputs"
 
 
-class Fit(StrEnum):
+class TilePrecision(StrEnum):
     """Precision of a propagated tile.
 
     It is compared with the elements that the original tile reads or influences.
@@ -56,7 +56,7 @@ class CarriedTile(Struct, frozen=True):
     """
 
     tile: Tile
-    fit: Fit = Fit.EXACT
+    fit: TilePrecision = TilePrecision.EXACT
     reason: str = ""
 
 
@@ -88,7 +88,7 @@ class Entry(Struct, frozen=True):
     Attributes:
         rule: XLA's rule; `None` if XLA refuses the op.
         reason: Why XLA refuses it.
-        beyond: Rule for tiles that XLA refuses; `None` without one.
+        beyond: Rule for tiles that XLA refuses, used on request; `None` without one.
     """
 
     rule: Rule | None = None
@@ -96,15 +96,19 @@ class Entry(Struct, frozen=True):
     beyond: Rule | None = None
 
 
-RULES: Final[dict[Way, dict[type[Op], Entry]]] = {way: {} for way in Way}
+RULES: Final[dict[TileDirection, dict[type[Op], Entry]]] = {
+    direction: {} for direction in TileDirection
+}
 """The entries by direction and op class."""
 
 
-def _registering(way: Way, classes: tuple[type[Op], ...], reason: str) -> Callable[[R], R]:
+def _registering(
+    direction: TileDirection, classes: tuple[type[Op], ...], reason: str
+) -> Callable[[R], R]:
     def register(rule: R) -> R:
         for cls in classes:
             entry = Entry(None, reason, rule) if reason else Entry(rule)
-            RULES[way][cls] = entry
+            RULES[direction][cls] = entry
         return rule
 
     return register
@@ -117,7 +121,7 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
         classes: The op classes that it applies to, with their subclasses.
         refused: Why XLA has no rule. If stated, the rule is the entry's `beyond`.
     """
-    return _registering(Way.TO_OPERANDS, classes, refused)
+    return _registering(TileDirection.TO_OPERANDS, classes, refused)
 
 
 def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
@@ -125,10 +129,10 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
     The arguments are those of `to_operands`.
     """
-    return _registering(Way.TO_OUTPUTS, classes, refused)
+    return _registering(TileDirection.TO_OUTPUTS, classes, refused)
 
 
-def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
+def although_refused(direction: TileDirection, *classes: type[Op]) -> Callable[[R], R]:
     """Return a decorator that registers a rule for tiles that the rule of these ops refuses.
 
     It becomes the `beyond` rule of their entries.
@@ -136,22 +140,24 @@ def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
 
     def register(rule: R) -> R:
         for cls in classes:
-            RULES[way][cls] = replace(RULES[way][cls], beyond=rule)
+            RULES[direction][cls] = replace(RULES[direction][cls], beyond=rule)
         return rule
 
     return register
 
 
-def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
-    """Register the reason why ops of these classes have no propagation rule in `ways`."""
-    for way in ways:
+def refuse(
+    *classes: type[Op], reason: str, directions: tuple[TileDirection, ...] = tuple(TileDirection)
+) -> None:
+    """Register the reason why ops of these classes have no propagation rule in `directions`."""
+    for direction in directions:
         for cls in classes:
-            RULES[way][cls] = Entry(None, reason)
+            RULES[direction][cls] = Entry(None, reason)
 
 
-def entry_of(way: Way, cls: type[Op]) -> Entry | None:
+def entry_of(direction: TileDirection, cls: type[Op]) -> Entry | None:
     """Return the entry of a class, or of its nearest base class with one; `None` without any."""
-    table = RULES[way]
+    table = RULES[direction]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
 
@@ -168,10 +174,10 @@ def parts(*every: CarriedTile) -> Propagated:
     return Propagated(every)
 
 
-def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
+def exact_unless(reason: str, tile: Tile, fit: TilePrecision = TilePrecision.OVER) -> CarriedTile:
     """Return the tile with precision `fit` and the reason; as exact if the reason is empty.
 
-    >>> unless("", Tile()).fit.value, unless("edges", Tile()).fit.value
+    >>> exact_unless("", Tile()).fit.value, exact_unless("edges", Tile()).fit.value
     ('exact', 'over')
     """
     return CarriedTile(tile, fit, reason) if reason else CarriedTile(tile)
@@ -201,18 +207,21 @@ def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Do bounds show that every tile has an element: all its first index, or all its last?"""
+    """Do bounds show that every tile has an element that is not cut off?
+
+    They do so for all tiles if they do for the first index of each, or for the last.
+    """
     if space.bounds(tile.size).lo < 1:
         return False
     if space.bounds(tile.last).lo >= 0 and ends_inside(space, tile):
         return True
     if not starts_inside(space, tile):
         return False
-    return _is_own(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
+    return _is_space_tile(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
 
 
-def _is_own(space: TilingSpace, tile: DimTile) -> bool:
-    """Is it the space's own tile of a whole dimension, so that all tiles begin inside?"""
+def _is_space_tile(space: TilingSpace, tile: DimTile) -> bool:
+    """Is it the tiling space's own tile of a whole dimension, so that all tiles begin inside?"""
     match tile.offset:
         case Product((Dim(i), Range(j))) if i == j:
             size = space.dimensions[i].size
@@ -222,7 +231,7 @@ def _is_own(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
-    """Return why a tile may have no element in these dimensions; else ""."""
+    """Return why a tile may have no element in the dimensions of `tiles`; else ""."""
     if all(has_element(space, tile) for tile in tiles):
         return ""
     return "tiles may lie wholly outside of a dimension that is dropped"
@@ -231,7 +240,7 @@ def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
 def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
     """Return why indices that were cut off below 0 may become valid ones; else "".
 
-    This is asked before indices are shifted upwards.
+    For rules that shift indices upwards.
     """
     if all(starts_inside(space, tile) for tile in tiles):
         return ""

@@ -20,7 +20,7 @@ from hloscope.ops import Bitcast, Reshape
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
-    Fit,
+    TilePrecision,
     ends_inside,
     joined,
     lost_start,
@@ -31,7 +31,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.space import TilingSpace
-from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole
+from hloscope.tiling.tile import UNIT, DimTile, Refusal, RefusalCode, Tile, whole_dimension
 
 Through = tuple[tuple[DimTile, ...], str]
 """The tiles of the target's dimensions, and why they are not exact, or ""."""
@@ -68,9 +68,10 @@ def _one(part: CarriedTile | Refusal) -> Answer:
 
 
 def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Answer:
-    """Return the tile of a bitcast from `here` to `there`.
+    """Return the tile of the bytes of `tile`, as a tile of the type `there`.
 
-    It is transposed to physical order, reshaped, and transposed back.
+    `here` is the type of the array of `tile`. The tile is transposed to physical order, reshaped,
+    and transposed back.
     """
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return refused("a bitcast of something that is not an array")
@@ -103,12 +104,12 @@ def through_reshape(
         source: Sizes before.
         target: Sizes after.
     """
-    if 0 in source:  # no elements, whatever the tile
-        return CarriedTile(tile.with_dims([whole(n) for n in target]))
+    if 0 in source:  # the array has no elements
+        return CarriedTile(tile.with_dims([whole_dimension(n) for n in target]))
     kept = tuple([n for n in target if n != 1])
     out: list[DimTile] = []
     reasons: list[str] = []
-    fit = Fit.EXACT
+    fit = TilePrecision.EXACT
     for group in minimal_reshapes(source, kept):
         found = _through_group(space, tile, source, kept, group)
         if isinstance(found, Refusal):
@@ -117,12 +118,12 @@ def through_reshape(
         out += dims
         reasons.append(reason)
         if space.is_symbolic and group.category not in _COPIES:
-            fit = Fit.UNCHECKED
+            fit = TilePrecision.UNCHECKED
             reasons.append(_UNCHECKED)
     rest = iter(out)
     reason = joined(*reasons)
-    if reason and fit is Fit.EXACT:
-        fit = Fit.OVER
+    if reason and fit is TilePrecision.EXACT:
+        fit = TilePrecision.OVER
     return CarriedTile(
         tile.with_dims([UNIT if n == 1 else next(rest) for n in target]), fit, reason
     )
@@ -131,9 +132,10 @@ def through_reshape(
 def _through_group(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, group: MinimalReshape
 ) -> Through | Refusal:
-    """Return the tiles of the target dimensions of one minimal reshape, and a reason.
+    """Return the tiles of the target dimensions of one minimal reshape.
 
-    Target dimensions of size 1 are left out. The reason says why they are not exact.
+    Target dimensions of size 1 are left out. The second item says why the tiles are not exact, or
+    is empty.
     """
     mine = [d for d in group.source if source[d] != 1] or [*group.source][:1]
     dropped = maybe_empty(space, [tile.dims[d] for d in group.source if d not in mine])
@@ -158,12 +160,12 @@ def _through_group(
     if wrong:
         return _non_contiguous(dims, found, from_sizes, to_sizes, wrong)
     if not collapses:
-        found = tuple([_cut(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
+        found = tuple([_bounded(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
     return found, joined(dropped, reason)
 
 
-def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
-    """Return the tile of a dimension with its upper bound at most `n`."""
+def _bounded(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
+    """Return the tile of a dimension with an upper bound of at most `n`."""
     bound = space.simplify(minimum(tile.upper_bound, n))
     return DimTile(tile.offset, tile.size, tile.stride, bound)
 
@@ -194,7 +196,7 @@ def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target
 
 
 def _gaps(space: TilingSpace, dims: Sequence[DimTile]) -> str:
-    """Return why a collapsed tile may have more elements than the tile; else ""."""
+    """Return why a collapsed tile may have more elements than the tiles in `dims`; else ""."""
     first = next((k for k, d in enumerate(dims) if d.size is not ONE), len(dims))
     inner = [d for d in dims[first + 1 :] if d.size is not ONE]
     moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in inner)
@@ -255,9 +257,14 @@ def _not_one_run(
     *,
     collapses: bool,
 ) -> str:
-    """Return why the tile is not a contiguous or strided run of one dimension; else "".
+    """Return why the tile is not a contiguous or strided run in one dimension; else "".
 
-    `collapses` tells whether several dimensions become one or one becomes several.
+    Args:
+        source: Tiles of the dimensions before the reshape.
+        target: Tiles of the dimensions after it.
+        from_sizes: Sizes before.
+        to_sizes: Sizes after.
+        collapses: Whether several dimensions become one; otherwise one becomes several.
     """
     many, shape = (source, from_sizes) if collapses else (target, to_sizes)
     checked = source[:-1] if collapses else source
@@ -286,15 +293,16 @@ def _not_one_run(
 def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) -> str:
     """Return why the tile of several dimensions is not contiguous; else "".
 
-    It is contiguous if at most one dimension is partial: those before it have size 1, those after
-    it are whole.
+    It is contiguous if at most one dimension is partial: the tile has size 1 in those before it,
+    and covers those after it completely.
     """
     i = 0
     while i < len(many) and many[i].size is ONE:
         i += 1
     j = len(many) - 1
     while j >= 0 and (
-        _is_whole(many[j], shape[j]) or (collapses and many[j].size is ONE and _is_last(many, j))
+        _is_whole(many[j], shape[j])
+        or (collapses and many[j].size is ONE and _have_size_one_after(many, j))
     ):
         j -= 1
     return "Multiple dimensions are partially tiled" if i < j else ""
@@ -305,8 +313,8 @@ def _is_whole(tile: DimTile, n: int) -> bool:
     return size is not None and stride is not None and size * stride == n
 
 
-def _is_last(many: Sequence[DimTile], j: int) -> bool:
-    """Do all dimensions after number `j` have size 1?"""
+def _have_size_one_after(many: Sequence[DimTile], j: int) -> bool:
+    """Does the tile have size 1 in all dimensions after number `j`?"""
     return all(d.size is ONE for d in many[j + 1 :])
 
 

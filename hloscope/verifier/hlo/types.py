@@ -62,10 +62,10 @@ from hloscope.ops import (
     Tuple,
     UnknownOp,
     While,
-    bare,
     is_in_place,
     leaves,
     packed,
+    without_layouts,
 )
 from hloscope.verifier.hlo.rules import (
     OWN_RULES,
@@ -148,7 +148,7 @@ def _check(ins: Instruction) -> None:
         if isinstance(ins.op, Convolution):
             check_features(ins)
         if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
-            raise IncompatibleTypesError((bare(operands[0]),), (ins.type,))
+            raise IncompatibleTypesError((without_layouts(operands[0]),), (ins.type,))
         ins = _with_bounds_as_sizes(ins)
         operands = tuple([o.type for o in ins.operands])
     if isinstance(ins.op, AsyncStart):
@@ -185,7 +185,7 @@ def _check_start(ins: Instruction) -> None:
         return
     if inner.type != ins.type:
         assert isinstance(ins.type, TupleType)
-        given = tuple([bare(o.type) for o in ins.operands])
+        given = tuple([without_layouts(o.type) for o in ins.operands])
         in_place = inner.op.name == "collective_permute" and is_in_place(given)
         paired = inner.op.name in PAIRED
         needed = given[0] if in_place else packed(given) if paired else TupleType(given)
@@ -220,7 +220,7 @@ def _message_of(ins: Instruction, error: VerifyError) -> str:
     def in_hlo(value: object, form: str) -> str:
         return own_name if isinstance(value, Name) and value == name else spell(value, form)
 
-    message = error.worded(in_hlo)
+    message = error.message_in(in_hlo)
     return message if f"`{own_name}`" in message else f"`{own_name}`: {message}"
 
 

@@ -341,7 +341,7 @@ def test_instructions_that_are_alike_have_the_same_answers(shared: Path, name: s
     answers: dict[object, object] = {}
     asked = 0
     for ins in [ins for computation in program.module for ins in computation]:
-        alike = analysis.alike(ins)
+        alike = analysis.key_of_maps(ins)
         if alike is None:
             continue
         there = [analysis.output_to_input(ins, k) for k in range(len(analysis.tensors(ins.type)))]
