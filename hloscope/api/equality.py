@@ -228,9 +228,9 @@ def _type_text(type: Type) -> str:
 
 
 def _same_places(a: Computation, b: Computation) -> bool:
-    """Are all parameters and outputs equal in their static sizes and layouts?
+    """Do equal indices have equal addresses in two computations?
 
-    Then equal indices have equal addresses.
+    They do if all parameters and outputs have equal static sizes and layouts.
     """
     ours, theirs = ([*x.parameters, x.root] for x in (a, b))
     return len(ours) == len(theirs) and all(

@@ -309,10 +309,10 @@ def _world(
 
 
 def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
-    """Return a dictionary that collects values by instruction name while the program runs.
+    """Return a dictionary that fills with values by instruction name while the program runs.
 
     Args:
-        entry: The computation whose values are collected.
+        entry: The computation whose values are collected; each instruction has its first value.
         world: The state of the run.
         left: Maximum bytes of all values.
     """

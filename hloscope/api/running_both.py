@@ -218,7 +218,7 @@ class _Pair(Struct, frozen=True, eq=False):
         """Return the arguments of one device, cut from those of its replica.
 
         Args:
-            whole: Arguments of the replica.
+            whole: Arguments of the replica, before they are divided among partitions.
             limits: Integers near which start indices are clamped.
             run: Number of the run.
             device: Number of the device: replica × partitions + partition.

@@ -523,15 +523,15 @@ upper bounds [6, 8]
         physical: bool,
         linear: bool,
     ) -> OperandAnswer:
-        """Return the accesses to all tensors of one value, in the requested order of indices.
+        """Return the accesses to all tensors of one operand or captured value.
 
         Args:
             number: Number of the value among operands and captured values.
             source: The value.
             here: Type of the tensor that the maps start from.
             found: Accesses by number of the tensor.
-            physical: Use indices in memory order.
-            linear: Use positions in memory.
+            physical: Use indices in memory order, the slowest-varying dimension first.
+            linear: Use positions in memory, counted in elements.
         """
         accesses: list[Access] = []
         in_memory = physical or linear
@@ -557,7 +557,7 @@ upper bounds [6, 8]
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def unanswered(self, direction: Direction) -> Answer:
-        """Return a result without outputs, with all other fields set."""
+        """Return an `Answer` for this instruction without outputs; all other fields are set."""
         return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:

@@ -189,7 +189,11 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
 
 
 def _written(ins: Instruction) -> list[Instruction]:
-    """Return the instruction; for a fusion, its results before bitcasts, reshapes and converts."""
+    """Return the values whose ops write a kernel's results.
+
+    For a fusion, bitcasts, reshapes and converts at the end are followed to their operand. For any
+    other instruction the result is the instruction itself.
+    """
     if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
         return [ins] if ins.operands else []
     root = ins.calls[0].root

@@ -556,9 +556,9 @@ class Subject:
         return tuple(nearest_first(roots, onward))
 
     def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
-        """Yield the instructions that run one by one, each after its computation.
+        """Yield (computation, instruction) for all instructions that run one by one.
 
-        With `everywhere`, yield all instructions.
+        With `everywhere`, instructions inside kernels are included.
         """
         for computation in self.computations if everywhere else self.steps:
             for ins in computation:

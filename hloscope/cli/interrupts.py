@@ -23,7 +23,7 @@ else:
     import _signal as signal
 
 INTERRUPTED = 130
-"""The exit code of an interrupted process, as the shell has it."""
+"""Exit code of an interrupted process, as the shell expects it."""
 SAID = "\ninterrupted"
 
 
@@ -56,14 +56,14 @@ class Raising:
             sys.unraisablehook = self._hook
 
     def _lost(self, lost: sys.UnraisableHookArgs) -> None:
-        """End the process if Python discards a `KeyboardInterrupt` in a callback."""
+        """End the process if Python is about to discard a `KeyboardInterrupt` in a callback."""
         if issubclass(lost.exc_type, KeyboardInterrupt):
             _leave(signal.SIGINT, None)
         self._hook(lost)
 
 
 def end(code: object) -> NoReturn:
-    """End this process with the exit code of a `SystemExit`; an interrupt is too late."""
+    """End this process with the code of a `SystemExit`; interrupts are ignored from now on."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if code == INTERRUPTED:  # Python may have stored the signal, and end by it

@@ -61,7 +61,7 @@ FAILED = 1
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block.  Source: CUDA C++ Programming Guide, "Technical Specifications"."""
 MOST_BLOCKS = (1 << 31) - 1
-"""Blocks of a grid in its first dimension, from the same table."""
+"""Maximum number of blocks of a grid in its first dimension, from the same table."""
 
 
 def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -222,9 +222,10 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
 def _asked(
     program: Program, name: str | None, model: Model
 ) -> tuple[ProgramCoalescing, Invalid | None]:
-    """The results for all kernels, or for those of a name; with findings if kernels are left out.
+    """Return the results for all kernels, or for those of a name, and the findings.
 
-    The whole program is verified only if a result fails, or if a kernel without one is invalid.
+    The findings are `None` unless kernels are left out. The whole program is verified only if a
+    result fails, or if a kernel without one is invalid.
     """
     memory = model.memory(program.analysis, program.dump)
     if name is None:

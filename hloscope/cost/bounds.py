@@ -88,7 +88,7 @@ class Part(Struct, frozen=True):
         amount: Bytes or operations.
         rate: Bytes or operations per second; `None` if unknown.
         seconds: Lower bound in seconds; `None` if the rate is unknown.
-        counts: Does the part enter the bound?
+        counts: Is `seconds` included in the bound?
         note: Assumption about the rate, or why it is unknown.
     """
 
@@ -306,7 +306,11 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
 def _best(
     found: list[tuple[tuple[str, str], float]], *, fastest: bool
 ) -> tuple[tuple[str, str], float]:
-    """Return the first candidate, which is the type's own peak; with `fastest`, the largest one."""
+    """Return the first candidate, or with `fastest` the one with the highest peak.
+
+    A candidate is a unit with an element type, and its peak in TFLOP/s. The first one is the type's
+    own.
+    """
     return max(found, key=lambda row: row[1]) if fastest else found[0]
 
 
@@ -331,7 +335,9 @@ def _plain(element: str) -> str:
 
 
 def _longest(parts: list[Part], unknown: list[str]) -> Bound:
-    """Return the bound: the largest time of a unit. Times of one unit's element types add up.
+    """Return the bound of several units that work at the same time: the longest time of a unit.
+
+    Times of one unit's element types add up.
 
     Args:
         parts: Times by unit and element type.

@@ -89,7 +89,7 @@ ONCE: Final = Runs(1, 1, 1)
 
 
 class Place(NamedTuple):
-    """A computation whose instructions are kernels, and not parts of a kernel as in a fusion.
+    """A computation that runs outside of kernels, with its number of runs in one program run.
 
     Attributes:
         computation: The computation.
@@ -158,7 +158,7 @@ def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
 
 
 class _State:
-    """Runs of a computation, by the inputs that decide its trip counts and branches."""
+    """The runs of a computation, grouped by the values that decide its trip counts and branches."""
 
     def __init__(self) -> None:
         self.runs: dict[tuple[Value, ...], Runs] = {}

@@ -188,7 +188,10 @@ def finished(made: Made) -> Any:
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
-    """Return the value, and the shape index in it, that an element of a computation's result is."""
+    """Return the value that an element of a computation's result is, and the shape index in it.
+
+    `path` is the shape index of the element.
+    """
     root = computation.root
     if not isinstance(root.op, Return):
         return root, path
@@ -200,7 +203,10 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
 
 
 def carried(loop: Instruction, path: Path) -> Key:
-    """Return the element of the loop state that an element of a loop's result is."""
+    """Return the key of the loop's state element that an element of the loop's result is.
+
+    `path` is the shape index of the element.
+    """
     return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
 
 
@@ -232,13 +238,13 @@ class Model:
 
 
 class Tape:
-    """Nodes in the order of their evaluation.
+    """Nodes in the order in which they are evaluated.
 
     Attributes:
         nodes: The nodes, each after its operands.
         inputs: Keys of the input nodes, in order.
-        number: Position of each node.
-        outputs: Positions of the requested nodes.
+        number: Position of each node in `nodes`.
+        outputs: Positions of the nodes `roots`, in their order.
     """
 
     __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
@@ -365,7 +371,10 @@ class Slices:
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """Return the nodes of the initial values of a loop's `keys`, then of its `outer` values."""
+        """Return the nodes of a loop's initial values: of its `keys`, then of its `outer` values.
+
+        `frame` is the call that contains the loop.
+        """
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))
         return found
@@ -642,7 +651,7 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
 
 
 def lost(ins: Instruction) -> Node:
-    """Return an unknown node for a parameter that the call `ins` has no operand for."""
+    """Return an unknown node for a parameter for which the call `ins` has no operand."""
     why = f"the operands of `{ins.name}` do not fit"
     return Node("unknown", None, value=any_value(None, why))
 

@@ -158,7 +158,7 @@ class Loops:
     ) -> LoopRun:
         """Evaluate a loop iteration by iteration.
 
-        Nothing is evaluated if a known count exceeds the budget.
+        Nothing is evaluated if the closed form gives a count that exceeds the budget.
 
         Args:
             machine: The part of the loop that decides its trip count.
@@ -210,8 +210,8 @@ def _turns(
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
     """Yield the state at the beginning of each iteration, and the value of the condition.
 
-    If the loop returned to an earlier state, `None` replaces the condition, and the iteration stops
-    (Brent's algorithm).
+    If a state occurs a second time, the loop never ends: `None` is yielded in place of the
+    condition, and the generator stops (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
     now = dict(zip(machine.outer, given[width:], strict=True))
@@ -425,9 +425,9 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """Return the nodes whose value is known, a span, or linear in the iteration.
+    """Return all nodes with a value that is known, a span, or linear in the iteration number.
 
-    `given` has such values of inputs.
+    `given` has such values of the inputs.
     """
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:
@@ -563,7 +563,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
 
 
 def joined(counts: Sequence[TripCount]) -> TripCount:
-    """Return one trip count that holds for all given ones, of entries with different states."""
+    """Return a trip count that holds for each of `counts`, the counts of different entries."""
     first = counts[0]
     if all(count == first for count in counts):
         return first

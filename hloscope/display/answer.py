@@ -76,7 +76,7 @@ class OperandAnswer(Struct, frozen=True):
 
 
 class OperandAnswers(Sequence[OperandAnswer]):
-    """Results for operands; those without accesses are created on demand.
+    """The results for the operands of one output; those without accesses are created on demand.
 
     The root of a training step has thousands of outputs and operands, and each output reads one
     operand: only results with accesses or proofs are stored.
@@ -104,7 +104,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self.rest: Final = rest
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
-        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
+        """Return these results with the proofs in `told`; the proof `rest` covers all others."""
         numbers = {operand.number: operand for operand in told}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
 
@@ -162,7 +162,7 @@ class TensorAnswers(OperandAnswers):
         self.operand: Final = operand
 
     def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
-        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
+        """Return these results with the proofs in `told`; the proof `rest` covers all others."""
         return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
 
     def _of(self, number: int) -> OperandAnswer:
@@ -182,7 +182,7 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
-        """Return the operands with accesses."""
+        """Return the results of the operands that have accesses."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.touched
         return [operand for operand in self.operands if operand.accesses]
@@ -379,7 +379,7 @@ def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> di
 
 
 class _Shared:
-    """Collects distinct results for operands, and distinct maps, and numbers both."""
+    """Collects the distinct results for operands, and the distinct maps; each gets a number."""
 
     def __init__(self) -> None:
         self.operands: list[dict[str, Any]] = []

@@ -266,7 +266,7 @@ _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
 
 class SameOrigin(NamedTuple):
-    """Buffers of one program that share a matching key.
+    """Buffers of one program that have the same origin, or another common key of `_STAGES`.
 
     Attributes:
         number: Number of buffers.
@@ -291,7 +291,7 @@ _NONE: Final = SameOrigin(0, 0, 0, 0, 0, 0, ())
 
 
 class MemoryChange(Struct, frozen=True):
-    """Buffers of one origin in two programs.
+    """The buffers of one origin (or other common key) in each of two programs.
 
     Attributes:
         label: The source line and the op's name; the type if neither is known.

@@ -109,9 +109,9 @@ _STYLE: Final = (
 
 
 class _Bar(NamedTuple):
-    """A bar: its name, its label, its parts, and the largest possible total.
+    """A bar of a picture, with its name and its label.
 
-    A part has a shade and a number of bytes.
+    Each of `parts` has a shade and a number of bytes; `whole` is the bytes at the full width.
     """
 
     name: str

@@ -335,10 +335,7 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
 
 
 def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
-    """Return the tooltip of a cell: its elements, and the number of marked ones.
-
-    `count` is that number.
-    """
+    """Return the tooltip of a cell: its elements, and the number `count` of marked ones."""
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
     sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"

@@ -207,7 +207,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
 
     Args:
         ins: The fusion.
-        tile: Sizes of the output's tile; `None` for those in the dump.
+        tile: Sizes of the output's tile; `None` for those in the program's backend config.
         device: The device, for the size of a transaction.
     """
     chosen = chosen_tiles(ins)
@@ -241,9 +241,10 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
 
 
 def _both(one: TileUse | None, other: TileUse) -> TileUse:
-    """Return the tile use with the lower utilisation, with the bytes of both added up.
+    """Return the combined use of two tiles of one array.
 
-    `one` is `None` if the array has no other tile.
+    Byte counts are added; all other figures are those of the tile with the lower utilisation. The
+    result is `other` if `one` is `None`.
     """
     if one is None:
         return other
@@ -414,7 +415,7 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
 
 
 def _degree(words: Ints, active: Bools, banks: int) -> Ints:
-    """Count the distinct words of the bank with the most, for each row.
+    """Return, for each request, the number of distinct words in its busiest bank.
 
     `words` and `active` are [requests, lanes]; inactive lanes do not count.
     """
@@ -441,7 +442,7 @@ UNKNOWN: Final = "unknown"
 
 
 class Touch(Struct, frozen=True):
-    """One group of accesses by which a kernel's threads read or write an array.
+    """An access, or equal accesses, by which a kernel's threads read or write an array.
 
     Attributes:
         maps: Maps from threads to addresses, in elements; several if a thread accesses an element
@@ -467,7 +468,8 @@ class ArrayUse(Struct, frozen=True):
         touches: The accesses as LLVM compiles the kernel; empty if the array is not accessed.
         traffic: Their traffic; `None` if it is unknown or was not requested.
         touched: Distinct elements, bytes and sectors that are accessed.
-        by_map: XLA's map verdict; `None` for outputs, which XLA does not judge.
+        by_map: Does XLA's map check consider the reads coalesced? `None` for outputs, which XLA
+            does not check.
         reason: Why the figures are not exact, or unknown.
         tile: Use of transactions by the tiles of a block-level kernel; `None` for other kernels.
         is_output: Is the array written?

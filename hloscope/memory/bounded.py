@@ -32,7 +32,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     Args:
         requests: The access.
         budget: Maximum number of lanes to evaluate; of more lanes a sample is drawn. The alignments
-            that run-time values may cause divide it among themselves.
+            that run-time values may cause share the budget.
 
     Raises:
         TooLargeError: Values of a variable of the address, or their number, exceed int64.
@@ -187,11 +187,11 @@ class _Groups:
     def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
         """Return the traffic at the best and at the worst run-time values.
 
-        `None` if `is_whole` is set and the closed form for groups without gaps does not apply.
+        `None` if `is_whole` is set and the closed form does not apply.
 
         Args:
             budget: Maximum number of lanes to evaluate.
-            is_whole: Use the closed form only. It needs groups without gaps that can have every
+            is_whole: Use only the closed form, which needs groups without gaps that can have every
                 alignment.
         """
         best, worst = Counter(self._requests, budget), Counter(self._requests, budget)
@@ -285,7 +285,10 @@ class _Groups:
 
 
 def ranked(number: Ints) -> Ints:
-    """Replace each number by how many numbers of its row are smaller."""
+    """Return, for each number, how many numbers of the same request are smaller.
+
+    `number` and the result are [requests, lanes].
+    """
     order = np.argsort(number, axis=1)
     ordered = np.take_along_axis(number, order, axis=1)
     smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
@@ -298,12 +301,13 @@ def ranked(number: Ints) -> Ints:
 
 
 def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct numbers of each group of lanes.
+    """Return the distinct numbers of the active lanes of each group.
 
-    The first array has the group of each, as `request * lanes + group`; the second has the numbers.
+    Both results are flat arrays with one entry per distinct number: its group, as `request * lanes
+    + group`, and the number itself. Numbers may be replaced by their ranks in the request.
 
     Args:
-        numbers: A number of each lane, [requests, lanes].
+        numbers: A number of each lane, such as that of its sector, [requests, lanes].
         active: Is the lane active? [requests, lanes].
         groups: Group number of each lane, [requests, lanes].
     """

@@ -406,7 +406,7 @@ class Memory:
         type: TensorType,
         tile: TileUse | None,
     ) -> ArrayUse:
-        """Return the result for an output whose map from threads is unknown.
+        """Return the result for an output for which the map from threads to elements is unknown.
 
         Args:
             fused: Instructions of the kernel.

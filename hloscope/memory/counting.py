@@ -42,7 +42,7 @@ MOST_CONDITIONS: Final = 32
 Each constraint is one bit of an int64.
 """
 MOST_ALIGNMENTS: Final = 64
-"""Maximum number of alignments by run-time values that are tried."""
+"""Maximum number of alignments, caused by run-time values, that are evaluated."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
@@ -70,7 +70,8 @@ def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
 def _values_of(requests: Requests) -> tuple[Values, ...]:
     """Return representative values of each variable that enumerates the requests.
 
-    They represent the others at any run-time values.
+    All values that one value represents have requests of equal traffic, whatever the run-time
+    values are.
     """
     map = requests.map
     origins = [e for v in map.runtime for e in v.arguments]
@@ -458,7 +459,7 @@ class Counter:
 
 
 def lane_count(some: Bools) -> Ints:
-    """Count the true values of each row."""
+    """Return the number of true entries in each row of a [requests, lanes] array."""
     # Sums of bytes are faster, and a row of less than 256 lanes cannot overflow them.
     small = some.shape[1] < 256
     bytes_ = some.view(np.uint8)

@@ -113,9 +113,7 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
 
 
 class SameKernels:
-    """Computes keys of one program's kernels.
-
-    Kernels with equal keys differ in names only.
+    """Keys of one program's kernels: kernels with equal keys differ in names only.
 
     A fusion's kernel is determined by the called computation and the backend config. The kernel of
     an instruction compiled alone is determined by its op, the types of its operands and value, its

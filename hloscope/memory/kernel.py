@@ -427,7 +427,7 @@ def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
 
 
 def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
-    """Return for each stage whether LLVM splits its vectors.
+    """Return the iterations of each stage, and whether LLVM splits the vectors there.
 
     Empty if LLVM certainly proves all vectors aligned.
 

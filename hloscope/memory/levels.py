@@ -110,7 +110,7 @@ class Levels:
             addresses: The accesses by which the threads load it.
             type: Type of the array.
             kernel: The kernel of the threads.
-            loads: Groups the accesses by load, if several may be one load.
+            loads: Returns the accesses grouped by load; called if several may be one load.
             predicate: Widths of the loads into which LLVM splits a load of four predicates.
         """
         by_map = {a.map: a for a in addresses}

@@ -47,7 +47,7 @@ class Period(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The values from `start` to before `stop`; each one represents `weight` values."""
+    """The integers from `start` to before `stop`; each represents `weight` values."""
 
     start: int
     stop: int

@@ -47,7 +47,10 @@ from hloscope.ops import (
 
 
 MOST_STEPS: Final = 1 << 10
-"""Maximum number of loop steps of a thread that are tested against masks; beyond it none is."""
+"""Maximum number of loop steps of a thread that are compared with masks.
+
+With more steps, all of them count as executed.
+"""
 Place: TypeAlias = tuple[int, int]
 """Number of a kernel's operand, and number of the array in it."""
 
@@ -103,7 +106,7 @@ class Reads:
         return self._selects.predicates.get(self._fused.edge[place[0]], ())
 
     def _of_roots(self) -> tuple[Reading, ...]:
-        """Return readings of all written elements, for kernels without a thread model."""
+        """Return a load of every written element, for kernels without a thread model."""
         return tuple(
             [
                 Reading(root, leaf, IndexingMap.identity(type.shape))
@@ -113,9 +116,9 @@ class Reads:
         )
 
     def _ends(self, reading: Reading) -> frozenset[Instruction]:
-        """Return the values whose operands a reading does not load: they are in registers already.
+        """Return the values whose operands are not loaded, because a hero left them in registers.
 
-        A value may also be in shared memory.
+        They may also be in shared memory. Empty for loads of a hero's own operands.
         """
         return frozenset() if reading.is_hero else self._from_heroes
 
@@ -168,9 +171,9 @@ class Reads:
         return found
 
     def _unmasked(self, reading: Reading) -> dict[Place, Reading | None]:
-        """Return the readings of arrays behind masks, restricted to steps that the mask permits.
+        """Return, for each array read under a mask, `reading` in the steps that the mask allows.
 
-        The value is `None` if it permits no step.
+        An entry is `reading` with fewer loop steps, or `None` if the mask allows none.
         """
         if self._selects is None or not self._selects.masks:
             return {}
@@ -201,10 +204,10 @@ class Reads:
 
 
 def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Reading | None:
-    """Return the reading with the loop steps in which a thread may need an element.
+    """Return the load, restricted to loop steps in which a thread may need an element.
 
     Args:
-        reading: The reading.
+        reading: The load.
         accesses: The needed elements, with masks as conditions.
 
     Returns:
@@ -325,7 +328,9 @@ class Selects:
         return [*found]
 
     def reads(self, *, with_masks: bool = False) -> ReadsOf:
-        """Return a function with an instruction's operand accesses, by the lanes that need them.
+        """Return a function from an instruction and a leaf to the leaf's accesses of operands.
+
+        Accesses through a select are restricted to the lanes that choose the operand.
 
         Args:
             with_masks: Also restrict the lanes by masks.

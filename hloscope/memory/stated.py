@@ -67,7 +67,8 @@ class StatedKernels:
     def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
         """Return the model's result, completed by the facts in the folder.
 
-        Differences become findings. The accesses of a Triton kernel are those of its code.
+        Differences between model and folder become findings. The accesses of a Triton kernel are
+        those of its code.
 
         Args:
             ins: The instruction of the kernel.
@@ -119,7 +120,8 @@ class StatedKernels:
     ) -> tuple[Coalescing, str]:
         """Return the result with the accesses in a Triton kernel's code, and a note about them.
 
-        Without usable code the model is returned unchanged, with the reason.
+        If the folder lacks the code, or it cannot be used, the model's result is returned
+        unchanged, and the note is the reason.
         """
         try:
             code = self.dump.triton(ins.name)

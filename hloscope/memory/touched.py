@@ -201,11 +201,11 @@ def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
 
 
 def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
-    """Return the footprint of maps that run-time values shift together, for any such values.
+    """Return the footprint of maps to which run-time values add one common shift.
 
-    The lowest values represent all, because shifts keep elements and overlaps. The sectors are
-    equally many if each step shifts by whole sectors. Otherwise the elements of one sector may lie
-    in two.
+    The result holds for any run-time values: the lowest ones represent all, because a shift changes
+    neither the number of elements nor their overlaps. The number of sectors is exact if every
+    possible shift is a whole number of sectors. Otherwise it is an upper bound.
 
     Args:
         maps: Maps to indices of the array.
@@ -236,10 +236,10 @@ def _at_lowest(map: IndexingMap) -> IndexingMap:
 
 
 class _Part(Struct, frozen=True):
-    """Footprint of one map, as a list of addresses and offsets of its copies.
+    """Footprint of one map.
 
-    Every address plus one offset from each array of `copies` is accessed. `count` is the number of
-    elements, or 0.
+    It contains the sums of one entry of `addresses` and one of each array of `copies`, in elements.
+    `count` is the number of distinct elements; if it is 0, that number follows from the two lists.
     """
 
     addresses: Ints | None

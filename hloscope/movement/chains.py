@@ -1,4 +1,4 @@
-"""Chains of data movement: from a value that is moved no further back to its sources."""
+"""Chains of data movement: from their last value, the sink, back to the sources."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class Chain:
         steps: The ops, producers first; the last one is the sink.
         walk: The traversal that found them.
         is_cut: Did the traversal end early because the chain has too many values?
-        pattern: Equal for chains at the same positions of equal computations; `None` for others.
+        pattern: Chains that have the same pattern are at the same positions of equal computations;
+            `None` for chains that are not compared this way.
     """
 
     def __init__(
@@ -106,7 +107,10 @@ class Chain:
     # one model may serve many chains.
     @cached_property
     def _slots(self) -> _Slots:
-        """Return the positions of the chain's values, for chains equal to this one."""
+        """Return the positions of the chain's values among the values around the sink.
+
+        Chains that equal this one have their values at the same positions.
+        """
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
@@ -151,7 +155,10 @@ class Chain:
 
     @cached_property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """Return, for each arrival, the values that its op reads for the same index of the sink."""
+        """Return, for each arrival, the arrivals that its op reads.
+
+        The maps of both start from the same index of the sink.
+        """
         if self._like is None:
             return self.walk.read
         here = dict(zip(self._like._around, self._around, strict=True))
@@ -188,10 +195,10 @@ class Chain:
 
     @property
     def kind(self) -> Kind:
-        """Return the verdict on the chain, by the order of `Kind`, from cheap to expensive.
+        """Return the verdict on the whole chain: the most expensive one of `judgements`.
 
-        It is the most expensive verdict on the movement from a source in `main`: `MOVEMENT` without
-        such sources, `UNDECIDED` if the sink is itself a source, `BITCAST` if it has no elements.
+        The order is that of `Kind`. The verdict is `MOVEMENT` if `judgements` is empty, `UNDECIDED`
+        if the sink is itself a source, and `BITCAST` if the sink has no elements.
         """
         return self.model._kind
 
@@ -372,7 +379,9 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 
 
 class Pattern:
-    """Chains at the same positions of equal computations. Patterns are compared by identity.
+    """A pattern of chains that are at the same positions of equal computations.
+
+    Patterns are compared by identity.
 
     Attributes:
         places: Positions in the computation of the values around the sink.
@@ -391,7 +400,8 @@ class Moved(NamedTuple):
 
     Attributes:
         place: Position of the value in the computation.
-        ends: Does a chain end in the value? `None` if the caller decides.
+        ends: Does a chain end in the value? `None` if that depends on users outside of the
+            computation.
         pattern: The chain, if all its values are inside the computation; else `None`.
     """
 
@@ -407,7 +417,8 @@ class Patterns:
         flow: The values of a module.
         around: Surroundings of the values.
         ends_in: Does a chain end in a value?
-        chain_inside: Returns the chain of a value if all values of the chain satisfy a condition.
+        chain_inside: Returns the chain of a value, and the values around it, if all of these values
+            satisfy a condition; else `None`.
     """
 
     def __init__(
@@ -452,9 +463,10 @@ class Patterns:
         return self._known[key]
 
     def _handed(self, computation: Computation) -> list[tuple[int, int | None]]:
-        """Return two facts about the value of each parameter.
+        """Return, for each parameter, the two facts about its value on which chains inside depend.
 
-        They are the first parameter with the same value, and `hops_to_single` of the value.
+        These are the number of the first parameter with the same value, and `hops_to_single` of the
+        value.
         """
         first: dict[Instruction, int] = {}
         found = []
@@ -464,9 +476,9 @@ class Patterns:
         return found
 
     def _is_plain(self, ins: Instruction) -> bool:
-        """Return `False` if the value may be an operand under another name (`is_renaming`).
+        """Is the value certainly not an operand, or a tuple with an operand, under another name?
 
-        For parameters and for the root of a computation the result is always `True`.
+        Parameters and the root of a computation count as such.
         """
         if isinstance(ins.op, Parameter):
             return True

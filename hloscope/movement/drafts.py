@@ -1,4 +1,4 @@
-"""Programs that equal a chain, op by op and shorter, and tests that they are equal."""
+"""Programs for a chain: one with the same ops, and a shorter equal one; both can be run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Move(Struct, frozen=True):
 
 
 class Draft:
-    """Builder of a program."""
+    """Builder of an HLO program: instructions are added one after the other."""
 
     def __init__(self) -> None:
         self._instructions: list[Instruction] = []
@@ -161,7 +161,7 @@ def rewritten(chain: Chain) -> Module | None:
 def _program(
     chain: Chain, paths: list[list[Move]] | tuple[()], *, after: list[Move] | tuple[()] = ()
 ) -> Module:
-    """Return a program: moved sources, then element-wise ops, then movement of the result.
+    """Return a program that moves the sources, computes element-wise ops, and moves the result.
 
     Args:
         chain: The chain to replace.
@@ -193,13 +193,13 @@ def _computed(
     singles: dict[Instruction, Instruction],
     shape: TensorType,
 ) -> Instruction:
-    """Add the element-wise ops of a chain to a draft; return the last result.
+    """Add the element-wise ops of a chain to a program; return the last result.
 
     Args:
         draft: The program.
         chain: The chain.
-        made: The moved sources.
-        singles: The broadcast scalars.
+        made: The moved source, for each source.
+        singles: The instruction in the program for each source that is a broadcast scalar.
         shape: Type whose sizes all these arrays have.
     """
     first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
@@ -503,7 +503,10 @@ def _size(module: Module) -> int:
 
 
 def numbered(type_: Any) -> Array:
-    """Return an array of row-major positions, modulo the range of the element type."""
+    """Return an array of the type whose elements are their own row-major positions.
+
+    Positions beyond the range of the element type wrap around.
+    """
     assert isinstance(type_, TensorType)
     numbers = np.arange(type_.num_elements, dtype=np.int64)
     if type_.element.kind == "pred":

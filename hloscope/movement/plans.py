@@ -72,7 +72,7 @@ class _Movement(NamedTuple):
     """Ops that only move elements, from computed values to one moved value.
 
     Attributes:
-        steps: The ops, producers first; the last one has the moved value.
+        steps: The ops, producers first; the last one computes the moved value.
         leaves: The computed values, each with maps from an index of the moved value.
     """
 
@@ -112,9 +112,9 @@ class Planner:
     def shorter(
         self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
     ) -> Plan | None:
-        """Return the plan that saves more: a shorter program for a chain, or for the chain's end.
+        """Return the plan that saves more: a shorter program for the chain, or for its end only.
 
-        `None` if there is neither.
+        `None` if there is neither. The end is the part after the last element-wise op.
 
         Args:
             chain: The chain.
@@ -185,7 +185,10 @@ class Planner:
         return Plan(whole, chain.steps, needs, added, how, program=chain)
 
     def _is_at_hand(self, value: Instruction) -> bool:
-        """Is a value in memory, or computed by a kernel that stays?"""
+        """Can a kernel read the value without running a kernel that only moves data?
+
+        It can if the value is written to memory, is a constant, or is computed by another kernel.
+        """
         if self.flow.is_written(value) or isinstance(value.op, Constant):
             return True
         return not self.traffic.only_moves(self.traffic.kernel_of(value))
@@ -235,14 +238,17 @@ class Planner:
         return False
 
     def _is_renewed(self, value: Instruction) -> bool:
-        """Is a value an element of a loop's state that each iteration overwrites?"""
+        """Is the value an element of a loop's state that each iteration overwrites?"""
         home, number = self.flow.home(value), self._number_of_argument(value)
         if home is None or number is None or self.flow.loop_of(home) is None:
             return False
         return not self._is_invariant(value, home)
 
     def _viewed(self, value: Instruction) -> Instruction:
-        """Return the value whose buffer contains this value, after views are followed."""
+        """Return the value whose buffer contains this value.
+
+        Views are followed to their operand.
+        """
         for _ in range(MOST_VALUES):
             if not is_view(value):
                 break
@@ -344,10 +350,11 @@ class Planner:
     # ------------------------------------------------------------------------------- duplicates
 
     def duplicates(self, chains: Sequence[Chain]) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Yield (chain, its movement, equal value that stays) for chains that repeat a value.
+        """Yield chains that compute a value which exists already.
 
-        Values are equal if they have the same elements of the same values at the same indices, in
-        the same layout. Maps are compared in normal form.
+        Each entry has the chain, its movement, and the equal value that stays. Values are equal if
+        they have the same elements of the same values at the same indices, in the same layout. Maps
+        are compared in normal form.
         """
         alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         for chain in chains:
@@ -386,7 +393,7 @@ class Planner:
     def _with_keeper(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Choose which of several equal values stays; yield the others with it.
+        """Choose which of several equal values stays; yield each other value's chain with it.
 
         A value that is returned and moved by one op stays, or else the first in the text. So there
         is no cycle: everything that a plan needs comes before the value it replaces, or is read
@@ -485,7 +492,7 @@ class Planner:
         Args:
             plan: The plan.
             gone: Instructions that are removed or replaced.
-            met: Kernels and values counted for earlier plans; those of this plan are added.
+            met: Kernels and values counted for earlier plans; those of this plan are added to it.
             runs: Number of runs of each computation; `None` counts one run.
         """
         traffic, total = self.traffic, 0

@@ -54,7 +54,7 @@ class Figures(Struct, frozen=True):
 
 
 class Savings:
-    """Bytes that a program moves, and the part that plans save.
+    """Bytes that a program moves, and how many of them plans save.
 
     Attributes:
         figures: Figures of each chain in the given order, then of kernels in no chain.
@@ -74,7 +74,7 @@ class Savings:
             flow: The values of a module.
             chains: The chains to count.
             runs: Number of runs of each computation.
-            without: Kernels that are not counted, such as invalid ones.
+            without: Kernels that are not counted, for example because they are invalid.
         """
         self._planner: Final = Planner(flow)
         self._flow: Final = flow
@@ -166,7 +166,7 @@ class Savings:
     def _read_once(self) -> dict[Chain, str]:
         """Return chains whose kernel can merge with another that transposes the same array.
 
-        The value is the name of that other kernel.
+        Each entry has the chain, and the name of that other kernel.
         """
         groups: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         changed = {plan.chain for plan in self.plans}
@@ -255,7 +255,7 @@ class Savings:
 
 
 class _Joints:
-    """Groups of merged kernels; merging never creates a cycle."""
+    """Kernels that are merged into groups. Merging never creates a cycle of dependences."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -395,7 +395,7 @@ class _Chains:
         return self._around.moves(value) and not self.goes_on(value)
 
     def goes_on(self, value: Instruction) -> bool:
-        """Do all users move the value, directly or after element-wise ops on it alone?
+        """Do all users move the value further, directly or after element-wise ops on it alone?
 
         False for a value whose users form a cycle.
         """
@@ -436,8 +436,9 @@ class _Chains:
         return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
 
     def better(self, sink: Instruction) -> Chain:
-        """Return the chain that stops at ops on several arrays, or continues through them.
+        """Return the better of two chains of a sink.
 
+        The first stops at element-wise ops on several arrays, the second continues through them.
         The second is returned if it saves more.
         """
         plain = self._chain(sink, through_sums=False)

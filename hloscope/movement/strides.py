@@ -40,9 +40,10 @@ class Strides(NamedTuple):
         return tuple(steps) if len(steps) == len(found) else None
 
     def elsewhere(self, other: Strides) -> Dims | None:
-        """Return an index at which two addresses differ, by a change of one digit.
+        """Return an index at which the addresses of `self` and `other` differ.
 
-        `None` if no such change shows a difference.
+        Only index 0 and indices that differ from it in one dimension are tried. `None` if none of
+        them shows a difference.
         """
         nowhere = [0] * len(self.forms)
         if self.offset != other.offset:
@@ -69,7 +70,7 @@ class Strides(NamedTuple):
 
 
 def _step(form: Strided) -> int | None:
-    """Return the stride of a function with at most one digit; `None` for more digits."""
+    """Return the stride of a linear function of one coordinate; `None` if it has several digits."""
     match form.modes:
         case ():
             return 0
@@ -169,7 +170,7 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
 
 
 def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
-    """Do these digits (stride, number of values) make up every number below `size`?"""
+    """Do the digits (lower bound, number of values) together form every number below `size`?"""
     end = 1
     for lower, extent in sorted(digits):
         if lower != end:

@@ -127,7 +127,7 @@ class Traffic:
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
-        """Compute the result of `moved`, which is cached."""
+        """Return the result of `moved`, without the stored results."""
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
@@ -135,7 +135,7 @@ class Traffic:
         return self.moves_if(kernel)
 
     def moves_if(self, kernel: Instruction) -> int:
-        """Return the bytes that a fusion reads and writes, if it only moves elements.
+        """Return the bytes that a fusion reads and writes, assuming that it only moves data.
 
         An operand counts at most as many bytes as the results.
         """

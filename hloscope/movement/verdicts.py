@@ -55,7 +55,7 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         kind: The verdict.
-        known: The proof; `None` if it is computed when `proof` is read.
+        known: The proof; `None` if the property `proof` computes it.
         form: Function from addresses in the output to addresses in the source, if it is digits
             times strides plus an offset; for tiled arrays, between row-major positions.
         output_layout: A layout of the output with which the movement would be a bitcast; `None` if
@@ -63,7 +63,8 @@ class Judgement(Struct, frozen=True):
         source_layout: A layout of the source with which it would be a bitcast; if `output_layout`
             is given too, with both together.
         reason: Further explanation as text.
-        asked: Map and types of a movement that is not free, from which its proof is computed.
+        asked: Map, source type and output type of a movement that is not free. The property `proof`
+            computes the proof from them.
     """
 
     kind: Kind
@@ -147,9 +148,9 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
-    """Prove that every element keeps its address.
+    """Return a proof that every element keeps its address, or the failed attempt.
 
-    `None` if a comparison without isl shows that one does not.
+    `None` if a comparison without isl shows that an element does not.
     """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:

@@ -27,11 +27,11 @@ MOST_COMPUTED: Final = 8
 
 
 class Arrival(NamedTuple):
-    """A value that a chain's last op, the sink, is computed from, with one map to it.
+    """A value that a traversal from a chain's last op, the sink, has reached by one path.
 
     Attributes:
         value: The value.
-        map: Map from an index of the sink to the index of the element that is read.
+        map: Map from an index of the sink to the index of the element that it reads.
     """
 
     value: Instruction
@@ -75,7 +75,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
 
 
 class Role(Enum):
-    """What an op does with the elements of its operands, for a traversal."""
+    """What an op does with the elements of its operands; it decides how a traversal continues."""
 
     MOVED = "moved"
     """The op only moves elements."""
@@ -88,11 +88,10 @@ class Role(Enum):
 
 
 class Seen(NamedTuple):
-    """Facts about a value that a traversal needs.
+    """Facts about a value on which a traversal depends.
 
     Attributes:
-        number: Number that is equal for values which a traversal treats equally, apart from their
-            operands.
+        number: A number; values with equal numbers differ, for a traversal, in their operands only.
         role: What the op does with elements.
         sources: The values that it reads; empty for `MADE`.
     """
@@ -106,7 +105,7 @@ class _Kind(NamedTuple):
     """Facts that follow from a value's op and types alone.
 
     Attributes:
-        made: The facts if a traversal ends at the value.
+        made: Facts about the value as the source of a chain, at which a traversal ends.
         role: What the op does with elements; `ALONE` for element-wise ops on one array or several.
         number: Number of these facts for this role.
         several: Number of these facts for `SEVERAL`.
@@ -150,14 +149,14 @@ class Surroundings:
         return self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
-        """Return the facts about a value that a traversal needs."""
+        """Return the facts about a value on which a traversal depends."""
         known = self._seen.get(value)
         if known is None:
             known = self._seen[value] = self._look_at(value)
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
-        """Compute the facts about a value."""
+        """Compute the facts about a value; `seen` stores them."""
         if value in self._flow.opaque:
             return Seen(self._same(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
@@ -198,7 +197,7 @@ class Surroundings:
         return _Kind(seen, role, self._same(role, *facts), self._same(Role.SEVERAL, *facts))
 
     def _are_several(self, sources: tuple[Instruction, ...]) -> bool:
-        """Are at least two distinct values not broadcast scalars?"""
+        """Are at least two of the values distinct and not broadcast scalars?"""
         first: Instruction | None = None
         for value in sources:
             if value is not first and not is_single(self._flow, value):
@@ -212,9 +211,9 @@ class Surroundings:
         return self._numbers.setdefault(facts, len(self._numbers))
 
     def of(self, sink: Instruction, through_sums: bool) -> Around:
-        """Return the surroundings of a sink, as far as a traversal may go.
+        """Return the values around a sink that a traversal may read.
 
-        `through_sums` continues through element-wise ops on several arrays.
+        With `through_sums` it continues through element-wise ops on several arrays.
         """
         places = {sink: 0}
         values, opened = [sink], []
@@ -326,7 +325,7 @@ class Walk:
         return self.through_sums and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return an arrival's operands with maps from the sink; `None` if a map is not exact."""
+        """Return the operands of an arrival, as arrivals; `None` if a map is not exact."""
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:

@@ -80,14 +80,17 @@ class Deadline:
 
 
 class Purse(Struct):
-    """Time limits of a child process in seconds: `seconds` for an output, `left` for all."""
+    """Time limits of a child process, in seconds.
+
+    `seconds` is the limit for one output, `left` the time that remains for all.
+    """
 
     seconds: float
     left: float
 
 
 class Allowance:
-    """The time limits of one prover; the total time runs from the first call of `left`.
+    """The time limits of one prover. The total time is measured from the first call of `left`.
 
     Attributes:
         total: Processor time of all queries, in seconds; afterwards every query is undecided.
@@ -119,7 +122,10 @@ class Allowance:
         return left
 
     def ready(self, purse: Purse) -> float:
-        """Return the seconds that `purse` and the total time leave for the next output."""
+        """Return the time limit of the next output, in seconds.
+
+        It is the least of the limits in `purse` and the rest of the total time.
+        """
         return max(0.0, min(purse.seconds, purse.left, self.left()))
 
     @property

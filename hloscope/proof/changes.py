@@ -44,7 +44,11 @@ _HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", 
 
 
 class Aspect(NamedTuple):
-    """A property that differs, with its text in each program; `None` if a program lacks it."""
+    """A property that differs between two programs.
+
+    `what` is its name. `before` and `after` are its texts in the first and the second program;
+    `None` if a program lacks it.
+    """
 
     what: str
     before: str | None
@@ -78,7 +82,9 @@ class Change(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """Changes in two corresponding computations, or in one that only one program has.
+    """Changes in a computation of the first program and its counterpart in the second.
+
+    One of the two is missing if only one program has the computation.
 
     Attributes:
         before: The computation of the first program; `None` if only the second has it.
@@ -136,7 +142,7 @@ def differences(a: Module, b: Module) -> Differences:
 
 
 class _Differing:
-    """The comparison of two programs in one language, computation by computation."""
+    """The comparison of two programs in one language, one pair of computations after the other."""
 
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
@@ -246,7 +252,7 @@ class _Differing:
         return tuple(found)
 
     def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
-        """Yield the properties of two instructions that differ, except the operands."""
+        """Yield the properties of two instructions that differ, apart from the operands."""
         if x.op.name != y.op.name:
             yield Aspect("op", x.op.name, y.op.name)
         elif isinstance(x.op, Constant):
@@ -338,9 +344,10 @@ def _merged(
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return the changes `there` and the removals `gone` in the order of the second program.
+    """Return the changes `there` and the removals `gone`, in the order of the second program.
 
-    `before` has the positions of removed instructions, `places` those of all others.
+    `before` has, for each removed instruction, the position of its successor, `places` the
+    positions of all instructions of the second program.
     """
 
     def place(change: Change) -> tuple[int, int]:
@@ -355,10 +362,10 @@ def _merged(
 def _uncalled(
     a: Module, b: Module, structure: Structure
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
-    """Yield the pairs of computations that nothing calls, except the entries.
+    """Yield pairs of computations, one of each program, that no instruction calls.
 
-    Equal computations are paired first, then those of equal name. `None` is in place of a missing
-    partner.
+    Entries are left out. Equal computations are paired first, then those of equal name. `None` is
+    in place of a missing partner.
     """
     mine, others = _alone(a), _alone(b)
     # Equal structure first, so that a renamed computation is not compared with another of its
@@ -507,9 +514,10 @@ class _Languages:
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the second program; return them unchanged.
+        """Record the value numbers of an instruction of the second program.
 
-        The instruction is stored by the values that it reads, as a candidate for pairs.
+        The numbers are returned unchanged. The instruction is stored under the values that it
+        reads, so that `_settle` finds it as a partner.
         """
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
@@ -525,7 +533,8 @@ class _Languages:
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Return the value numbers to use for an instruction of the first program.
 
-        They are those of its partner in the second program, if it has exactly one candidate.
+        They are those of its partner in the second program, if exactly one instruction there can be
+        the partner; else `meaning`.
         """
         numbers = flat(meaning)
         self._seen.update(numbers)
@@ -601,11 +610,12 @@ def _reached(
 ) -> list[Instruction]:
     """Return the instructions on which results depend and whose values are not in `known`.
 
-    `of` has the value numbers by instruction; the search ends at known values.
+    `of` has the value numbers by instruction. Operands of instructions with known values are not
+    searched.
     """
 
     def is_same(ins: Instruction) -> bool:
-        """Does the other program compute this value, too?"""
+        """Does the other program compute the value of `ins`, too?"""
         meaning = of.get(ins)
         return meaning is None or known.issuperset(flat(meaning))
 

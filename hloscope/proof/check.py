@@ -88,7 +88,8 @@ class Executed(Struct, frozen=True):
 
     Attributes:
         runs: Number of executions.
-        seen: Number of pairs of an output and an operand element whose dependence was observed.
+        seen: Number of pairs of an output element and an operand element whose dependence was
+            observed.
         pairs: Number of such pairs in the maps, for the output elements that were compared.
         shapes: Types of the smaller test program that was run; empty if the program itself was run.
         reason: Why nothing was run.

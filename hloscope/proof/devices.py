@@ -222,7 +222,7 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Set the number, if `count` is not 0."""
+        """Set the number to `count`; 0 changes nothing."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
@@ -230,20 +230,20 @@ class _Number:
         self.least = max(self.least, count)
 
     def may_be(self, count: int, where_it_matters: int) -> bool:
-        """May the number be `count`?
+        """Can `count` be the number, given what is known?
 
         Args:
             count: The number.
-            where_it_matters: Lower bound if an instruction depends on the number.
+            where_it_matters: Lower bound that holds if an instruction depends on the number.
         """
         if self.known:
             return count == self.known >= self.least
         return count >= max(self.least, where_it_matters if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Return numbers to try.
+        """Return numbers that are worth trying.
 
-        The divisors of `whole`, the number of devices, are among them if it is not 0.
+        They include the divisors of `whole`, the number of all devices, if `whole` is not 0.
         """
         if self.known:
             return {self.known}
@@ -252,7 +252,7 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
-    """Return the smallest grid that satisfies what is known.
+    """Return the smallest grid that satisfies the conditions on each number.
 
     Raises:
         GridError: No grid satisfies it.
@@ -293,7 +293,10 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """Return 1 more than the largest number in the rows: that many devices are needed."""
+    """Return 1 more than the largest number in all rows: that many devices are needed.
+
+    A row is one group of a collective.
+    """
     return 1 + max([n for row in rows for n in row], default=-1)
 
 
@@ -384,7 +387,7 @@ def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Reg
 
 
 class _Kept:
-    """The replicas and partitions that a smaller grid keeps, numbered again in order."""
+    """The replicas and partitions that a smaller grid keeps. They are numbered again in order."""
 
     def __init__(self, replicas: Iterable[int], partitions: Iterable[int], counts: Counts) -> None:
         self.replicas: Final = {n: k for k, n in enumerate(sorted(replicas))}
@@ -499,10 +502,10 @@ class _Collective:
 
     @property
     def _is_whole_needed(self) -> bool:
-        """Must groups keep all members, because the operands determine the group size?
+        """Must every group keep all its members?
 
-        That holds for an all-to-all without a split dimension, by the number of operands, and for a
-        ragged all-to-all, by the contents of operands.
+        True if the operands determine the group size: by their number for an all-to-all without a
+        split dimension, by their elements for a ragged all-to-all.
         """
         op = self.op
         return isinstance(op, RaggedAllToAll) or (
@@ -546,8 +549,8 @@ def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Reg
 def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, bool]) -> _Kept | None:
     """Return a small set of replicas and partitions that preserves the groups best.
 
-    `asked` says whether an instruction reads the replica or the partition number. `None` if no set
-    is valid.
+    `asked` has two flags: does an instruction read the replica number, and the partition number?
+    `None` if no set is valid.
     """
     best: tuple[int, int] | None = None
     chosen: _Kept | None = None
@@ -569,7 +572,10 @@ def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, boo
 
 
 def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: int) -> bool:
-    """Would only one replica or partition be left although an instruction reads its number?"""
+    """Does a grid of these sizes have only one replica, or partition, although its number is read?
+
+    The flags in `asked` are as in `_chosen`. False for a program that itself has only one.
+    """
     return (asked[0] and replicas < min(2, counts.replicas)) or (
         asked[1] and partitions < min(2, counts.partitions)
     )

@@ -62,11 +62,11 @@ class Leaf(Struct, frozen=True, eq=False):
     Attributes:
         device: Number of the device.
         source: Number of the source.
-        value: Index of the source's value in a list of the values of all devices.
+        value: Index of the source's value in a list of the sources' values, device by device.
         number: Number of the tensor in the source.
         type: Type of the tensor.
         shape: Its shape, with bounds for dynamic sizes.
-        first: Number of its first element.
+        first: Column of its first element.
     """
 
     device: int
@@ -261,7 +261,10 @@ class Touched:
         return self._whole[key]
 
     def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return the part of the table for one place; it is computed once if it never changes."""
+        """Return the part of the relation that belongs to `place`; see `part`.
+
+        It is stored if it is the same for all runs.
+        """
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
         if place not in self._fixed:
@@ -269,10 +272,10 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return the part of the table for one place, by the maps `accesses`.
+        """Return the part of the relation that belongs to `place`, by the maps `accesses`.
 
-        With `inverse`, the maps lead from the source to the output. `True` stands for all pairs, if
-        a map is unknown.
+        It has the rows of the output and the columns of the leaf. With `inverse`, the maps lead
+        from the source to the output. `True` stands for all pairs, if a map is unknown.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -400,7 +403,7 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Chooses sets of columns so that each row depends on at most one column of a set.
+    """Chooses sets of columns for runs: each row depends on at most one column of a set.
 
     Columns that were chosen least often come first.
     """

@@ -127,7 +127,7 @@ class _Comparison:
     ) -> ParameterReads:
         """Return what the values of a computation read of its parameters and of the values `ends`.
 
-        `until` is the processor time at which the analysis stops.
+        `until` is the processor time, as by `cpu_seconds`, at which the analysis stops.
         """
         return ParameterReads(self.analysis, side, ends, until)
 
@@ -223,7 +223,7 @@ class _Comparison:
         return found
 
     def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
-        """Do the maps of two dependences surely have the same elements?
+        """Do the maps of two dependences certainly lead to the same elements?
 
         `one` is a dependence of instruction `a`, `two` of `b`. Values that the maps read at run
         time have to be equal, too.
@@ -291,10 +291,10 @@ class _Comparison:
         return Unlike(pair, said or "")
 
     def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
-        """Return `None` if two tensors surely read the same elements of values in both programs.
+        """Return a text of how two tensors differ in the elements that they read.
 
-        Otherwise the result describes a difference: the value and an index. It is empty if none is
-        known.
+        `one` and `other` are tensors of the two programs. The text names a value and an index; it
+        is empty if no index is known. `None` if both tensors certainly read the same elements.
         """
         if not all(
             _is_certain(flow.accesses or ())
@@ -371,7 +371,7 @@ class _Comparison:
         return found
 
     def _place(self, end: Leaf) -> tuple[int, int]:
-        """Return a key that is the same for leaves of equal values in both programs."""
+        """Return a key of a leaf: leaves of equal values in both programs have equal keys."""
         return self._number[end[0]], end[1]
 
 
@@ -542,7 +542,7 @@ class Numbering:
     def _made_of(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
         """Return the operands on which element `index` of a called tuple depends.
 
-        `None` if the instruction is no such call, or the operands are not known.
+        `None` if the instruction does not call such a computation, or the operands are not known.
         """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None

@@ -169,7 +169,7 @@ class Execution:
         return frozenset([place[1:] for place in places if place[0] == output])
 
     def without_suspects(self) -> Executed:
-        """Return the result for the tensors that are not `suspects`: no dependence was observed."""
+        """Return the result for tensors that are not in `suspects`: no dependence was observed."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return Executed(reason=self._why_not())
@@ -184,7 +184,7 @@ class Execution:
 
 
 def _asked(question: Callable[[], T]) -> T:
-    """Return the result of an analysis of a program that may be inconsistent.
+    """Return `question()`, an analysis of a program that may be inconsistent.
 
     Raises:
         UndecidedError: The program is inconsistent.
@@ -257,9 +257,10 @@ class Run(Struct, frozen=True, eq=False):
 
 
 class _Asked(Struct, frozen=True, eq=False):
-    """A query about one place, with the maps to check if they are not those of the test program.
+    """A query about the maps of one place.
 
-    With `inverse`, these lead from the source to the output.
+    `accesses` are the maps to check; `None` stands for those of the test program. With `inverse`,
+    they lead from the source to the output.
     """
 
     place: Place
@@ -344,9 +345,10 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _guide(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+        """Return whether each row depends on each column, by the maps.
 
-        All entries are true if the maps cannot be evaluated.
+        The result has shape `[rows, columns]`. All entries are true if the maps cannot be
+        evaluated.
         """
         try:
             return self._touched.relation(base)
@@ -467,8 +469,8 @@ class Evidence:
     ) -> Violation | None:
         """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
 
-        `relations` has tables by the `id` of a base run; `None` stands for the test program's maps.
-        `rows` and `columns` are those of the place, and the shape of `seen`.
+        `relations` has the relation of each base run by `id`; `None` stands for those of the test
+        program's maps. `rows` and `columns` are those of the place, and the shape of `seen`.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
@@ -483,10 +485,10 @@ class Evidence:
         return None
 
     def _others(self, asked: _Asked, block: Any) -> dict[int, Bools] | None:
-        """Return the tables of all base runs, in which one place has the pairs of the queried maps.
+        """Return the relation of each base run, with the pairs of the queried maps in one place.
 
-        The tables are given by the `id` of the base run. `block` are the rows and columns of the
-        place. `None` if all tables stay the same.
+        A relation is a table of flags `[rows, columns]`; keys are the `id`s of base runs. `block`
+        are the rows and columns of the place. `None` if no relation changes.
         """
         accesses = asked.accesses or ()
         if not asked.inverse and accesses == self.claims.get(asked.place, ()):
@@ -516,13 +518,13 @@ class Evidence:
     def _again(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """Evaluate all runs with other tables than those of the test program's maps.
+        """Evaluate all runs with other relations than those of the test program's maps.
 
-        Return the table of the first base run, the observed pairs, and the wrong changes: the rows
-        of runs that no changed column explains.
+        Return the part of the first base run's relation in `block`, the observed pairs in `block`,
+        and the wrong changes: runs with the row that no changed column explains.
 
         Args:
-            relations: Tables by the `id` of a base run.
+            relations: The relation of each base run, by `id`.
             block: Rows and columns of the place.
         """
         first = relations[id(self.runs[0].base)][block]
@@ -597,7 +599,10 @@ class Evidence:
         )
 
     def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
-        """Do the queried maps have the pair, or is it outside of the queried place?"""
+        """Do the queried maps have the pair of a row and a column?
+
+        Pairs outside of the queried place count as contained.
+        """
         place, given = asked.place, asked.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         if column not in columns:

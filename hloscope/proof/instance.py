@@ -164,7 +164,11 @@ def instance_of(
 
 
 class _Question(NamedTuple):
-    """A query: an instruction, all instructions of its test program, and the largest size."""
+    """A query about an instruction.
+
+    `involved` are all instructions of its test program, `largest` is the number of elements of
+    their largest tensor.
+    """
 
     ins: Instruction
     computation: Computation | None
@@ -406,7 +410,7 @@ def _made_up(ins: Instruction) -> Op:
 def _check(
     op: Op, operands: Sequence[Instruction], calls: Sequence[Computation], type: Type
 ) -> None:
-    """Check that a declared type agrees with the inferred one.
+    """Check that the declared type `type` agrees with the type inferred from the other arguments.
 
     Raises:
         ValueError: The types contradict each other.
@@ -475,7 +479,7 @@ def within(ins: Instruction) -> tuple[Instruction, ...]:
 
 
 def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """Return all instructions of the test program for a query, with those of called computations.
+    """Return all instructions of an instruction's test program, called computations included.
 
     Producers of operands are left out if a parameter represents the operand.
 

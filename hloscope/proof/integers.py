@@ -289,7 +289,7 @@ def _limits(type: Type) -> tuple[int, int] | None:
 
 
 def _as_small(values: Array) -> Array:
-    """Return the integers as int64 if all fit, else unchanged."""
+    """Return the integers as int64 if all of them fit, else unchanged."""
     if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
         return values
     return values.astype(np.int64)

@@ -136,9 +136,9 @@ class Meanings:
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Return numbers for a computation's parameters that depend on position and type only.
+        """Return numbers for a computation's parameters, which depend on position and type only.
 
-        `what` distinguishes them from other values.
+        Numbers for different keys `what` are different.
         """
         found: list[Meaning] = []
         place = 0
@@ -225,8 +225,9 @@ class Meanings:
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
         """Return the numbers of a call's results, by evaluating the function for these operands.
 
-        After `_MOST_VISITS` evaluations, they are made of the operands and the function's numbers.
-        `read` are the numbers of the operands.
+        After `_MOST_VISITS` evaluations of the function, each result is a new number for its key:
+        the operands and the result's number in the function. `read` are the numbers of the
+        operands.
         """
         (callee,) = ins.calls
         if self._visits.get(callee, 0) <= _MOST_VISITS:
@@ -236,7 +237,7 @@ class Meanings:
         return _like(ins.type, [self.number(("call", number, *operands)) for number in returned])
 
     def _other(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the number of an op without a special rule.
+        """Return the number of the value of an op that has no special rule.
 
         It is that of an operand, for an identity, that of a constant, or one for the op and its
         operands.
@@ -556,7 +557,7 @@ def _wide(type_: TensorType) -> tuple[int, ...]:
 
 
 def essence_of(op: Op) -> dict[str, object]:
-    """Return the fields of an op that both languages have, by name."""
+    """Return the fields of an op that exist in HLO and in StableHLO, by name."""
     found: dict[str, object] = {}
     for name in op.__struct_fields__:
         if name in _NOT_SAID:
@@ -569,12 +570,15 @@ def essence_of(op: Op) -> dict[str, object]:
 
 
 def essence(op: Op) -> tuple[object, ...]:
-    """Return the fields of an op that both languages have, as a hashable key."""
+    """Return the fields of an op that exist in HLO and in StableHLO, as a hashable key."""
     return tuple(essence_of(op).values())
 
 
 def _passed(body: Computation, count: int) -> list[bool]:
-    """Return which of the `count` values that a loop carries its body returns unchanged."""
+    """Return, for each of `count` values that a loop carries, whether it never changes.
+
+    That is the case if the body returns the value unchanged.
+    """
     root = body.root
     places: dict[Instruction, int] = {}
     at = 0

@@ -102,7 +102,8 @@ class _Numbers:
 
         Args:
             computation: The computation.
-            outer: Returns a key of a captured value; values with equal keys get equal numbers.
+            outer: Returns a key of a value that the computation captures; equal keys get equal
+                numbers.
             settle: Called with each instruction and its number; returns the number to use instead.
         """
         self.of(computation)  # and all it calls
@@ -243,7 +244,7 @@ def without_layouts(type_: Type) -> object:
 
 
 def paired(mine: Computation, theirs: Computation) -> Pairs:
-    """Return pairs: the partner in `theirs` of each instruction of `mine` that has one.
+    """Return, for each instruction of `mine` that has a partner in `theirs`, this partner.
 
     Partners compute the same value, or correspond by position. Instructions of a called function
     are paired only if its calls are paired with the calls of the other function, in the same order:
@@ -396,7 +397,7 @@ class _Pairing:
         return 1 + named if same and telling and all(fits) else 0
 
     def _unpaired(self, p: Instruction, q: Instruction) -> bool:
-        """Do two operands have no partner, but the same op and type?"""
+        """Do operands `p` and `q` have no partner, but the same op and type?"""
         known = p in self.pairs or q in self.partners
         return (
             not known
@@ -521,7 +522,10 @@ class Identities:
             start += size
 
     def _part(self, ins: Instruction, joined: int) -> int | None:
-        """Return the operand of the concatenation `joined` that equals a slice of it, or `None`."""
+        """Return the value number of the operand of a concatenation that equals a slice of it.
+
+        `joined` is the value number of the concatenation. `None` if the slice is no whole operand.
+        """
         op, (whole,) = ins.op, ins.operands
         assert isinstance(op, Slice)
         assert isinstance(whole.type, TensorType)
@@ -532,9 +536,9 @@ class Identities:
         return self._joined[joined].get(cut[0])
 
     def _truth(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the value number of `x` if the comparison is `x != false` or `x == true`.
+        """Return the operand `x` of a comparison `x != false` or `x == true`, as a value number.
 
-        `operands` are the value numbers of its operands. `None` for other comparisons.
+        `operands` are the value numbers of the comparison's operands. `None` for other comparisons.
         """
         wanted = {"NE": False, "EQ": True}.get(ins.op.comparison_direction)  # type: ignore[attr-defined]
         if wanted is None or len(operands) != 2:

@@ -126,7 +126,8 @@ class Prover:
     ) -> list[Check]:
         """Check the maps of several operands of one output, with one traversal of the program.
 
-        `asked` has operand, leaf and accesses of each query. All other arguments are as in `check`.
+        `asked` has the number of the operand, that of the leaf, and the maps of each query. All
+        other arguments are as in `check`.
         """
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
         return self.check_outputs(ins, [(output, asked)], **options)[0]
@@ -171,7 +172,7 @@ class Prover:
         inverse: bool,
         computation: Computation | None,
     ) -> dict[object, Question]:
-        """Return the queries about one output that are still to be decided, by key.
+        """Return the queries about one output that have no stored result, by key.
 
         Results of trivial ones are stored immediately.
         """
@@ -263,7 +264,10 @@ class Prover:
         return self._read[1]
 
     def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
-        """Return the (operand, leaf) that an output of a `tuple` op is; `None` for other ops."""
+        """Return the (operand, leaf) that output number `output` of a `tuple` op is.
+
+        `None` for other ops.
+        """
         if not isinstance(ins.op, Tuple):
             return None
         steps = self._steps
@@ -422,8 +426,8 @@ class Comparison:
         One query may take half of the time of its output.
 
         Args:
-            open_: Numbers of the queries.
-            ask: The method of a query that is called.
+            open_: Numbers of the queries to send.
+            ask: The function that is called with each query.
             purse: Time limits; the time used is subtracted from `left`.
             found: Results of all queries; those of `open_` are replaced.
         """
@@ -460,7 +464,7 @@ def _is_refuting(found: _Found) -> bool:
 
 
 def _is_whole(found: _Found) -> bool:
-    """Were all elements compared?"""
+    """Were all elements compared, and not only a sample?"""
     return isinstance(found, Looked) and found.is_whole
 
 
@@ -513,5 +517,8 @@ def _judged(
 
 
 def _both(by_isl: str, at_points: str) -> str:
-    """Return the reason why isl did not decide, with that of the single elements if it differs."""
+    """Return a text of both reasons: why isl did not decide, and why single elements did not.
+
+    Equal reasons are given once.
+    """
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

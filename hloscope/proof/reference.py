@@ -46,7 +46,10 @@ MORE_ROWS: Final = 1 << 19
 
 
 class Truth:
-    """The reference relations of one output; each is computed when it is first requested."""
+    """The reference relations of one output: the dependences that the program itself has.
+
+    Each relation is computed when it is first requested.
+    """
 
     def __init__(
         self,
@@ -217,8 +220,9 @@ class Reaching:
 class Way:
     """Reference relations of one kind, with the follower that computed them.
 
-    `found` has what is reached by (operand, tensor), `chosen` the indices of the output from which
-    it is.
+    `found` has the elements reached, by (operand, tensor). `chosen` are the indices of the output
+    from which they were reached; `None` if `found` has relations of isl, which hold for all
+    indices.
     """
 
     def __init__(
@@ -278,10 +282,10 @@ Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
 class Looked(Struct, frozen=True):
-    """Result of a comparison.
+    """Result of a comparison of maps with the reference.
 
-    It has a text of the method, whether all elements were compared, and a pair in one relation only
-    as an example; `None` if there is none.
+    `means` is a text of the method, `is_whole` says whether all elements were compared. `example`
+    is a pair that only one of both relations has; `None` if there is none.
     """
 
     means: str
@@ -354,7 +358,7 @@ class Question:
         return None
 
     def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
-        """Return the reference relations with the index order and direction of the maps."""
+        """Return the reference relations in the index order and direction of the maps."""
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, AS_THEY_ARE).reverse()
@@ -370,8 +374,8 @@ class Question:
     ) -> tuple[Relations, Relations]:
         """Return both relations restricted to indices inside the tensors.
 
-        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference, `said` the
-        maps'.
+        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference relation,
+        `said` that of the maps.
         """
         types = self.truth.here, self.there
         ends = []
@@ -403,7 +407,7 @@ class Question:
     ) -> CounterExample | None:
         """Return a pair that only one of both relations has; `None` if there is none.
 
-        `real` is the reference, `said` the maps'.
+        `real` is the reference relation, `said` that of the maps.
 
         Raises:
             UndecidedError: The reference may have pairs that the program does not have, and one of
@@ -469,7 +473,7 @@ class Question:
     ) -> CounterExample | None:
         """Return the first pair, from chosen output indices, that only one relation has, or `None`.
 
-        `real` is the reference, `said` the maps'.
+        `real` has the pairs of the reference relation, `said` those of the maps.
         """
         row = first_difference(real, said)
         only_in = 1

@@ -107,7 +107,10 @@ class Relating:
         return back.move_dims(out, back.dim(out), into, back.dim(into) - count, count)
 
     def _bounds(self, relation: Any, place: int) -> Interval:
-        """Return the interval of a result: a point if isl states its value, else all integers."""
+        """Return the interval of result number `place` of a relation.
+
+        It is a point if isl has its value, else all integers.
+        """
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
 
@@ -508,7 +511,7 @@ def _elements(shape: tuple[int, ...]) -> Ints:
 
 
 def _is_sure(trials: list[Reached[Any]]) -> bool:
-    """Did all trials reach some element, with exact and known maps only?"""
+    """Did every trial reach an element, and were all maps on the way known and exact?"""
     return len(trials) == TRIALS and all(
         reached.elements is not None and not reached.unknown and not reached.over
         for reached in trials

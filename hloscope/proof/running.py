@@ -62,7 +62,9 @@ NEVER: Final = object()
 
 
 class Seen:
-    """The values of all instructions in one run on one device; a callback of the interpreter.
+    """The recorded values of all instructions in one run on one device.
+
+    The interpreter calls the object with each value.
 
     Attributes:
         path: The chain of calls in which the run currently is.
@@ -129,7 +131,7 @@ class Seen:
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """Return the recorded value of the origin of a runtime variable.
+        """Return the recorded value of `origin`, which is read by a runtime variable.
 
         It may be `SEVERAL` or `NEVER`. An origin without its call gets the value of the first call.
         So maps that take the values of several calls for one are refuted.
@@ -371,7 +373,10 @@ def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _mixed(mine: Any, given: Any) -> Any:
-    """Return a value with the floats of `mine`, and the integers and booleans of `given`."""
+    """Return a value with the floats of `mine`, and the integers and booleans of `given`.
+
+    Both values have the same type.
+    """
     if isinstance(mine, tuple):
         return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
@@ -440,7 +445,10 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return flags as part of an array of a larger shape, flattened in row-major order."""
+    """Return flags as the first part of an array of shape `shape`, flattened in row-major order.
+
+    All other flags are false.
+    """
     if flags.shape == shape:
         return flags.reshape(-1)
     found = np.zeros(shape, np.bool_)
@@ -449,7 +457,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 
 class Observed:
-    """The values of runtime variables in one run, for maps of one device."""
+    """The values of runtime variables that one run recorded, for maps of one device."""
 
     def __init__(self, base: Base, device: int, devices: Devices) -> None:
         self._seen = base.seen

@@ -219,7 +219,10 @@ class _Search:
         return range(low, min(size, max(self._cap, low)) + 1)
 
     def _fits(self, at: int) -> bool:
-        """Do the equations and shapes hold whose largest old size is number `at`?"""
+        """Do all equations and shapes hold whose largest old size has number `at`?
+
+        New sizes for the old sizes up to that number are chosen.
+        """
         new = self._new
         return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
             prod([new[n] for n in shape]) <= self._most for shape in self._shapes[at]

@@ -279,7 +279,7 @@ class Matching:
     # ----------------------------------------------------------------- what reads the same
 
     def _by_reading(self) -> None:
-        """Pair instructions of equal structure.
+        """Pair instructions that have equal structural numbers.
 
         First those of equal producers and users, then of equal producers, then of equal users.
         """
@@ -334,7 +334,7 @@ class Matching:
     # ------------------------------------------------------- what stands at the same place
 
     def _by_the_rest(self) -> None:
-        """Pair the remaining instructions by operands, by users, and by name."""
+        """Pair the instructions that have no partner yet by operands, by users, and by name."""
         for x, y in zip(self._a.body.parameters, self._b.body.parameters, strict=False):
             if self._free(x, y):
                 self._pair(x, y)
@@ -460,7 +460,7 @@ class _Bag:
         taken: Mapping[Instruction, Instruction],
         fits: Callable[[Instruction], bool],
     ) -> Instruction | None:
-        """Return an instruction with a key that is not in `taken`, preferably one that `fits`.
+        """Return an instruction with this key that is not in `taken`, preferably one that `fits`.
 
         `None` if there is none.
         """

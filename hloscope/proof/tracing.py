@@ -52,8 +52,8 @@ class Finding(Struct):
             known.
         instructions: Number of instructions compared.
         values: Number of values of these that were compared.
-        of: Number of instructions of the program that could be compared if the other program had
-            counterparts; 0 if not counted.
+        of: Number of instructions of the program that could be compared if each had a partner; 0 if
+            not counted.
         by_source: Number of compared instructions that were matched by `op_name`, source and shape.
         unlike: Number of these that differ although the results do not: such instructions are other
             steps of the same source line.
@@ -281,7 +281,10 @@ def _compared(
 def _unlike(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Return the number of the array that differs, and the difference; `None` if all are equal."""
+    """Return the number of the first array that differs, and the difference.
+
+    `right` is the expected value. `None` if all arrays are equal.
+    """
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
         difference = _difference(a, b, compare)
@@ -460,7 +463,8 @@ def _computed(computation: Computation) -> Iterator[Instruction]:
 def _key(ins: Instruction, said: bool) -> Key | None:
     """Return a key of the source location and type of an instruction.
 
-    With `said`, `op_name` is used, else the instruction's name. `None` if there is no location.
+    If `said` is true, the key has the `op_name`, else the instruction's name. `None` if there is no
+    location.
     """
     if isinstance(ins.op, _SILENT) or not isinstance(ins.type, TensorType):
         return None

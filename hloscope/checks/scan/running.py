@@ -60,7 +60,7 @@ class Done(NamedTuple, Generic[T, R]):
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """An executor of tasks, which is replaced when it breaks.
+    """Submits tasks to an executor, which is replaced when it breaks.
 
     Attributes:
         jobs: Number of workers.

@@ -74,11 +74,11 @@ ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
 
 
 class ShownRow(NamedTuple):
-    """A rule about ops whose results are partly aliases; the ops write the other parts.
+    """A rule about ops whose results are aliases in part; the ops write all other parts.
 
     Attributes:
         ops: The classes of ops.
-        parts: Yields the aliases, for an instruction and the computations that it runs.
+        parts: Yields the aliases of an instruction, given the computations that it runs.
         about: The rule as text.
     """
 
@@ -206,7 +206,9 @@ def _start_of(ins: Instruction) -> Instruction:
 
 
 class Dataflow:
-    """The value at every position; see `Positions`.
+    """The value at every position: an array or tuple table in an instruction's result.
+
+    See `Positions`.
 
     Attributes:
         positions: The numbered positions.
@@ -258,7 +260,7 @@ class Dataflow:
             self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
 
     def _hand_over(self) -> None:
-        """Make the parameters of callees aliases of operands.
+        """Make the parameters of called computations aliases of the callers' operands.
 
         Parameters of loops are phis already.
         """
@@ -472,9 +474,9 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
 
 
 def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
-    """Yield the positions of entry parameters that no result replaces.
+    """Yield the positions of entry parameters that are not donated.
 
-    The caller of the program keeps their memory.
+    The caller of the program keeps their memory, so they are live until the end.
     """
     entry = module.entry
     replaced = {(a.taken, a.inside) for a in aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)}

@@ -143,7 +143,7 @@ class Buffers:
         Args:
             values: Numbers of its values.
             root: Numbers of the values that the program returns.
-            given: Numbers of the values of entry parameters.
+            given: Numbers of the values that are entry parameters.
         """
         if any(value in given for value in values):
             return "parameter"

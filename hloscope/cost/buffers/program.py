@@ -64,7 +64,7 @@ class Sums(Struct, frozen=True):
 
 
 class LiveBuffer(Struct, frozen=True):
-    """A buffer at a moment, as a row of tables about instructions.
+    """A buffer at a moment. It has the attributes of `CostRow`, so that tables can list it.
 
     Attributes:
         buffer: The buffer.

@@ -62,8 +62,8 @@ class Touch(NamedTuple):
         operand: Number of the operand.
         inside: Shape index of the part of the operand.
         output: Shape index of the part of the result.
-        given: Type of the part of the operand.
-        made: Type of the part of the result.
+        given: Type of that part of the operand.
+        made: Type of that part of the result.
         users: The users of each value inside a fusion, by `fused_users`; empty for other ops.
     """
 
@@ -97,7 +97,7 @@ def _always(_: Touch) -> bool:
 
 
 def _only_user_operand(touch: Touch, number: int) -> bool:
-    """Does the instruction use the value of the `touch` only once, as operand `number`?"""
+    """Does the instruction use the operand of `touch` only once, as its operand `number`?"""
     value = touch.user.operands[touch.operand]
     return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
 

@@ -367,7 +367,7 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Return the bound L, in bytes, if all given values are recomputed for their next use."""
+    """Return the bound L, in bytes, if all values of `rows` are recomputed for their next use."""
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes

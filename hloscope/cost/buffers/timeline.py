@@ -231,7 +231,8 @@ def placed_results(
 
     Args:
         edges: The operands whose memory each result may take.
-        is_meant: Does a result or an operand take part?
+        is_meant: May a result or an operand be in a pair? Buffers for which it is false are
+            ignored.
     """
     taken_by: dict[Buffer, Buffer] = {}
     place: dict[Buffer, Buffer] = {}
@@ -280,7 +281,7 @@ def _next_free(
         operands: The list; several results may share one.
         free_from: For each list, by identity, the number of operands at its start that are taken.
             It is updated.
-        is_meant: Does an operand take part?
+        is_meant: May an operand be in a pair?
         taken_by: For each taken operand, the result that takes it.
     """
     at = free_from.get(id(operands), 0)

@@ -102,9 +102,9 @@ class Joined(Struct, frozen=True):
         module: The program.
         program_id: Number of the program in the profile; `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: Measured iterations per execution of each loop, from whole runs; a fraction if they
-            vary. The condition ran once more.
-        executions: Number of runs of each computation, where its events show it.
+        turns: Measured iterations of each loop each time that it is entered, from complete runs; a
+            fraction if they vary. The condition ran once more.
+        executions: Number of runs of each computation whose events show it.
         not_joined: The events without an instruction, longest first.
         runs: Executions of the program, summed over devices; 0 if the profile does not record them.
         total: Time of all events; the time of an event inside another one counts once.
@@ -433,7 +433,10 @@ class _Joining:
     def _ratio(
         times: Mapping[Computation, int], callee: Computation, caller: Computation
     ) -> int | None:
-        """Return how often a callee ran per execution of its caller; `None` if not whole."""
+        """Return how often a callee ran per execution of its caller.
+
+        `None` if that is not an integer.
+        """
         outer, inner = times.get(caller, 0), times.get(callee)
         if not outer or inner is None or inner % outer:
             return None
@@ -458,9 +461,10 @@ class _Joining:
         return [max(time, 0) for time in own]
 
     def _runs(self) -> tuple[int, list[int]]:
-        """Return the number of runs (0 if not recorded), and the joined events of whole runs.
+        """Return the number of runs (0 if not recorded), and the joined events of complete runs.
 
-        A run is whole if every instruction of ENTRY that has an event in some run has one in it.
+        Events are given by their positions. A run is complete if every instruction of ENTRY that
+        has an event in some run has one in it.
         """
         events, entry = self._profile.events, self._module.entry
         seen: dict[tuple[str, int], set[Instruction]] = defaultdict(set)
@@ -520,10 +524,10 @@ class _Joining:
     def _turns(
         self, whole: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
-        """Return the iterations of each loop per execution, from the events of whole runs.
+        """Return the iterations of each loop per execution, from the events of complete runs.
 
         Args:
-            whole: Positions of the events of whole runs.
+            whole: Positions of the events of complete runs.
             executions: Runs of each computation.
         """
         events = self._profile.events

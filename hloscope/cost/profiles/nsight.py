@@ -99,7 +99,7 @@ class _Export:
         self._strings: dict[int, str] = {}
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table, with those of `columns` that the table has.
+        """Yield the rows of an SQLite table, each with the cells of those `columns` that exist.
 
         Nothing is yielded if the table does not exist.
         """

@@ -40,7 +40,7 @@ def column(text: str) -> tuple[str, str]:
 
 
 class Table:
-    """Rows of a CSV text, with cells by column name.
+    """The rows of a CSV text. Cells are selected by column name.
 
     Attributes:
         source: Name of the file in messages.

@@ -304,7 +304,7 @@ class Timeline:
             start: Start in picoseconds.
             duration: Duration in picoseconds.
             stats: The recorded stats.
-            shown: The display name; empty if not recorded.
+            shown: The event's display name; empty if not recorded.
         """
         op = str(stats.get("hlo_op", ""))
         if not line.plane.startswith("/device:"):

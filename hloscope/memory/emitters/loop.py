@@ -208,7 +208,11 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
 
 
 def _reads_the_same(user: Instruction, update: Instruction) -> bool:
-    """Does each result element depend only on the operand's element that it replaces?"""
+    """Does a user read an updated array only where the update overwrites it with the same element?
+
+    That holds for element-wise ops, bitcasts and tuples, and for a dynamic slice of the updated
+    operand that has the sizes of the update, and either its start indices or one element.
+    """
     if isinstance(user.op, DynamicSlice) and user.operands[0] is update.operands[0]:
         here, there = array_of(user), array_of(update.operands[1])
         if here is not None and there is not None and here.shape == there.shape:
@@ -376,7 +380,7 @@ def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
 
 
 def _size(ins: Instruction) -> int:
-    """Return the number of operations that count for an instruction in each step."""
+    """Return the cost of an instruction in one step of a reduction: 0, 1 or `SLOW` operations."""
     if not isinstance(ins.op, Elementwise):
         return 0
     return 1 if ins.op.name in FAST else SLOW

@@ -48,10 +48,10 @@ def _rounded(
     modifiers: _Mods,
     type_: PtxType,
 ) -> Compute:
-    """Return the function of a rounded operation, in the rounding mode of the modifiers.
+    """Return the function of an operation on two sources, rounded as the modifiers say.
 
-    To nearest, it is numpy's operation `plain`; in other modes it is rounded from the f64 result
-    and its exact error, which `with_error` returns.
+    `rn`, to nearest, is numpy's operation `plain`. Other modes round the f64 result and its exact
+    error, which `with_error` returns.
     """
     mode = mode_of(modifiers)
     if mode == "rn":
@@ -265,7 +265,7 @@ def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute |
 
 
 def packing(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` with two f32 sources; `None` if PTX has none such.
+    """Return the function of a `cvt` with two f32 sources; `None` if PTX has no such conversion.
 
     The first source becomes the upper half.
     """
