@@ -98,7 +98,7 @@ _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
 }
 
 
-class Costed(Protocol):
+class CostSource(Protocol):
     """The attributes of a program from which its cost is computed."""
 
     @property
@@ -133,7 +133,7 @@ class Cost(Tabular):
 
     def __init__(
         self,
-        program: Costed,
+        program: CostSource,
         model: ProgramCost,
         memory: Memory,
         *,
@@ -499,7 +499,7 @@ def _equal_access(access: AccessCost) -> Hashable:
 
 
 def cost_of(
-    program: Costed,
+    program: CostSource,
     memory: Memory,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
@@ -543,7 +543,7 @@ def device_of_dump(dump: DumpedModule | None) -> str:
 
 
 def cost_on(
-    program: Costed,
+    program: CostSource,
     device: str | None = None,
     *,
     as_if: str | None = None,

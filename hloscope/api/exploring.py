@@ -188,7 +188,7 @@ class _PageBuilder:
             chunks=chunks,
         )
 
-    def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
+    def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.ChildProcess | None:
         """Start a child process that computes parts about kernels; return its handle.
 
         `None` if `parts` is empty, or if no process can be started. At the end of `stack` the
@@ -197,7 +197,7 @@ class _PageBuilder:
         if not parts or not self.beside:
             return None
         try:
-            work = stack.enter_context(scan.Apart(partial(self._compute_in_child, parts)))
+            work = stack.enter_context(scan.ChildProcess(partial(self._compute_in_child, parts)))
         except OSError:  # there are too many processes, or there is no memory
             return None
         self.beside -= 1

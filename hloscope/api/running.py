@@ -246,7 +246,7 @@ def run_program(
     """
     world = _world(module, options, say, on_step)
     world.extra[INFEED] = deque(tuple(load(path).values()) for path in options.infeed)
-    kept = _kept(entry, world, options.max_bytes) if options.values else {}
+    kept = _value_collector(entry, world, options.max_bytes) if options.values else {}
     ran = Ran(entry.name, options)
     if options.compare is not None:
         ran.finding = compare_values(
@@ -308,7 +308,7 @@ def _world(
     )
 
 
-def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
+def _value_collector(entry: Computation, world: World, left: int) -> dict[str, Array]:
     """Return a dictionary that fills with values by instruction name while the program runs.
 
     Args:

@@ -260,7 +260,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
 # - donations: an argument that is read for the last time when a result of its type is written.
 
 
-class Advised(Protocol):
+class AdviceSource(Protocol):
     """The attributes of a program that advice needs."""
 
     @property
@@ -330,7 +330,7 @@ def _and_more(ordered: list[Change]) -> str:
 # ------------------------------------------------------------------------------------- movement
 
 
-def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
+def movement_advice(program: AdviceSource, model: ProgramCost) -> list[Advice]:
     """Return advice on data movement that proved rewritings remove.
 
     All of it can be applied together.
@@ -373,7 +373,7 @@ class _RemovableMovement(NamedTuple):
     inner: Computation
 
 
-def _movement(places: list[_RemovableMovement], program: Advised, whole: int) -> Advice:
+def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: int) -> Advice:
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}
@@ -403,7 +403,7 @@ def _movement(places: list[_RemovableMovement], program: Advised, whole: int) ->
 
 
 def tile_advice(
-    program: Advised, model: ProgramCost, ratings: dict[Instruction, TritonUse]
+    program: AdviceSource, model: ProgramCost, ratings: dict[Instruction, TritonUse]
 ) -> list[Advice]:
     """Return advice on Triton fusions for which another tiling transfers fewer bytes.
 
@@ -466,7 +466,7 @@ def is_tiled_by_triton(model: ProgramCost) -> bool:
 # -------------------------------------------------------------------------------------- padding
 
 
-def padding_advice(program: Advised) -> list[Advice]:
+def padding_advice(program: AdviceSource) -> list[Advice]:
     """Return advice on arrays for which another order of dimensions needs less padding.
 
     The tiles of the layout stay the same.
@@ -500,7 +500,7 @@ def padding_advice(program: Advised) -> list[Advice]:
 # ------------------------------------------------------------------------------------- donation
 
 
-def donation_advice(program: Advised) -> list[Advice]:
+def donation_advice(program: AdviceSource) -> list[Advice]:
     """Return advice on arguments that can be donated to a result of the same type and layout.
 
     The list is empty if the program is not scheduled; see `Donations.offers`.

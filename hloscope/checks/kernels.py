@@ -163,7 +163,7 @@ FUSED: Final = Rule(
 # Rules about moved data: copies, transposes, large constants.
 
 
-_SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
+_FOLLOWED: Final = ("bitcast", "reshape", "convert")
 """Ops that may follow the copy or transpose in a fusion that does nothing else."""
 
 
@@ -199,7 +199,7 @@ def _written(ins: Instruction) -> list[Instruction]:
     root = ins.calls[0].root
     found = []
     for result in root.operands if isinstance(root.op, Tuple) else (root,):
-        while result.op.name in _SEEN_THROUGH and result.operands:
+        while result.op.name in _FOLLOWED and result.operands:
             result = result.operands[0]
         found.append(result)
     return found

@@ -174,7 +174,7 @@ MEMORY: Final = Rule(
 # A rule about padding: memory that tiles of layouts leave empty.
 
 
-_SHOWS_OTHERS: Final = (
+_COUNTED_ELSEWHERE: Final = (
     AddDependency, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyStart, Domain, GetTupleElement,
     OptimizationBarrier, Return, Tuple, While,
 )  # fmt: skip
@@ -214,7 +214,7 @@ def padded_arrays(
     starts = [ins for _, ins in every if isinstance(ins.op, AsyncStart)]
     returned = {called.root for ins in starts for called in ins.calls}  # counts at the `done`
     for computation, ins in every:
-        if isinstance(ins.op, _SHOWS_OTHERS) or ins in returned:
+        if isinstance(ins.op, _COUNTED_ELSEWHERE) or ins in returned:
             continue
         if isinstance(ins.op, Argument) and computation is not module.entry:
             continue  # the caller's array

@@ -132,7 +132,7 @@ def is_file(name: str) -> bool:
 # Reading of the programs in a text; an invalid one ends the command.
 
 
-def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
+def verified_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
     """Yield the programs of a text, verified; an invalid one ends the command with its findings.
 
     Results computed from an invalid program have no meaning.

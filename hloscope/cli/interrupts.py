@@ -47,7 +47,7 @@ class Raising:
         self._is_ours = signal.getsignal(signal.SIGINT) is _leave
         if self._is_ours:
             self._hook = sys.unraisablehook
-            sys.unraisablehook = self._lost
+            sys.unraisablehook = self._end_if_interrupt
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def __exit__(self, *_: object) -> None:
@@ -55,7 +55,7 @@ class Raising:
             signal.signal(signal.SIGINT, _leave)
             sys.unraisablehook = self._hook
 
-    def _lost(self, lost: sys.UnraisableHookArgs) -> None:
+    def _end_if_interrupt(self, lost: sys.UnraisableHookArgs) -> None:
         """End the process if Python is about to discard a `KeyboardInterrupt` in a callback."""
         if issubclass(lost.exc_type, KeyboardInterrupt):
             _leave(signal.SIGINT, None)

@@ -191,7 +191,7 @@ def coalesce(
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found, invalid = _asked(program, name, model)
+    found, invalid = _results(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -219,7 +219,7 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
         click.get_current_context().exit(FAILED)
 
 
-def _asked(
+def _results(
     program: Program, name: str | None, model: Model
 ) -> tuple[ProgramCoalescing, Invalid | None]:
     """Return the results for all kernels, or for those of a name, and the findings.

@@ -63,16 +63,16 @@ class _StandardError(_VisibleStream):
     """The standard error: text that the operating system refuses is discarded."""
 
     def write(self, text: str, /) -> int:
-        with self._as_it_takes():
+        with self._discarding_refused():
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._as_it_takes():
+        with self._discarding_refused():
             super().flush()
 
     @contextmanager
-    def _as_it_takes(self) -> Iterator[None]:
+    def _discarding_refused(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -86,7 +86,7 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _occupy_closed() -> None:
+def _open_closed_streams() -> None:
     """Open the null device for closed standard streams, so that no file gets their numbers."""
     while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -105,7 +105,7 @@ def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
 
 def guard() -> None:
     """Escape control characters and unencodable ones in the output of this process."""
-    _occupy_closed()
+    _open_closed_streams()
     codecs.register_error(
         LENIENT, cast(Callable[[UnicodeError], tuple[str | bytes, int]], _lenient)
     )

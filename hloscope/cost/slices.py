@@ -165,15 +165,15 @@ class Place(NamedTuple):
     path: Path
 
 
-Made: TypeAlias = Generator[Any, Any, Any]
+NodeGenerator: TypeAlias = Generator[Any, Any, Any]
 
 
-def finished(made: Made) -> Any:
+def finished(made: NodeGenerator) -> Any:
     """Run a generator and return its result, without recursion.
 
     The generator may yield another generator, and receives that one's result.
     """
-    stack: list[Made] = [made]
+    stack: list[NodeGenerator] = [made]
     result: Any = None
     while stack:
         try:
@@ -359,15 +359,15 @@ class Slices:
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
 
-    def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
+    def machine(self, loop: Instruction, further: Iterable[Key] = ()) -> Machine | None:
         """Return the part of a loop that decides its trip count; `None` if it cannot be analysed.
 
         Args:
             loop: The `while`.
-            asked: Further elements of its state to compute.
+            further: Further elements of its state to compute.
         """
         self._begin()
-        found: Machine | None = finished(self._machine(loop, tuple(asked)))
+        found: Machine | None = finished(self._machine(loop, tuple(further)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
@@ -384,7 +384,7 @@ class Slices:
 
     # ---------------------------------------------------------------------------------- values
 
-    def _node(self, place: Place) -> Made:
+    def _node(self, place: Place) -> NodeGenerator:
         """Follow data movement from a value to the node that computes it."""
         trail: list[Place] = []
         node: Node | None = None
@@ -418,7 +418,7 @@ class Slices:
             frame.known[ins, path] = node
         return node
 
-    def _computed(self, place: Place) -> Made:
+    def _computed(self, place: Place) -> NodeGenerator:
         """Return the node of a value that an op computes, or the value whose node it shares."""
         frame, ins, path = place
         op = ins.op
@@ -449,7 +449,7 @@ class Slices:
             return Node("known", element, value=step(*[arg.value for arg in args]))
         return Node(op.name, element, tuple(args), step, about=about)
 
-    def _chosen(self, place: Place) -> Made:
+    def _chosen(self, place: Place) -> NodeGenerator:
         """Return the value of a conditional: that of its only possible branch, or a choice node."""
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
@@ -477,7 +477,7 @@ class Slices:
 
         return Node("choice", element, (index, *values), choose)
 
-    def _loop_result(self, place: Place) -> Made:
+    def _loop_result(self, place: Place) -> NodeGenerator:
         """Return the node of an element of a loop's result."""
         frame, ins, path = place
         if len(ins.operands) > 1 and not path:
@@ -504,7 +504,7 @@ class Slices:
 
     # ----------------------------------------------------------------------------------- loops
 
-    def _model(self, loop: Instruction) -> Made:
+    def _model(self, loop: Instruction) -> NodeGenerator:
         # The model serves the trip count and each requested element of the loop's state.
         if loop in self._models:
             return self._models[loop]
@@ -516,22 +516,22 @@ class Slices:
         model = self._models[loop] = Model(loop, condition, body, goes_on)
         return model
 
-    def _after(self, model: Model, key: Key) -> Made:
+    def _after(self, model: Model, key: Key) -> NodeGenerator:
         """Return the node of the state element `key` after one iteration of a loop."""
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)
         return self._node(Place(model.body, *returned(model.loop.calls[1], whole)))
 
-    def _machine(self, loop: Instruction, asked: tuple[Key, ...]) -> Made:
+    def _machine(self, loop: Instruction, further: tuple[Key, ...]) -> NodeGenerator:
         model = yield self._model(loop)
         if model is None:
             return None
-        if (known := model.machines.get(asked)) is not None:
+        if (known := model.machines.get(further)) is not None:
             return known
         # The transitive dependences of the condition and of the requested elements.
         keys: dict[Key, Node] = {}
-        todo = [*Tape([model.goes_on]).inputs, *asked]
+        todo = [*Tape([model.goes_on]).inputs, *further]
         outer: dict[Key, None] = {}
         while todo:
             key = todo.pop()
@@ -547,10 +547,10 @@ class Slices:
         level = max([node.level for node in tape.nodes], default=0)
         changing = tuple([key for key, after in keys.items() if after.key != key])
         machine = Machine(loop, tuple(keys), elements, tuple(outer), tape, level, changing)
-        model.machines[asked] = machine
+        model.machines[further] = machine
         return machine
 
-    def _given(self, machine: Machine, frame: Frame) -> Made:
+    def _given(self, machine: Machine, frame: Frame) -> NodeGenerator:
         nodes: list[Node] = []
         for key in (*machine.keys, *machine.outer):
             nodes.append((yield self._node(Place(frame, *_initial(machine.loop, key)))))
@@ -650,7 +650,7 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
     return _unknown(ins, (), f"the value of the constant `{ins.name}` is not in the program")
 
 
-def lost(ins: Instruction) -> Node:
+def missing_operand(ins: Instruction) -> Node:
     """Return an unknown node for a parameter for which the call `ins` has no operand."""
     why = f"the operands of `{ins.name}` do not fit"
     return Node("unknown", None, value=any_value(None, why))

@@ -73,7 +73,7 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
     which = f"{title}{list(at)}"
     here = Mark([_point(at)], OUTPUT, f"element ({', '.join(map(str, at))})")
     panels = [Panel(f"{title} {shape_text(asked)}", sizes, [here])]
-    panels += [_touched(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
+    panels += [_read_panel(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
     return svg(panels, caption=f"What {which} {verb}", notes=_notes(answer, len(others)))
 
 
@@ -151,7 +151,7 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
     return at
 
 
-def _touched(
+def _read_panel(
     title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
 ) -> Panel:
     """Return the panel of a tensor that is read, with a note about what cannot be drawn.
@@ -299,7 +299,7 @@ def to_elements(answer: Answer, at: Index | None) -> str:
         ValueError: The queried tensor has no element `at`.
     """
     lines = [headline(answer.instruction, answer.opcode)]
-    for asked in _asked(answer, at):
+    for asked in _queried_elements(answer, at):
         source, output, rows = asked.source, asked.output, asked.rows
         if source is None:
             which = f"output {output.number}" if len(answer.outputs) > 1 else "the output"
@@ -324,7 +324,7 @@ def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]
         ValueError: The queried tensor has no element `at`.
     """
     outputs = []
-    for asked in _asked(answer, at):
+    for asked in _queried_elements(answer, at):
         rows = [
             {
                 row.what: row.number,
@@ -367,7 +367,7 @@ class Row(NamedTuple):
     found: Touched
 
 
-class Asked(NamedTuple):
+class QueriedElement(NamedTuple):
     """A queried element of an output, or of an operand's tensor, with the elements it maps to.
 
     For `indexing_from`, there is one for each tensor of the operand and each output; `source` is
@@ -380,7 +380,7 @@ class Asked(NamedTuple):
     rows: list[Row]
 
 
-def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
+def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedElement]:
     """Yield the queried elements.
 
     From a tuple operand, tensors without such an element are left out; of several outputs, those
@@ -389,7 +389,7 @@ def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
     if answer.direction == "output_to_input":
         for output in answer.outputs:
             here = element(answer.sizes(output.type), at)
-            yield Asked(here, output, None, list(_rows(answer, output, here)))
+            yield QueriedElement(here, output, None, list(_rows(answer, output, here)))
         return
     sources = asked_from(answer)
     if at is not None and len(sources) > 1:
@@ -404,7 +404,7 @@ def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
                 if o.leaf == leaf
             ]
             if rows or len(answer.outputs) == 1:
-                yield Asked(here, output, source, rows)
+                yield QueriedElement(here, output, source, rows)
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:

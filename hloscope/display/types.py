@@ -45,7 +45,7 @@ def dynamic_text(found: Sequence[Explanation]) -> str:
         last = group[0].way[-1].value
         lines += ["", f"from {_KINDS.get(kind, kind)}: {described(last)}{place_of(last)}"]
         longest = max(group, key=lambda e: len(e.way))
-        lines += _way(longest)
+        lines += _path(longest)
         if len(group) > 1:
             lines.append(f"  {len(group)} values have their sizes from there")
         if remedy:
@@ -65,7 +65,7 @@ _KINDS: Final = {
 }
 
 
-def _way(explanation: Explanation) -> list[str]:
+def _path(explanation: Explanation) -> list[str]:
     links = explanation.way
     lines = []
     for k, link in enumerate(links[:MOST_STEPS]):

@@ -236,11 +236,11 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
             outputs[traffic.root] = use
         elif traffic.node.instruction in first:
             place = first[traffic.node.instruction], traffic.node.output
-            operands[place] = _both(operands.get(place), use)
+            operands[place] = _combined_use(operands.get(place), use)
     return TileUses(operands, outputs)
 
 
-def _both(one: TileUse | None, other: TileUse) -> TileUse:
+def _combined_use(one: TileUse | None, other: TileUse) -> TileUse:
     """Return the combined use of two tiles of one array.
 
     Byte counts are added; all other figures are those of the tile with the lower utilisation. The
@@ -342,7 +342,9 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
         words = [first[:, part] + k for k in range(phases)]
         masks = [active[:, part]] * phases
         degrees.append(
-            _degree(np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks)
+            _conflict_degrees(
+                np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks
+            )
         )
     every = np.stack(degrees, axis=1)
     # Phases in which no lane is active issue no request and must not lower the mean.
@@ -414,7 +416,7 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
     return addresses, active, total <= MOST_REQUESTS
 
 
-def _degree(words: Ints, active: Bools, banks: int) -> Ints:
+def _conflict_degrees(words: Ints, active: Bools, banks: int) -> Ints:
     """Return, for each request, the number of distinct words in its busiest bank.
 
     `words` and `active` are [requests, lanes]; inactive lanes do not count.
@@ -523,7 +525,7 @@ class ArrayUse(Struct, frozen=True):
     @property
     def asked(self) -> int | None:
         """Return the bytes that lanes or tiles request; `None` if they are unknown."""
-        moving = self._moving
+        moving = self._traffic_or_tile
         return None if moving is None else moving.asked
 
     @property
@@ -532,17 +534,17 @@ class ArrayUse(Struct, frozen=True):
 
         `None` if they are unknown.
         """
-        moving = self._moving
+        moving = self._traffic_or_tile
         return None if moving is None else moving.moved
 
     @property
     def wasted(self) -> int:
         """Return the transferred bytes that contiguous accesses would not need; 0 if unknown."""
-        moving = self._moving
+        moving = self._traffic_or_tile
         return 0 if moving is None else moving.wasted
 
     @property
-    def _moving(self) -> Traffic | TileUse | None:
+    def _traffic_or_tile(self) -> Traffic | TileUse | None:
         if self.traffic is not None:
             return self.traffic
         return self.tile if self.tile is not None and self.tile.moved else None

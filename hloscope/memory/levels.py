@@ -131,7 +131,9 @@ class Levels:
                 there = [a.map for a in load]
                 different.setdefault(frozenset(there), there)
             parts = [united(self._emitted(own, by_map, type, kernel)) for own in different.values()]
-            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
+            every, is_known = self._distinct_loads(
+                dict.fromkeys(one for part in parts for one in part)
+            )
         most = self._measured(every, by_map, type, kernel, predicate=predicate)
         if is_known or most.traffic is None:
             return most
@@ -163,7 +165,7 @@ class Levels:
         if kernel.is_given:
             touches, traffic = self._touches(found)
             return Measured(tuple(touches), traffic)
-        whole, cut, maybe = self._proved(found, by_map, type, kernel)
+        whole, cut, maybe = self._by_alignment(found, by_map, type, kernel)
         are_loads = stores is None
         stores = stores or PLAIN
         if stores.is_apart:
@@ -215,7 +217,7 @@ class Levels:
             )
         ]
 
-    def _proved(
+    def _by_alignment(
         self,
         found: Iterable[Requests],
         by_map: Mapping[IndexingMap, Address],
@@ -290,7 +292,7 @@ class Levels:
         maps = [map for one in found for map in one.originals]
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 
-    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+    def _distinct_loads(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
         """Return the distinct loads, and whether the comparison of every pair was decided.
 
         Two loads are the same if their maps are proved equal, even if they are written differently.

@@ -86,7 +86,7 @@ class Values(Struct, frozen=True):
         >>> values.tolist(), weights.tolist()
         ([3, 41], [10, 1])
         """
-        number, inside, weights = self._found([run.stop - run.start for run in self.runs], places)
+        number, inside, weights = self._located([run.stop - run.start for run in self.runs], places)
         return number + inside, weights
 
     def drawn(self, draw: np.random.Generator, size: int) -> Ints:
@@ -95,10 +95,10 @@ class Values(Struct, frozen=True):
         `draw` is the random number generator.
         """
         sizes = [(run.stop - run.start) * run.weight for run in self.runs]
-        start, inside, weights = self._found(sizes, draw.integers(0, self.total, size))
+        start, inside, weights = self._located(sizes, draw.integers(0, self.total, size))
         return start + inside // weights
 
-    def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
+    def _located(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
         """Return for each position its run's first value, its offset there, and the weight.
 
         Args:

@@ -115,7 +115,7 @@ class Reads:
             ]
         )
 
-    def _ends(self, reading: Reading) -> frozenset[Instruction]:
+    def _register_values(self, reading: Reading) -> frozenset[Instruction]:
         """Return the values whose operands are not loaded, because a hero left them in registers.
 
         They may also be in shared memory. Empty for loads of a hero's own operands.
@@ -126,7 +126,9 @@ class Reads:
         found: dict[Place, list[tuple[Reading, Access]]] = {}
         analysis, fused = self._analysis, self._fused
         for reading in self._readings:
-            edge = fused.reads(analysis, reading.value, reading.leaf, self._ends(reading))
+            edge = fused.reads(
+                analysis, reading.value, reading.leaf, self._register_values(reading)
+            )
             for place, accesses in edge.items():
                 found.setdefault(place, []).extend((reading, access) for access in accesses)
         for k, value in enumerate(fused.edge):
@@ -155,7 +157,7 @@ class Reads:
 
     def _edge(self, reading: Reading, *, with_masks: bool) -> Edge:
         reads = None if self._selects is None else self._selects.reads(with_masks=with_masks)
-        ends = self._ends(reading)
+        ends = self._register_values(reading)
         return self._fused.reads(self._analysis, reading.value, reading.leaf, ends, reads)
 
     # Asked for each array of a kernel with selects; it has those of all arrays.
@@ -163,14 +165,14 @@ class Reads:
     def _chosen(self) -> dict[Place, list[tuple[Reading, Access]]]:
         found: dict[Place, list[tuple[Reading, Access]]] = {}
         for reading in self._readings:
-            parts = self._unmasked(reading)
+            parts = self._within_masks(reading)
             for place, accesses in self._edge(reading, with_masks=False).items():
                 part = parts.get(place, reading)
                 if part is not None:
                     found.setdefault(place, []).extend((part, access) for access in accesses)
         return found
 
-    def _unmasked(self, reading: Reading) -> dict[Place, Reading | None]:
+    def _within_masks(self, reading: Reading) -> dict[Place, Reading | None]:
         """Return, for each array read under a mask, `reading` in the steps that the mask allows.
 
         An entry is `reading` with fewer loop steps, or `None` if the mask allows none.
@@ -191,11 +193,11 @@ class Reads:
         found: dict[Place, list[tuple[Reading, Load]]] = {}
         reads = None if self._selects is None else self._selects.reads()
         for reading in self._readings:
-            ends = self._ends(reading)
+            ends = self._register_values(reading)
             edge = self._fused.loads(self._analysis, reading.value, reading.leaf, ends, reads)
             if edge is None:
                 return None
-            parts = self._unmasked(reading)
+            parts = self._within_masks(reading)
             for place, loads in edge.items():
                 part = parts.get(place, reading)
                 if part is not None:
@@ -343,7 +345,7 @@ class Selects:
             flows = self._analysis.reads(ins, leaf)
             if ins not in chosen:
                 return flows
-            return [_of_choice(flow, ins, chosen[ins]) for flow in flows]
+            return [_accesses_through_select(flow, ins, chosen[ins]) for flow in flows]
 
         return reads
 
@@ -431,7 +433,7 @@ class Selects:
         return None
 
 
-def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
+def _accesses_through_select(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
     """Return an operand's accesses, restricted to the elements that the select takes from it.
 
     Args:

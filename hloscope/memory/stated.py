@@ -64,7 +64,7 @@ class StatedKernels:
         what = f"the folder was compiled for {target.title or 'another GPU'} ({target.cores} cores)"
         return f"{what}, so its launches are not compared with those of {device.name}"
 
-    def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
+    def completed(self, ins: Instruction, model: Coalescing) -> Coalescing:
         """Return the model's result, completed by the facts in the folder.
 
         Differences between model and folder become findings. The accesses of a Triton kernel are
@@ -83,7 +83,7 @@ class StatedKernels:
             return model
         launches = self.dump.launches(ins.name)
         findings = [*model.findings, *self._memory_findings(ins, model)]
-        notes = [*model.notes, *self._one_memory(ins, model)]
+        notes = [*model.notes, *self._aliasing_notes(ins, model)]
         if shared := self.dump.shared_bytes(ins.name):
             notes.append(f"shared memory of a block: {shared:,} bytes")
         answer = model
@@ -149,7 +149,7 @@ class StatedKernels:
         self,
         array: ArrayUse,
         accesses: Sequence[TritonAccess],
-        lost: Sequence[TritonAccess],
+        unknown: Sequence[TritonAccess],
         launch: Launch,
     ) -> ArrayUse:
         """Return an array's result with the loads and stores that the kernel's code makes.
@@ -157,11 +157,11 @@ class StatedKernels:
         Args:
             array: The model's result for the array.
             accesses: The loads and stores of this array.
-            lost: Accesses whose address is not known; if there are any, only a reason is added.
+            unknown: Accesses whose address is not known; if there are any, only a reason is added.
             launch: Blocks and threads of the kernel.
         """
-        if lost:
-            reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
+        if unknown:
+            reason = f"line {unknown[0].line} of the kernel's code: {unknown[0].reason}"
             return replace(array, reason=reason)
         touches = []
         for access in accesses:
@@ -198,7 +198,7 @@ class StatedKernels:
 
     # --------------------------------------------------------------------------------- memory
 
-    def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
+    def _aliasing_notes(self, ins: Instruction, model: Coalescing) -> list[str]:
         """Return a note for each operand and output that share memory by the buffer assignment."""
         return [
             f"operand {operand.number} and output {output.number} are one memory "

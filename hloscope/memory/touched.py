@@ -124,9 +124,11 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
         # Maps that the same run-time values shift overlap in the same way at every value. Maps with
         # different shifts may or may not overlap, so their footprints only add up to a bound.
         if len(alike) == 1 and isinstance(shift := next(iter(alike)), tuple):
-            return _wherever(maps, type, shift)
+            return _shifted(maps, type, shift)
         if len(alike) < len(maps):
-            return _together([_touched_by(tuple(some), type) for some in alike.values()], type)
+            return _summed_footprints(
+                [_touched_by(tuple(some), type) for some in alike.values()], type
+            )
     parts = [_part(map, type) for map in maps if not map.is_known_empty]
     if not parts:
         return Touched()
@@ -180,7 +182,7 @@ def _shift(map: IndexingMap) -> Shift | None:
     return tuple(found)
 
 
-def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
+def _summed_footprints(parts: Iterable[Touched], type: TensorType) -> Touched:
     """Return an upper bound of the footprint of several parts that may overlap: their sum.
 
     It is at most the whole array.
@@ -200,7 +202,7 @@ def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
     )
 
 
-def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
+def _shifted(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
     """Return the footprint of maps to which run-time values add one common shift.
 
     The result holds for any run-time values: the lowest ones represent all, because a shift changes

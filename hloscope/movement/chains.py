@@ -16,11 +16,11 @@ from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import (
     Arrival,
     Leaf,
+    Neighbourhoods,
     Role,
-    Surroundings,
     Walk,
+    broadcasts_of_scalar,
     composed,
-    hops_to_single,
 )
 from hloscope.ops import Parameter
 from hloscope.simplifier import Proof, Verdict
@@ -38,7 +38,7 @@ _TRIED: Final = 17
 
 
 class _Slots(NamedTuple):
-    """Positions of a chain's values among the values around its sink; see `Around`.
+    """Positions of a chain's values among the values around its sink; see `Neighbourhood`.
 
     Attributes:
         steps: Positions of the steps.
@@ -137,12 +137,12 @@ class Chain:
         )
 
     @property
-    def ends_in_sums(self) -> bool:
+    def ends_in_nary(self) -> bool:
         """Does an element-wise op compute a source, so that the chain could continue there?"""
-        return self.model._ends_in_sums
+        return self.model._ends_in_nary
 
     @cached_property
-    def _ends_in_sums(self) -> bool:
+    def _ends_in_nary(self) -> bool:
         return any([computes(leaf.value) for leaf in self.leaves])
 
     @property
@@ -373,7 +373,7 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 # - the users of its values: a value that is not returned, and that no user renames, has its users
 #   in the computation;
 # - which parameters are one value, and which are broadcast scalars: that depends on the caller, so
-#   it is part of the key (`Patterns._handed`);
+#   it is part of the key (`Patterns._parameter_facts`);
 # - whether steps are written to memory: of a fusion only its results are, and they are not steps
 #   here.
 
@@ -415,7 +415,7 @@ class Patterns:
 
     Args:
         flow: The values of a module.
-        around: Surroundings of the values.
+        around: Neighbourhoods of the values.
         ends_in: Does a chain end in a value?
         chain_inside: Returns the chain of a value, and the values around it, if all of these values
             satisfy a condition; else `None`.
@@ -424,7 +424,7 @@ class Patterns:
     def __init__(
         self,
         flow: Flow,
-        around: Surroundings,
+        around: Neighbourhoods,
         ends_in: Callable[[Instruction], bool],
         chain_inside: Callable[
             [Instruction, Callable[[Instruction], bool]], tuple[Chain, list[Instruction]] | None
@@ -456,26 +456,26 @@ class Patterns:
             return None
         # Equal structure is not enough: whether a parameter is a broadcast scalar changes its
         # chains.
-        key = structure, *self._handed(computation)
+        key = structure, *self._parameter_facts(computation)
         if key not in self._known:
-            is_plain = all(map(self._is_plain, computation.instructions))
-            self._known[key] = self._look_at(computation) if is_plain else None
+            is_plain = all(map(self._is_distinct, computation.instructions))
+            self._known[key] = self._moved_values(computation) if is_plain else None
         return self._known[key]
 
-    def _handed(self, computation: Computation) -> list[tuple[int, int | None]]:
+    def _parameter_facts(self, computation: Computation) -> list[tuple[int, int | None]]:
         """Return, for each parameter, the two facts about its value on which chains inside depend.
 
-        These are the number of the first parameter with the same value, and `hops_to_single` of the
-        value.
+        These are the number of the first parameter with the same value, and
+        `broadcasts_of_scalar` of the value.
         """
         first: dict[Instruction, int] = {}
         found = []
         for k, parameter in enumerate(computation.parameters):
             value = self._flow.source(parameter)
-            found.append((first.setdefault(value, k), hops_to_single(self._flow, value)))
+            found.append((first.setdefault(value, k), broadcasts_of_scalar(self._flow, value)))
         return found
 
-    def _is_plain(self, ins: Instruction) -> bool:
+    def _is_distinct(self, ins: Instruction) -> bool:
         """Is the value certainly not an operand, or a tuple with an operand, under another name?
 
         Parameters and the root of a computation count as such.
@@ -485,7 +485,7 @@ class Patterns:
         home = self._flow.home(ins)
         return not is_renaming(type(ins.op)) or (home is not None and home.root is ins)
 
-    def _look_at(self, computation: Computation) -> list[Moved]:
+    def _moved_values(self, computation: Computation) -> list[Moved]:
         """Return the moved values of a computation, with their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
@@ -520,7 +520,7 @@ class Patterns:
                     return False
                 # A user that computes on the value alone may pass it on, so its own users count
                 # too.
-                if reader not in met and self._around.seen(reader).role is Role.ALONE:
+                if reader not in met and self._around.facts_of(reader).role is Role.ALONE:
                     met[reader] = None
                     todo.append(reader)
         return True

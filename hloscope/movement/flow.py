@@ -39,10 +39,10 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 """Ops whose result consists of elements of their only operand."""
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result consists of elements of several operands."""
-SEEN: Final = (Fusion, Call)
+FOLLOWED: Final = (Fusion, Call)
 """Ops that are followed: their value is that of their called computation."""
 TUPLES: Final = (Tuple, Return)
-_OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
+_OPENABLE: Final = (Parameter, *FOLLOWED, Return, GetTupleElement)
 """Ops whose value may be the same as another value."""
 _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
@@ -242,7 +242,7 @@ class Flow:
         if computation in self._callers:
             return self._callers[computation]
         every = self._every_caller(computation)
-        is_seen = len(every) == 1 and isinstance(every[0].op, SEEN) and len(every[0].calls) == 1
+        is_seen = len(every) == 1 and isinstance(every[0].op, FOLLOWED) and len(every[0].calls) == 1
         found = self._callers[computation] = every[0] if is_seen else None
         return found
 
@@ -274,7 +274,7 @@ class Flow:
 
     def _is_opened(self, ins: Instruction) -> bool:
         """Is the instruction a fusion or call whose computation is followed?"""
-        if not isinstance(ins.op, SEEN) or len(ins.calls) != 1:
+        if not isinstance(ins.op, FOLLOWED) or len(ins.calls) != 1:
             return False
         return self.caller(ins.calls[0]) is ins
 
@@ -418,23 +418,23 @@ class Flow:
         return tuple(self.in_order(readers) if len(readers) > 1 else readers), None in uses
 
     def users_if(
-        self, value: Instruction, is_fine: Callable[[Instruction], bool]
+        self, value: Instruction, predicate: Callable[[Instruction], bool]
     ) -> tuple[Instruction, ...] | None:
-        """Return `users` if each satisfies `is_fine` and the value is not returned; else `None`."""
+        """Return `users` if all satisfy `predicate` and the value is not returned; else `None`."""
         known = self._uses.get(value)
         if known is None:
             met: dict[Instruction | None, None] = {}
             # The first use that is not fine ends the search; values with thousands of users are
             # common.
             for use in self._each_use(value):
-                if use is None or not is_fine(use):
+                if use is None or not predicate(use):
                     return None
                 met[use] = None
             known = self._uses[value] = self._in_order_of_text(met)
         users, is_returned = known
-        return None if is_returned or not all(map(is_fine, users)) else users
+        return None if is_returned or not all(map(predicate, users)) else users
 
-    def is_only_for(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
+    def is_used_only_in(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
         """Are all users of the value in `inside`?
 
         The set contains `None` if the value may be returned.

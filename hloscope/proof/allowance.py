@@ -79,7 +79,7 @@ class Deadline:
             raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
-class Purse(Struct):
+class TimeLimits(Struct):
     """Time limits of a child process, in seconds.
 
     `seconds` is the limit for one output, `left` the time that remains for all.
@@ -104,10 +104,10 @@ class Allowance:
         self.total: Final = total
         self._begin: float | None = None
         self._is_over = False
-        self.first: Final = Purse(seconds, of_isl)
-        self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
-        self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
-        self.everywhere: Final = Purse(SECONDS_EVERYWHERE, inf)
+        self.first: Final = TimeLimits(seconds, of_isl)
+        self.shortly: Final = TimeLimits(min(seconds, SECONDS_MORE), of_isl / 2)
+        self.again: Final = TimeLimits(min(seconds, SECONDS_MORE), of_isl / 8)
+        self.everywhere: Final = TimeLimits(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
         """Return the seconds that are left of the total time."""
@@ -121,12 +121,12 @@ class Allowance:
         self._is_over = left <= 0
         return left
 
-    def ready(self, purse: Purse) -> float:
+    def ready(self, limits: TimeLimits) -> float:
         """Return the time limit of the next output, in seconds.
 
-        It is the least of the limits in `purse` and the rest of the total time.
+        It is the least of the limits in `limits` and the rest of the total time.
         """
-        return max(0.0, min(purse.seconds, purse.left, self.left()))
+        return max(0.0, min(limits.seconds, limits.left, self.left()))
 
     @property
     def is_spent(self) -> bool:

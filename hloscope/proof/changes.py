@@ -22,7 +22,7 @@ from hloscope.ir import (
 )
 from hloscope.ops import Constant, GetTupleElement, Parameter, Result, Return, Tuple
 from hloscope.passes import find_pass
-from hloscope.proof.meanings import Meaning, Meanings, essence_of, flat
+from hloscope.proof.meanings import Meaning, Meanings, compared_fields, flat
 from hloscope.proof.pairing import without_layouts
 from hloscope.proof.structure import (
     Matching,
@@ -210,7 +210,7 @@ class _Differing:
             # Instructions with equal operands all the way down need no look; random ones do, since
             # equality of structure does not make them one value.
             if x not in matching.equal or x in self.structure.drawn:
-                aspects = self._aspects(x, y, pairs, down)
+                aspects = self._differing_properties(x, y, pairs, down)
                 if at_root and y is b.root:
                     aspects = (*aspects, Aspect("root", a.root.name, b.root.name))
                 if aspects:
@@ -221,7 +221,7 @@ class _Differing:
         found = _merged(found, [_change(x, None, (), users[0]) for x in gone], before, places)
         return Part(a, b, tuple(found), len(pairs)), inside
 
-    def _aspects(
+    def _differing_properties(
         self,
         x: Instruction,
         y: Instruction,
@@ -318,7 +318,7 @@ def _change(
 
 def _in_order(
     a: Computation,
-    gone: list[Instruction],
+    removed: list[Instruction],
     pairs: dict[Instruction, Instruction],
     places: dict[Instruction, int],
 ) -> dict[Instruction, int]:
@@ -327,7 +327,7 @@ def _in_order(
     The successor is the next instruction that is in both programs. `places` has the positions in
     the second program.
     """
-    missing = set(gone)
+    missing = set(removed)
     found: dict[Instruction, int] = {}
     following = len(places)
     for x in reversed(list(a)):
@@ -339,12 +339,12 @@ def _in_order(
 
 
 def _merged(
-    there: list[Change],
-    gone: list[Change],
+    changes: list[Change],
+    removals: list[Change],
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return the changes `there` and the removals `gone`, in the order of the second program.
+    """Return the changes `changes` and the removals `removals`, in the order of the second program.
 
     `before` has, for each removed instruction, the position of its successor, `places` the
     positions of all instructions of the second program.
@@ -356,7 +356,7 @@ def _merged(
         assert change.before is not None
         return before[change.before], 0
 
-    return sorted([*there, *gone], key=place)
+    return sorted([*changes, *removals], key=place)
 
 
 def _uncalled(
@@ -367,7 +367,7 @@ def _uncalled(
     Entries are left out. Equal computations are paired first, then those of equal name. `None` is
     in place of a missing partner.
     """
-    mine, others = _alone(a), _alone(b)
+    mine, others = _uncalled_in(a), _uncalled_in(b)
     # Equal structure first, so that a renamed computation is not compared with another of its
     # name.
     by_number: dict[int, list[Computation]] = {}
@@ -387,7 +387,7 @@ def _uncalled(
         yield None, y
 
 
-def _alone(module: Module) -> list[Computation]:
+def _uncalled_in(module: Module) -> list[Computation]:
     """Return the computations that no instruction calls, except the entry."""
     called = {callee for one in module for callee in one.callees}
     return [one for one in module if one not in called and one is not module.entry]
@@ -466,7 +466,7 @@ class _Languages:
             count = f"{len(self.elided)} constants" if len(self.elided) > 1 else "1 constant"
             notes.append(f"the text leaves out the elements of {count}: not compared")
         header = _header(self.a.entry, self.b.entry)
-        before, after = self._numbered(self._watch)
+        before, after = self._numbered(self._record_first)
         if before == after:
             return Differences(header, (), tuple(notes))
         # Without pairs, everything after a change differs. In the second pass a changed
@@ -478,7 +478,7 @@ class _Languages:
         mine = _reached(self.a.entry, of, self._numbers)
         others = _reached(self.b.entry, of, self._seen)
         changed = {x: y for x, y in self.pairs.items() if x in different}
-        changes = [_pair_change(x, y, self._aspects(x, y)) for x, y in changed.items()]
+        changes = [_pair_change(x, y, self._differing_properties(x, y)) for x, y in changed.items()]
         changes += [_pair_change(x, None, ()) for x in mine if x not in changed]
         changes += [_pair_change(None, y, ()) for y in others if y not in self._taken]
         if before != after and not changes:
@@ -494,12 +494,12 @@ class _Languages:
             settle: Called with each instruction of the first program and its number; returns the
                 number to use.
         """
-        self.meanings.settle = self._note
+        self.meanings.settle = self._record_second
         after = self.meanings.program(self.b.entry)
         self.meanings.settle = settle
         return self.meanings.program(self.a.entry), after
 
-    def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
+    def _record_first(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Record the value numbers of an instruction of the first program.
 
         The numbers are returned unchanged.
@@ -513,7 +513,7 @@ class _Languages:
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
-    def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
+    def _record_second(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Record the value numbers of an instruction of the second program.
 
         The numbers are returned unchanged. The instruction is stored under the values that it
@@ -572,13 +572,13 @@ class _Languages:
         )
 
     @staticmethod
-    def _aspects(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
+    def _differing_properties(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
         """Return the properties of two paired instructions that differ."""
         found: list[Aspect] = []
         if x.op.name != y.op.name:
             found.append(Aspect("op", x.op.name, y.op.name))
         else:
-            here, there = essence_of(x.op), essence_of(y.op)
+            here, there = compared_fields(x.op), compared_fields(y.op)
             found += [
                 Aspect(name, str(here.get(name)), str(there.get(name)))
                 for name in here

@@ -28,17 +28,17 @@ from hloscope.indexing import (
 from hloscope.interpreter import Value
 from hloscope.ir import TensorType
 from hloscope.proof.allowance import Deadline
-from hloscope.proof.graph import AS_THEY_ARE
+from hloscope.proof.graph import OWN_NAMES
 from hloscope.proof.instance import Instance
-from hloscope.proof.relations import Touching
+from hloscope.proof.relations import ElementFollower
 from hloscope.proof.running import (
     Base,
     Draw,
     Observed,
+    bounded_shapes,
     leaves_of,
     moved,
     spread,
-    whole_shapes,
     with_leaf,
 )
 from hloscope.proof.sizes import shape_of
@@ -105,7 +105,7 @@ class Elements:
         for leaf in self.leaves:
             self._by_tensor.setdefault((leaf.source, leaf.number), []).append(leaf)
         self.size: Final = self.leaves[-1].end if self.leaves else 0
-        own = whole_shapes(instance)
+        own = bounded_shapes(instance)
         self.outputs: Final = len(own)
         self.shapes: Final = [shape for _ in devices for shape in own]
         rng = np.random.default_rng(seed)
@@ -256,11 +256,11 @@ class Touched:
                 self._deadline.check()
                 if accesses and elements.has(*place[1:]):
                     block = np.ix_(elements.rows_of(place[0]), elements.columns_of(*place[1:]))
-                    found[block] = self._known(base, place, accesses)
+                    found[block] = self._stored_part(base, place, accesses)
             self._whole[key] = found
         return self._whole[key]
 
-    def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
+    def _stored_part(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
         """Return the part of the relation that belongs to `place`; see `part`.
 
         It is stored if it is the same for all runs.
@@ -322,9 +322,9 @@ class Touched:
         ends = shape if inverse else source
         if (starts.shape[1], len(ends)) != (len(m.dims), len(m.results)):
             raise UndecidedError("the program is inconsistent: ranks differ")
-        follower = Touching(Observed(base, device, self._devices))
+        follower = ElementFollower(Observed(base, device, self._devices))
         both = with_every_position(joined(access), self._devices.count)
-        start, results = follower.results(both, starts, AS_THEY_ARE)
+        start, results = follower.results(both, starts, OWN_NAMES)
         rank = len(ends)
         positions = [results[:, rank + k] for k in range(len(access.via))]
         others = self._devices.reached(device, access.via, positions)

@@ -217,12 +217,12 @@ class _Comparison:
         for one, two in zip(*flows, strict=True):
             if not isinstance(one.operand, int) or not isinstance(two.operand, int):
                 return None
-            if not self._is_alike(a, one, b, two):
+            if not self._have_equal_maps(a, one, b, two):
                 return None
             found.append(((a.operands[one.operand], one.leaf), (b.operands[two.operand], two.leaf)))
         return found
 
-    def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
+    def _have_equal_maps(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
         """Do the maps of two dependences certainly lead to the same elements?
 
         `one` is a dependence of instruction `a`, `two` of `b`. Values that the maps read at run
@@ -285,12 +285,12 @@ class _Comparison:
         )
         said: str | None = ""
         with suppress(OutOfTimeError):
-            said = self._told_apart(one, other)
+            said = self._difference_text(one, other)
             if said is None or self._reads_same_parameters(one, other):
                 return None
         return Unlike(pair, said or "")
 
-    def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
+    def _difference_text(self, one: Leaf, other: Leaf) -> str | None:
         """Return a text of how two tensors differ in the elements that they read.
 
         `one` and `other` are tensors of the two programs. The text names a value and an index; it
@@ -511,7 +511,7 @@ class Numbering:
                 if isinstance(whole.op, Tuple) and whole in known:
                     known[ins] = known[whole.operands[index]]
                     continue
-                made_of = self._made_of(whole, index)
+                made_of = self._operands_of_element(whole, index)
                 if made_of is not None:
                     key = self._key(whole, made_of, known)
                     known[ins] = self._table.setdefault((index, key), len(self._table))
@@ -539,7 +539,7 @@ class Numbering:
             *[number.number(callee) for callee in ins.calls],
         )
 
-    def _made_of(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
+    def _operands_of_element(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
         """Return the operands on which element `index` of a called tuple depends.
 
         `None` if the instruction does not call such a computation, or the operands are not known.

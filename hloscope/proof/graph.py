@@ -140,7 +140,7 @@ class Steps:
         # Asked for every traversal of a computation, and each output has several traversals.
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._has_runtime: Final[dict[Computation, bool]] = {}
-        self.kept: Final = Kept()
+        self.kept: Final = ResultStore()
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """Return the index of each instruction in its computation."""
@@ -285,18 +285,18 @@ class Walker(Generic[T]):
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
                 names = (
-                    AS_THEY_ARE
+                    OWN_NAMES
                     if isinstance(ins.op, INSIDE)
-                    else self._names_in(flow, ins, AS_THEY_ARE)
+                    else self._names_in(flow, ins, OWN_NAMES)
                 )
-                inside = self._ended(self._inside(flow, first, AS_THEY_ARE, names))
+                inside = self._ended(self._inside(flow, first, OWN_NAMES, names))
                 for (end, i), reached in inside.items():
                     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)
                     elif flow.first is not None:
                         self._add(found, (flow.first + end.op.number, i), reached)
             else:
-                reached = self._through(first, flow.accesses, AS_THEY_ARE)
+                reached = self._through(first, flow.accesses, OWN_NAMES)
                 number = flow.operand if isinstance(flow.operand, int) else more[flow.operand]
                 self._add(found, (number, flow.leaf), reached)
         return found
@@ -308,7 +308,7 @@ class Walker(Generic[T]):
 
         Keys are the numbers of the parameter of `computation`, and of its leaf.
         """
-        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), AS_THEY_ARE))
+        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), OWN_NAMES))
         return {
             (end.op.number, i): reached
             for (end, i), reached in ends.items()
@@ -359,10 +359,10 @@ class Walker(Generic[T]):
             self._open.discard(callee)
             self._known[key] = known
             if not is_open:
-                self._keep(key, entered, known)
+                self._store(key, entered, known)
         return known
 
-    def _keep(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
+    def _store(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
         """Store the ends of a traversal under `key`, if the computation has no runtime variables.
 
         `entered` are the elements of the root from which the computation was traversed.
@@ -517,7 +517,7 @@ class Names:
 
     def __init__(
         self,
-        handed: Mapping[Instruction, Instruction] | None = None,
+        passed: Mapping[Instruction, Instruction] | None = None,
         outside: Collection[Instruction] = (),
         call: tuple[Instruction, int] | None = None,
         caller: Names | None = None,
@@ -525,13 +525,13 @@ class Names:
         """Create the names in a called computation; without arguments every value is its own name.
 
         Args:
-            handed: Operands by parameter, in the caller's names.
+            passed: Operands by parameter, in the caller's names.
             outside: Values that the computation captures.
             call: The calling instruction, and the number of its operand that is the first
                 parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.
         """
-        self._handed: Final = handed or {}
+        self._handed: Final = passed or {}
         self._outside: Final = outside
         self._call: Final = call
         self._caller: Final = caller
@@ -548,7 +548,7 @@ class Names:
         return value
 
 
-AS_THEY_ARE: Final = Names()
+OWN_NAMES: Final = Names()
 """Names where a traversal begins: every value is its own name."""
 
 
@@ -560,10 +560,10 @@ MOST: Final = 1 << 22
 """Limit of the stored results' weight, in numbers of 8 bytes."""
 
 
-class Kept:
+class ResultStore:
     """Stored results by key. If their total weight exceeds the limit, all are discarded.
 
-    >>> kept = Kept(most=3)
+    >>> kept = ResultStore(most=3)
     >>> kept.add("a", 1, weight=2)
     >>> kept.get("a")
     1

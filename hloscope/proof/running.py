@@ -61,7 +61,7 @@ NEVER: Final = object()
 """Stands for a value in a branch that was not taken."""
 
 
-class Seen:
+class RecordedValues:
     """The recorded values of all instructions in one run on one device.
 
     The interpreter calls the object with each value.
@@ -138,9 +138,9 @@ class Seen:
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
-            calls.append((self._own(origin.call), origin.first))
+            calls.append((self._analysed_for(origin.call), origin.first))
             origin = origin.value
-        known = self._values.get(self._own(origin), {})
+        known = self._values.get(self._analysed_for(origin), {})
         # Follow the calls of the origin from the outermost to the innermost, as `enter` numbered
         # them.
         path: Path = 0
@@ -156,7 +156,7 @@ class Seen:
             return next(iter(known.values()), SEVERAL)
         return known.get(path, SEVERAL)
 
-    def _own(self, ins: Instruction) -> Instruction:
+    def _analysed_for(self, ins: Instruction) -> Instruction:
         """Return the analysed instruction for one of the program or of the test program."""
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
@@ -202,7 +202,7 @@ class Base(Struct, frozen=True, eq=False):
     free: list[list[Value]]
     values: tuple[Value, ...]
     outputs: list[Any]
-    seen: list[Seen]
+    seen: list[RecordedValues]
 
 
 class Runner:
@@ -256,7 +256,7 @@ class Runner:
             # With the same integers and booleans the program takes the same branches and reads the
             # same indices, so only the floats differ.
             if given is not None:
-                own = [_mixed(a, b) for a, b in zip(own, given, strict=True)]
+                own = [_with_integers_of(a, b) for a, b in zip(own, given, strict=True)]
             free.append(own)
         values: list[Value] = []
         for own in free:
@@ -280,7 +280,7 @@ class Runner:
             NotExecutableError: The program is not deterministic.
         """
         asked = self.instance.ins if self.instance.computation is None else None
-        seen = [Seen(self._names, self.instance.copies, asked) for _ in free]
+        seen = [RecordedValues(self._names, self.instance.copies, asked) for _ in free]
         for one, own in zip(seen, self._by_device(values), strict=True):
             for value in (self.instance.sources, self.instance.running.parameters):
                 for ins, given in zip(value, own, strict=True):
@@ -299,7 +299,7 @@ class Runner:
         count = len(self.instance.sources)
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
-    def outputs(self, values: Sequence[Value], seen: Sequence[Seen] = ()) -> list[Any]:
+    def outputs(self, values: Sequence[Value], seen: Sequence[RecordedValues] = ()) -> list[Any]:
         """Run, and return the arrays of the outputs, device by device and leaf by leaf.
 
         `seen` records the values of each device, if given.
@@ -313,7 +313,7 @@ class Runner:
         return [array for own in self._results(values, seen) for array in self._arrays(own)]
 
     def _results(
-        self, values: Sequence[Value], seen: Sequence[Seen]
+        self, values: Sequence[Value], seen: Sequence[RecordedValues]
     ) -> Sequence[tuple[Value, ...]]:
         """Run, and return the results of each device."""
         if self._devices.count > 1:
@@ -372,13 +372,13 @@ def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
         return run(plan, values)
 
 
-def _mixed(mine: Any, given: Any) -> Any:
+def _with_integers_of(mine: Any, given: Any) -> Any:
     """Return a value with the floats of `mine`, and the integers and booleans of `given`.
 
     Both values have the same type.
     """
     if isinstance(mine, tuple):
-        return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
+        return tuple([_with_integers_of(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
 
 
@@ -477,17 +477,17 @@ class Observed:
         at = self._devices.reached(self._device, variable.via, index[rank:])
         if variable.collective is not None:
             own = self._devices.tables(variable.collective)[1][at]
-            return np.where((at >= 0) & (own >= 0), own, _nowhere(variable))
+            return np.where((at >= 0) & (own >= 0), own, _outside_interval(variable))
         shape = np.broadcast_shapes(at.shape, *(i.shape for i in index))
         at = np.broadcast_to(at, shape)
-        found = np.full(shape, _nowhere(variable))
+        found = np.full(shape, _outside_interval(variable))
         for device in np.unique(at[at >= 0]):
             here = at == device
             own_index = [np.broadcast_to(i, shape)[here] for i in index[:rank]]
             found[here] = self._element(variable, own_index, self._seen[device])
         return found
 
-    def _element(self, variable: RuntimeVariable, index: list[Ints], seen: Seen) -> Ints:
+    def _element(self, variable: RuntimeVariable, index: list[Ints], seen: RecordedValues) -> Ints:
         """Return the values of a runtime variable, which is read on the device of `seen`."""
         origin, values = variable.origin, variable.values
         value = seen.of(origin) if origin is not None else SEVERAL
@@ -511,12 +511,12 @@ class Observed:
         return found
 
 
-def _nowhere(variable: RuntimeVariable) -> int:
+def _outside_interval(variable: RuntimeVariable) -> int:
     """Return a value outside of the variable's interval, with which a map reads nothing."""
     return int(variable.interval.lo) - 1
 
 
-def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
+def bounded_shapes(instance: Instance) -> list[tuple[int, ...]]:
     """Return the shapes of the outputs, with bounds for dynamic sizes; `(0,)` for tokens."""
     return [
         shape_of(t) if isinstance(t, TensorType) else (0,) for t in leaf_types(instance.ins.type)

@@ -170,7 +170,7 @@ class Buffers:
         """Return the value at a position."""
         return self._of_value[self.flow.value[position]][0]
 
-    def shown_by(self, ins: Instruction) -> list[Buffer]:
+    def buffers_of(self, ins: Instruction) -> list[Buffer]:
         """Return the buffers of all parts of an instruction's result, each once."""
         return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
 

@@ -355,9 +355,9 @@ class _Joining:
             for at in places:
                 by_device[events[at].device].append(at)
             for device, some in by_device.items():
-                self._spread(group, some, counts[device])
+                self._join_by_order(group, some, counts[device])
 
-    def _spread(
+    def _join_by_order(
         self, group: list[Instruction], places: list[int], counts: Counter[Instruction]
     ) -> None:
         """Join the events of a shared kernel on one device by the order of launches.
@@ -411,7 +411,9 @@ class _Joining:
                 inner = [orders.get(callee, []) for callee in ins.calls]
                 if not any(inner):
                     continue
-                ratios = [self._ratio(times, callee, computation) for callee in ins.calls]
+                ratios = [
+                    self._runs_per_execution(times, callee, computation) for callee in ins.calls
+                ]
                 if isinstance(ins.op, While):
                     condition, body, turns = inner[0], inner[-1], ratios[-1]
                     if last is None:
@@ -430,7 +432,7 @@ class _Joining:
         return runs, orders.get(entry, [])
 
     @staticmethod
-    def _ratio(
+    def _runs_per_execution(
         times: Mapping[Computation, int], callee: Computation, caller: Computation
     ) -> int | None:
         """Return how often a callee ran per execution of its caller.
@@ -522,17 +524,17 @@ class _Joining:
         return found
 
     def _turns(
-        self, whole: list[int], executions: Mapping[Computation, int]
+        self, complete: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
         """Return the iterations of each loop per execution, from the events of complete runs.
 
         Args:
-            whole: Positions of the events of complete runs.
+            complete: Positions of the events of complete runs.
             executions: Runs of each computation.
         """
         events = self._profile.events
-        counts = Counter([self._of[at] for at in whole])
-        runs = {(events[at].device, events[at].run) for at in whole}
+        counts = Counter([self._of[at] for at in complete])
+        runs = {(events[at].device, events[at].run) for at in complete}
         number = len(runs) if all(run is not None for _, run in runs) else 0
         times = self._executions(counts, number or executions.get(self._module.entry, 0))
         shown = {self._home[ins] for ins in counts if ins in self._home}

@@ -148,10 +148,13 @@ class _Export:
         return made(events, self._source, "nsys sqlite", devices=self._devices(), problems=problems)
 
     def _event(
-        self, row: Mapping[str, Any], kind: Kind, said: Mapping[Any, tuple[Annotation, int | None]]
+        self,
+        row: Mapping[str, Any],
+        kind: Kind,
+        annotations: Mapping[Any, tuple[Annotation, int | None]],
     ) -> KernelEvent:
         launch = _process(row.get("globalPid")), row.get("correlationId")
-        found, run = said.get(launch) or (Annotation(), None)
+        found, run = annotations.get(launch) or (Annotation(), None)
         start = row["start"]
         moved = row.get("bytes")
         return KernelEvent(

@@ -313,7 +313,7 @@ class _Plane:
             stat_name, value = self._wanted_stat(start, stop)
             if stat_name and (stat_name not in stats or stat_name in shared):
                 stats[stat_name] = value
-        timeline.add(line, name, begin + offset, max(duration, 0), stats, shown=shown)
+        timeline.add(line, name, begin + offset, max(duration, 0), stats, display_name=shown)
 
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
         """Return the name and value of an `XStat`; the name is empty if it is not needed."""

@@ -507,7 +507,7 @@ def in_sequence(names: Iterable[str]) -> list[str | int]:
     return found
 
 
-def out_of_sequence(told: Iterable[str | int]) -> list[str]:
+def out_of_sequence(names: Iterable[str | int]) -> list[str]:
     """Restore the names that `in_sequence` compressed, as the page's script does.
 
     >>> out_of_sequence(["arg0", 0, "x.08", "x.9", 1])
@@ -517,7 +517,7 @@ def out_of_sequence(told: Iterable[str | int]) -> list[str]:
     texts: list[str] = []
     ends: list[int] = []
     found = []
-    for name in told:
+    for name in names:
         if isinstance(name, int):
             ends[name] += 1
             name = f"{texts[name]}{ends[name]}"
@@ -537,16 +537,16 @@ def _is_plain(digits: str) -> bool:
     return 0 < len(digits) <= _MOST_DIGITS and (digits[0] != "0" or len(digits) == 1)
 
 
-def readable(told: Any) -> Any:
+def readable(value: Any) -> Any:
     """Escape every string in a JSON value with `visible`.
 
     The recursion is as deep as the value, whose depth its schema bounds.
     """
-    match told:
+    match value:
         case str():
-            return visible(told)
+            return visible(value)
         case Mapping():
-            return {key: readable(value) for key, value in told.items()}
+            return {key: readable(part) for key, part in value.items()}
         case list() | tuple():
-            return [readable(value) for value in told]
-    return told
+            return [readable(part) for part in value]
+    return value

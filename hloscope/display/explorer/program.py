@@ -100,11 +100,11 @@ class Numbering:
             if len(computation):
                 first = of_structure.setdefault(structure_ids.number(computation), place)
             if first != place and first not in is_whole:
-                is_whole[first] = self._is_whole(first)
+                is_whole[first] = self._is_described(first)
             found.append(first if is_whole.get(first) else place)
         return found
 
-    def _is_whole(self, place: int) -> bool:
+    def _is_described(self, place: int) -> bool:
         """Does the structure describe computation number `place` completely?
 
         It does not if an instruction is shared, is a custom call, or reads values from outside.
@@ -431,12 +431,12 @@ class Kernels:
         """Return all facts as a list for JSON; `add_computed` reads it in another process."""
         return [self._facts.values, self._of, self._from]
 
-    def add_computed(self, told: Sequence[Any]) -> None:
-        """Add facts that another process returned from `told`.
+    def add_computed(self, facts: Sequence[Any]) -> None:
+        """Add facts that another process returned from `facts`.
 
         This object must lack their subjects.
         """
-        texts, columns, froms = told
+        texts, columns, froms = facts
         number_of = [self.number(Written(text)) for text in texts]
         for subject, column in columns.items():
             self._of[subject] = [n if n == NOTHING else number_of[n] for n in column]

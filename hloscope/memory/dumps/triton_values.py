@@ -277,13 +277,13 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
         sizes.insert(dim, 1)
         removed.append(dim)
         text = found[2]
-    layout = _whole(text, sizes)
+    layout = _linear_layout(text, sizes)
     for dim in reversed(removed):
         layout = _without(layout, dim)
     return layout
 
 
-def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
+def _linear_layout(text: str, shape: Sequence[int]) -> LinearLayout:
     if text.startswith("#ttg.blocked"):
         return Blocked.parse(text).to_linear(shape)
     if (mma := _MMA.fullmatch(text)) and len(shape) == 2:

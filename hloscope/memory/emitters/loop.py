@@ -199,7 +199,7 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
     todo, seen = [source], {source, update}
     while todo:
         for user in fused.users.get(todo.pop(), ()):
-            if user is not update and not _reads_the_same(user, update):
+            if user is not update and not _reads_overwritten_elements(user, update):
                 return False
             if user not in seen:
                 seen.add(user)
@@ -207,7 +207,7 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
     return True
 
 
-def _reads_the_same(user: Instruction, update: Instruction) -> bool:
+def _reads_overwritten_elements(user: Instruction, update: Instruction) -> bool:
     """Does a user read an updated array only where the update overwrites it with the same element?
 
     That holds for element-wise ops, bitcasts and tuples, and for a dynamic slice of the updated
@@ -375,11 +375,11 @@ def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
     handed_in = {
         operand for ins in (reduction, *inside) for operand in ins.operands if operand in fused.edge
     }
-    size = OF_ITSELF + len(handed_in) + sum(map(_size, [*inside, *body]))
+    size = OF_ITSELF + len(handed_in) + sum(map(_step_cost, [*inside, *body]))
     return steps * size <= MOST_UNROLLED
 
 
-def _size(ins: Instruction) -> int:
+def _step_cost(ins: Instruction) -> int:
     """Return the cost of an instruction in one step of a reduction: 0, 1 or `SLOW` operations."""
     if not isinstance(ins.op, Elementwise):
         return 0
