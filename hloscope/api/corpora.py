@@ -304,14 +304,14 @@ def _is_valid_entry(cached: Any, view: InstructionView) -> bool:
         return False
 
 
-def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
+def _named(view: InstructionView, nameless: dict[str, Any]) -> dict[str, Any]:
     """Return the result for an instruction, from the nameless result for one of equal structure."""
-    way: Direction = "output_to_input" if part["unreached"] is None else "input_to_output"
+    way: Direction = "output_to_input" if nameless["unreached"] is None else "input_to_output"
     told = to_json(view.empty_answer(way), view.program.file)
-    if part["unreached"] is not None:
-        told["unreached"] = part["unreached"]
+    if nameless["unreached"] is not None:
+        told["unreached"] = nameless["unreached"]
     names = [value.name for value in view.ir.operands]
-    told["outputs"] = part["outputs"]
-    told["operands"] = [{**one, "name": names[one["operand"]]} for one in part["operands"]]
-    told["maps"] = part["maps"]
+    told["outputs"] = nameless["outputs"]
+    told["operands"] = [{**one, "name": names[one["operand"]]} for one in nameless["operands"]]
+    told["maps"] = nameless["maps"]
     return told

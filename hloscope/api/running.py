@@ -451,13 +451,13 @@ def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[
         raise EvaluationError(f"no memory for arguments of {needed:,} bytes") from None
 
 
-def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:
+def _checked(values: Sequence[Any], types: Sequence[Type]) -> list[Value]:
     """Convert the given values to the parameters' types, and insert a token for each token type.
 
     Raises:
         EvaluationError: The number of values, or a type, does not fit.
     """
-    rest = list(given)
+    rest = list(values)
     needed = [type_ for type_ in types if isinstance(type_, TensorType | TupleType)]
     if len(rest) != len(needed):
         wanted = ", ".join(map(type_text, needed)) or "none"

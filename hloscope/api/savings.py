@@ -220,7 +220,7 @@ def cancellations(module: Module) -> list[Cancellation]:
     return found
 
 
-def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
+def cancellation_of(module: Module, instructions: Sequence[Instruction]) -> list[Cancellation]:
     """Return the chains that end at the given instructions.
 
     For an instruction where no chain ends, they are the chains that pass it.
@@ -230,7 +230,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         VerifyError: An instruction of a chain is invalid.
     """
     flow = Flow(module)
-    values = [flow.source(ins) for ins in wanted]
+    values = [flow.source(ins) for ins in instructions]
     ending = {value: chain for value in values if (chain := chain_to(flow, value)) is not None}
     others = [value for value in values if value not in ending]
     passing = list(chains_of(flow, others)) if others else []
@@ -239,7 +239,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         chains = [ending[value]] if value in ending else [c for c in passing if value in c.steps]
         found |= {chain.sink: chain for chain in chains}
     if not found:
-        names = ", ".join(f"`{ins.name}`" for ins in wanted[:3])
+        names = ", ".join(f"`{ins.name}`" for ins in instructions[:3])
         raise UnknownNameError(f"no chain of data movement leads through {names}")
     for chain in found.values():
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
@@ -312,9 +312,9 @@ def _advice(
     )  # fmt: skip
 
 
-def by_worth(found: Iterable[Advice]) -> list[Advice]:
+def by_worth(advice: Iterable[Advice]) -> list[Advice]:
     """Sort advice: first savings of bytes moved, then of memory; largest share first."""
-    return sorted(found, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
+    return sorted(advice, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
 
 
 def _file(file: str) -> str:

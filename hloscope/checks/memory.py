@@ -345,18 +345,18 @@ def _collectives(
 
 
 def _counted(
-    subject: Subject, kind: str, found: list[CollectiveUse], wanted: int
+    subject: Subject, kind: str, collectives: list[CollectiveUse], wanted: int
 ) -> Iterator[Finding]:
     """Yield a finding for each collective beyond the wanted number, or one if there are too few.
 
-    `found` are the collectives of this kind.
+    `collectives` are the collectives of this kind.
     """
-    for k, use in enumerate(found[wanted:], wanted + 1):
+    for k, use in enumerate(collectives[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"
         yield _at(subject, use, f"{kind} number {k}, expected {limit}", k - wanted)
-    if len(found) < wanted:
-        message = f"{len(found)} {kind}, expected {wanted}"
-        yield Finding("collectives", message, subject.file, value=wanted - len(found))
+    if len(collectives) < wanted:
+        message = f"{len(collectives)} {kind}, expected {wanted}"
+        yield Finding("collectives", message, subject.file, value=wanted - len(collectives))
 
 
 def _at(subject: Subject, use: CollectiveUse, message: str, value: float) -> Finding:

@@ -262,7 +262,7 @@ def _print_picture(
 
 
 def _print_text(
-    found: MemoryAnswer, where: int | str | None, by: str, device: str | None, top: int
+    found: MemoryAnswer, where: int | str | None, grouping: str, device: str | None, top: int
 ) -> None:
     """Print the first lines, the buffers at moment `where`, and the possible savings."""
     for line in found.first_lines(device):
@@ -273,7 +273,7 @@ def _print_text(
     click.echo()
     if where is not None:
         click.echo(str(moment).partition("\n")[0])
-    print_table(moment.table(by, top))
+    print_table(moment.table(grouping, top))
     answers = [*found.answers()]
     if answers:
         click.echo()

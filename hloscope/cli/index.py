@@ -228,11 +228,11 @@ def _subject(program: Program, is_about_all: bool) -> InstructionView:
     return found
 
 
-def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
+def _proving(answer_without_proof: Answering, prover: Prover, tally: Tally) -> Answering:
     """Return a function that adds proofs to a result, and counts them."""
 
     def answer(view: InstructionView) -> Indexing:
-        found = asked(view).prove(prover=prover)
+        found = answer_without_proof(view).prove(prover=prover)
         for line in tally.add(found):
             click.echo(line, err=True)
         return found

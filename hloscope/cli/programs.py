@@ -39,8 +39,8 @@ from hloscope.display import (
     computation_text,
     dump_json,
     dumps_table,
-    founds,
     line_printer,
+    listed_instructions,
     neighbourhood,
     neighbourhood_json,
     neighbourhood_text,
@@ -273,7 +273,7 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
         else:
             print_long("\n".join(computation_text(computation, full, printed)))
         return
-    every = founds(module, find_all(module, name), printed)
+    every = listed_instructions(module, find_all(module, name), printed)
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)

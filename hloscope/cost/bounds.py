@@ -304,14 +304,14 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
 
 
 def _best_candidate(
-    found: list[tuple[tuple[str, str], float]], *, fastest: bool
+    candidates: list[tuple[tuple[str, str], float]], *, fastest: bool
 ) -> tuple[tuple[str, str], float]:
     """Return the first candidate, or with `fastest` the one with the highest peak.
 
     A candidate is a unit with an element type, and its peak in TFLOP/s. The first one is the type's
     own.
     """
-    return max(found, key=lambda row: row[1]) if fastest else found[0]
+    return max(candidates, key=lambda row: row[1]) if fastest else candidates[0]
 
 
 def _known(

@@ -168,12 +168,12 @@ class Place(NamedTuple):
 NodeGenerator: TypeAlias = Generator[Any, Any, Any]
 
 
-def finished(made: NodeGenerator) -> Any:
+def finished(generator: NodeGenerator) -> Any:
     """Run a generator and return its result, without recursion.
 
     The generator may yield another generator, and receives that one's result.
     """
-    stack: list[NodeGenerator] = [made]
+    stack: list[NodeGenerator] = [generator]
     result: Any = None
     while stack:
         try:
@@ -295,11 +295,11 @@ class Tape:
             found[key] = any_value(self.nodes[n].element, reason)
         return found
 
-    def run(self, given: dict[Key, Value]) -> list[Value]:
+    def run(self, inputs: dict[Key, Value]) -> list[Value]:
         """Return the values of all nodes, by position, for given values of the inputs."""
         values = self._blank.copy()
         for n, key in self._keys:
-            values[n] = given[key]
+            values[n] = inputs[key]
         for n, step, args in self._args:
             values[n] = step(*[values[arg] for arg in args])
         return values

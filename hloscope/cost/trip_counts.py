@@ -206,7 +206,7 @@ class Loops:
 
 
 def _iterations(
-    machine: Machine, given: Sequence[Value]
+    machine: Machine, initial: Sequence[Value]
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
     """Yield the state at the beginning of each iteration, and the value of the condition.
 
@@ -214,8 +214,8 @@ def _iterations(
     condition, and the generator stops (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
-    now = dict(zip(machine.outer, given[width:], strict=True))
-    state = saved = tuple(given[:width])
+    now = dict(zip(machine.outer, initial[width:], strict=True))
+    state = saved = tuple(initial[:width])
     turn, again = 0, 1
     while True:
         now.update(zip(machine.keys, state, strict=True))
@@ -544,17 +544,17 @@ def known_trip_count(ins: Instruction) -> int | None:
         return None
 
 
-def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
+def with_annotation(computed: LoopRun, annotated: int | None) -> TripCount:
     """Return the trip count by the program, or the annotated one if the program determines none.
 
     An annotation outside the proved bounds is ignored.
     """
-    low, high = found.low, found.high
-    if not found.ends:
-        return TripCount(None, 1, None, annotated, "program", found.reason)
+    low, high = computed.low, computed.high
+    if not computed.ends:
+        return TripCount(None, 1, None, annotated, "program", computed.reason)
     if low == high:
         return TripCount(low, low, high, annotated, "program")
-    reason = found.reason or "it depends on data"
+    reason = computed.reason or "it depends on data"
     # An annotation that contradicts a proved bound is wrong and must not be used.
     fits = annotated is not None and low <= annotated and (high is None or annotated <= high)
     if annotated is None or not fits:

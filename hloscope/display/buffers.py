@@ -492,26 +492,26 @@ def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
     return " ".join(filter(None, [place_text(origin), plain_op_name(origin.op_name)]))
 
 
-def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
+def memory_difference_lines(difference: MemoryDifference, top: int) -> list[str]:
     """Return lines with both bounds of the two programs, then the `top` largest changes."""
-    before, after = found.before, found.after
-    sign = "+" if found.bytes > 0 else ""
+    before, after = difference.before, difference.after
+    sign = "+" if difference.bytes > 0 else ""
     lines = [
         f"XLA holds about {size_text(before.estimate)} → {size_text(after.estimate)} "
-        f"({sign}{size_text(found.bytes)}); at least {size_text(before.lower)} → "
+        f"({sign}{size_text(difference.bytes)}); at least {size_text(before.lower)} → "
         f"{size_text(after.lower)} live at once"
     ]
-    if found.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
-        not found.bytes
+    if difference.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
+        not difference.bytes
     ):
         lines.append(
             "the two figures do not move together: what XLA reserves, outputs above all, is not in "
             "use all the time"
         )
-    if not found.changes:
+    if not difference.changes:
         lines.append("XLA holds the same buffers for both")
-    lines += [change.text for change in found.changes[:top]]
-    rest = found.changes[top:]
+    lines += [change.text for change in difference.changes[:top]]
+    rest = difference.changes[top:]
     if rest:
         count = sum([change.bytes for change in rest])
         sign = "+" if count > 0 else ""
@@ -519,9 +519,9 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
     return lines
 
 
-def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
+def memory_difference_json(difference: MemoryDifference) -> dict[str, Any]:
     """Return both bounds of the two programs and all changes, as JSON."""
-    before, after = found.before, found.after
+    before, after = difference.before, difference.after
     return {
         "lower_bytes": [before.lower, after.lower],
         "estimate_bytes": [before.estimate, after.estimate],
@@ -534,7 +534,7 @@ def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
                 "before": _same_origin_json(change.before),
                 "after": _same_origin_json(change.after),
             }
-            for change in found.changes
+            for change in difference.changes
         ],
     }
 

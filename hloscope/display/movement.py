@@ -304,12 +304,12 @@ class _Structures:
         return self._known[model], found.how
 
 
-def _origin_op(found: Figures, module: Module) -> Instruction:
+def _origin_op(figures: Figures, module: Module) -> Instruction:
     """Return the op of a chain that moves the bytes; without origin, the last op with one."""
-    values = [found.value]
-    if found.chain is not None:
-        blocking = found.chain.blocking
-        values = [*([] if blocking is None else [blocking]), *found.chain.steps[::-1]]
+    values = [figures.value]
+    if figures.chain is not None:
+        blocking = figures.chain.blocking
+        values = [*([] if blocking is None else [blocking]), *figures.chain.steps[::-1]]
     for value in values:
         origin = provenance_of(value, module)
         if origin.place or origin.op_name:
@@ -447,15 +447,15 @@ def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dic
     }
 
 
-def member_json(found: Figures) -> dict[str, Any]:
+def member_json(figures: Figures) -> dict[str, Any]:
     """Return one chain or kernel of a group as JSON."""
     return {
-        "name": found.value.name,
-        "runs": found.runs,
-        "bytes_moved": found.moved,
-        "bytes_saved": found.saved,
-        "how": found.how or None,
-        "like": found.like or None,
+        "name": figures.value.name,
+        "runs": figures.runs,
+        "bytes_moved": figures.moved,
+        "bytes_saved": figures.saved,
+        "how": figures.how or None,
+        "like": figures.like or None,
     }
 
 

@@ -117,7 +117,7 @@ class Levels:
         every = self._emitted(by_map, by_map, type, kernel)
         before = next((a.before for a in addresses if a.before is not None), None)
         if before is not None:
-            return self._before(before, every, type, kernel)
+            return self._old_element_loads(before, every, type, kernel)
         # Loads of one address on different conditions are one load at best. If no two loads have
         # the same address, the loads need not be distinguished.
         fewest = united(every)
@@ -248,25 +248,25 @@ class Levels:
                 there += self._each([part.map], type, kernel)
         return whole, cut, maybe
 
-    def _before(
-        self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
+    def _old_element_loads(
+        self, stores: Stores, requests: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
         """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none."""
-        last = found
+        last = requests
         if stores.is_apart:
-            last = self._stored_apart(found, stores, type, kernel)
+            last = self._stored_apart(requests, stores, type, kernel)
         touches, traffic = self._touches(last)
         traffic = stored(traffic, replace(stores, least=1, tries=1, most=1))
         return Measured(tuple(touches), traffic, (), EXPANDED)
 
     def _stored_apart(
-        self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
+        self, requests: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
         """Return the accesses split into single elements.
 
         Elements narrower than `stores.word` become accesses of whole words.
         """
-        apart = self._elements(found, type, kernel)
+        apart = self._elements(requests, type, kernel)
         is_word = stores.word > storage_bits(type)
         return [in_words(one, stores.word) for one in apart] if is_word else apart
 
@@ -292,14 +292,14 @@ class Levels:
         maps = [map for one in found for map in one.originals]
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 
-    def _distinct_loads(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+    def _distinct_loads(self, loads: Iterable[Requests]) -> tuple[list[Requests], bool]:
         """Return the distinct loads, and whether the comparison of every pair was decided.
 
         Two loads are the same if their maps are proved equal, even if they are written differently.
         """
         kept: list[Requests] = []
         is_known = True
-        for one in found:
+        for one in loads:
             for at, other in enumerate(kept):
                 if not self._may_be_same(one, other):
                     continue
@@ -354,9 +354,9 @@ class Levels:
             )
         return known
 
-    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+    def _touches(self, accesses: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
         """Return each access with its traffic, and the total traffic."""
-        touches = [self._touch(requests) for requests in found]
+        touches = [self._touch(requests) for requests in accesses]
         return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
 
     def _touch(self, requests: Requests) -> Touch:

@@ -169,12 +169,12 @@ def _added(parts: Sequence[tuple[Period | None, int]]) -> Period | None:
     return Period(length, shift)
 
 
-def _repeated(found: Period | None, den: int) -> Period | None:
+def _repeated(period: Period | None, den: int) -> Period | None:
     """Return the smallest multiple of a period whose shift is a multiple of `den`."""
-    if found is None:
+    if period is None:
         return None
-    times = abs(den) // gcd(found.shift, den)
-    return Period(found.length * times, found.shift * times)
+    times = abs(den) // gcd(period.shift, den)
+    return Period(period.length * times, period.shift * times)
 
 
 def representatives(

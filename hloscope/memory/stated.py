@@ -149,7 +149,7 @@ class StatedKernels:
         self,
         array: ArrayUse,
         accesses: Sequence[TritonAccess],
-        unknown: Sequence[TritonAccess],
+        unknown_accesses: Sequence[TritonAccess],
         launch: Launch,
     ) -> ArrayUse:
         """Return an array's result with the loads and stores that the kernel's code makes.
@@ -157,11 +157,13 @@ class StatedKernels:
         Args:
             array: The model's result for the array.
             accesses: The loads and stores of this array.
-            unknown: Accesses whose address is not known; if there are any, only a reason is added.
+            unknown_accesses: Accesses whose address is not known; if there are any, only a reason
+                is added.
             launch: Blocks and threads of the kernel.
         """
-        if unknown:
-            reason = f"line {unknown[0].line} of the kernel's code: {unknown[0].reason}"
+        if unknown_accesses:
+            first = unknown_accesses[0]
+            reason = f"line {first.line} of the kernel's code: {first.reason}"
             return replace(array, reason=reason)
         touches = []
         for access in accesses:

@@ -535,19 +535,21 @@ class _Collective:
         return with_fields(op, **new)
 
 
-def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _KeptDevices) -> Regrouping:
+def _regrouped(
+    collectives: Sequence[_Collective], counts: Counts, kept: _KeptDevices
+) -> Regrouping:
     """Return the grid of the kept devices, with all collectives on it."""
     everything = _KeptDevices(range(counts.replicas), range(counts.partitions), counts)
     return Regrouping(
         Devices(len(kept.replicas), len(kept.partitions)),
         counts.total,
-        {c.ins: c.regrouped(kept) for c in found},
-        {c.ins: (c.size(everything), c.size(kept)) for c in found if c.size(kept)},
+        {c.ins: c.regrouped(kept) for c in collectives},
+        {c.ins: (c.size(everything), c.size(kept)) for c in collectives if c.size(kept)},
     )
 
 
 def _chosen(
-    found: Sequence[_Collective], counts: Counts, reads_ids: tuple[bool, bool]
+    collectives: Sequence[_Collective], counts: Counts, reads_ids: tuple[bool, bool]
 ) -> _KeptDevices | None:
     """Return a small set of replicas and partitions that preserves the groups best.
 
@@ -557,11 +559,11 @@ def _chosen(
     best: tuple[int, int] | None = None
     chosen: _KeptDevices | None = None
     for most in (FEW, MOST):
-        for replicas, partitions in _choices(found, counts, most):
+        for replicas, partitions in _choices(collectives, counts, most):
             if _is_id_lost(reads_ids, counts, len(replicas), len(partitions)):
                 continue
             kept = _KeptDevices(replicas, partitions, counts)
-            worths = [c.score(kept) for c in found]
+            worths = [c.score(kept) for c in collectives]
             if any(score is None for score in worths):
                 continue
             # Most structure first, then fewest devices.
@@ -586,7 +588,7 @@ def _is_id_lost(
 
 
 def _choices(
-    found: Sequence[_Collective], counts: Counts, most: int
+    collectives: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Yield sets of replicas and of partitions to keep, with at most `most` devices."""
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
@@ -595,7 +597,7 @@ def _choices(
     if counts.total == counts.along(Axis.PARTITION if along else Axis.REPLICA):
         # If all devices are on one axis, a set of devices that exchange values with each other can
         # be kept alone; no value enters from outside.
-        bases[along].extend(_components(found))
+        bases[along].extend(_components(collectives))
     choices = product(*[[some for one in base for some in _parts(one, most)] for base in bases])
     for replicas, partitions in islice(choices, MOST_CHOICES):
         if 1 < len(replicas) * len(partitions) <= most:
@@ -634,7 +636,7 @@ def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
         yield [base[at] for at in sorted(places)]
 
 
-def _components(found: Sequence[_Collective]) -> list[list[int]]:
+def _components(collectives: Sequence[_Collective]) -> list[list[int]]:
     """Return a list of one set: the first connected component of devices that exchange values.
 
     The set is empty if no devices exchange values.
@@ -648,7 +650,7 @@ def _components(found: Sequence[_Collective]) -> list[list[int]]:
             n = leader[n]
         return n
 
-    for numbers in [numbers for c in found for numbers in c.joined()]:
+    for numbers in [numbers for c in collectives for numbers in c.joined()]:
         for n in numbers[1:]:
             leader[root(n)] = root(numbers[0])
     members: dict[int, list[int]] = {}

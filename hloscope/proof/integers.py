@@ -272,15 +272,15 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
     return Known(np.broadcast_to(values, index.count), np.ones(index.count, np.bool_))
 
 
-def _fitting(found: Known, type: Type) -> Known:
+def _fitting(known: Known, type: Type) -> Known:
     """Mark integers that a type cannot represent as not known, and set them to 0."""
     limits = _limits(type)
     assert limits is not None
-    values, ends = found.values, limits
+    values, ends = known.values, limits
     if values.dtype != object:  # numpy compares int64 with int64
         ends = max(limits[0], NEG_INF), min(limits[1], POS_INF)
     fits = (values >= ends[0]) & (values <= ends[1])
-    return Known(_as_small(np.where(fits, values, 0)), found.is_known & fits.astype(np.bool_))
+    return Known(_as_small(np.where(fits, values, 0)), known.is_known & fits.astype(np.bool_))
 
 
 def _limits(type: Type) -> tuple[int, int] | None:
@@ -295,16 +295,16 @@ def _as_small(values: Array) -> Array:
     return values.astype(np.int64)
 
 
-def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> Array:
+def _exactly(compute: Callable[..., Any], operands: Sequence[Array], name: str) -> Array:
     """Return the result of an integer function without overflow.
 
     It uses int64 if the operands are small enough, else Python integers. `name` is the op.
     """
     # Products of numbers below 2^31, and sums of numbers below 2^61, fit int64.
     end = 1 << (31 if name == "multiply" else 61)
-    if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
-        return np.asarray(compute(*given), np.int64)
-    return _as_small(np.asarray(compute(*[one.astype(object) for one in given]), object))
+    if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in operands):
+        return np.asarray(compute(*operands), np.int64)
+    return _as_small(np.asarray(compute(*[one.astype(object) for one in operands]), object))
 
 
 def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:

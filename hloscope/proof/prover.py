@@ -457,19 +457,19 @@ class Comparison:
             apart.stop()
 
 
-def _is_undecided(found: _Found) -> bool:
+def _is_undecided(result: _Found) -> bool:
     """Is the result of a query undecided?"""
-    return isinstance(found, UndecidedError)
+    return isinstance(result, UndecidedError)
 
 
-def _is_refuting(found: _Found) -> bool:
+def _is_refuting(result: _Found) -> bool:
     """Does the result of a query have a counter-example?"""
-    return isinstance(found, ComparisonResult) and found.example is not None
+    return isinstance(result, ComparisonResult) and result.example is not None
 
 
-def _compares_all(found: _Found) -> bool:
+def _compares_all(result: _Found) -> bool:
     """Were all elements compared, and not only a sample?"""
-    return isinstance(found, ComparisonResult) and found.is_whole
+    return isinstance(result, ComparisonResult) and result.is_whole
 
 
 def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:

@@ -320,13 +320,13 @@ class Question:
         self.is_over = any(a.precision is Precision.OVER for a in accesses)
         self.is_far = any(_is_far(t, order) for t in (truth.here, self.operand_type))
 
-    def _reached(self, way: ReferenceRelations) -> Reached[Any]:
+    def _reached(self, reference: ReferenceRelations) -> Reached[Any]:
         """Return the elements of the operand that a reference relation reaches.
 
         Raises:
             UndecidedError: A map on the path is unknown.
         """
-        reached = way.found.get(self.place, Reached(None))
+        reached = reference.found.get(self.place, Reached(None))
         if reached.unknown:
             raise UndecidedError(f"unknown on the way: {reached.unknown}")
         return reached
@@ -488,7 +488,9 @@ class Question:
         dims = tuple(chosen[row[0]].tolist())
         return CounterExample(dims, row[1:], only_in=only_in)
 
-    def _back(self, way: ReferenceRelations, chosen: Ints, real: Rows) -> CounterExample | None:
+    def _back(
+        self, reference: ReferenceRelations, chosen: Ints, real: Rows
+    ) -> CounterExample | None:
         """Compare maps that lead from the operand to the output, at sampled elements.
 
         `chosen` are output indices and `real` the operand elements that they reach in the
@@ -497,14 +499,14 @@ class Question:
         Returns:
             A pair that only one of both relations has; `None` if none is found.
         """
-        reached = way.found.get(self.place, Reached(None))
+        reached = reference.found.get(self.place, Reached(None))
         place = self.placed[1]
         width = 1 + len(place.results if place and place.results else sizes_of(self.operand_type))
         for steps, rows in real.items():
             rows = rows[:ROWS].astype(np.int64)
             rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
             touched = rows[:, 1:width]
-            claimed = way.follower.union(self.accesses, way.follower.start(touched))
+            claimed = reference.follower.union(self.accesses, reference.follower.start(touched))
             numbers = np.arange(len(rows), dtype=np.int64)[:, None]
             pairs = np.concatenate([numbers, chosen[rows[:, 0]], rows[:, width:]], axis=1)
             row = first_difference({steps: pairs}, claimed)
@@ -518,9 +520,11 @@ class Question:
         # program is traversed from these back to the operand.
         starts = some_points(sizes_of(self.operand_type), 8, self.truth.seed)
         width = 1 + len(sizes_of(self.truth.here))
-        for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
+        for steps, ends in reference.follower.union(
+            self.accesses, reference.follower.start(starts)
+        ).items():
             ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
-            again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:width]))
+            again = self.truth.walk(reference.follower, reference.follower.start(ends[:, 1:width]))
             found: Rows = again.get(self.place, Reached(None)).elements or {}
             numbers = np.arange(len(ends), dtype=np.int64)[:, None]
             pairs = np.concatenate([numbers, starts[ends[:, 0]], ends[:, width:]], axis=1)

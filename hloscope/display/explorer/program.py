@@ -480,12 +480,12 @@ def _array(array: Facts, use: ArrayUse) -> Facts:
     return told
 
 
-def footprint_facts(found: Footprint, times: int | None) -> Facts:
+def footprint_facts(footprint: Footprint, times: int | None) -> Facts:
     """Return the bytes that a kernel must read and write, and its runs, as JSON.
 
     `times` is the number of runs; `None` if it is unknown.
     """
-    told = footprint_json(found)
+    told = footprint_json(footprint)
     kept = ("read_bytes", "written_bytes", "flops", "intensity", "reuse", "exact")
     sides = ("reads", "writes")
     parts = ("number", "leaf", "elements", "bytes", "sectors", "reuse", "exact")
