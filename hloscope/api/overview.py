@@ -145,7 +145,11 @@ def cost_sheet(
 
 
 def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
-    """Return the rows of `Cost.table`, each with its share and the number of an instruction."""
+    """Return the rows of `Cost.table` as JSON.
+
+    Each row has its share and the number of an instruction. `by` and `sort` are as in
+    `Cost.groups`.
+    """
     groups = found.groups(by, sort=sort)
     grouping = display.Grouping(by, found.program.module)
     return _table(groups, display.cost_table(groups, grouping, sort, MOST_ROWS), numbers)

@@ -107,7 +107,10 @@ class ProgramCoalescing:
         return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """Return the groups of accesses with the most unused bytes as text, with their sum."""
+        """Return the groups of accesses with the most unused bytes as rows of text, with their sum.
+
+        `top` is the maximum number of groups, `by` the grouping: see `Cost.groups`.
+        """
         return self.cost.access_table(by, top)
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
@@ -190,11 +193,17 @@ class ProgramFootprint:
         return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """Return the groups of kernels that read and write most as rows of text, and the sum."""
+        """Return the groups of kernels that read and write most as rows of text, and the sum.
+
+        `top` is the maximum number of groups, `by` the grouping: see `Cost.groups`.
+        """
         return self.cost.footprint_table(by, top)
 
     def to_svg(self, top: int = 20, by: str = "group") -> str:
-        """Return a picture of the `top` groups of kernels that read and write most."""
+        """Return a picture of the `top` groups of kernels that read and write most.
+
+        `by` is the grouping: see `Cost.groups`.
+        """
         name = self._program.file or self._program.module.name
         grouping = Grouping(by, self._program.module)
         return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)

@@ -100,7 +100,7 @@ class Finding(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Finding:
-        """Return the finding that `to_json` described.
+        """Return the finding whose `to_json` is `given`.
 
         Raises:
             InputError: The object does not describe a finding.

@@ -229,7 +229,10 @@ def _subject(program: Program, is_about_all: bool) -> InstructionView:
 
 
 def _proving(answer_without_proof: Answering, prover: Prover, tally: Tally) -> Answering:
-    """Return a function that adds proofs to a result, and counts them."""
+    """Return a function that adds proofs to a result, and counts them.
+
+    `answer_without_proof` returns a result for an instruction.
+    """
 
     def answer(view: InstructionView) -> Indexing:
         found = answer_without_proof(view).prove(prover=prover)

@@ -463,7 +463,7 @@ NOTHING: Final = Work()
 
 
 def total(parts: Iterable[tuple[Work, int]]) -> Work:
-    """Return the sum of several `Work`, each times its number of runs.
+    """Return the sum of pairs of `Work` and its number of runs.
 
     Work with 0 runs adds no names.
 

@@ -385,7 +385,10 @@ class Slices:
     # ---------------------------------------------------------------------------------- values
 
     def _node(self, place: Place) -> NodeGenerator:
-        """Follow data movement from a value to the node that computes it."""
+        """Return the node of a value, or of an element of it.
+
+        Data movement is followed to the op that computes the value.
+        """
         trail: list[Place] = []
         node: Node | None = None
         while node is None:
@@ -419,7 +422,7 @@ class Slices:
         return node
 
     def _computed(self, place: Place) -> NodeGenerator:
-        """Return the node of a value that an op computes, or the value whose node it shares."""
+        """Return the node of a value that an op computes, or the place whose node it shares."""
         frame, ins, path = place
         op = ins.op
         if isinstance(op, Case) and ins.calls:
@@ -450,7 +453,10 @@ class Slices:
         return Node(op.name, element, tuple(args), step, about=about)
 
     def _chosen(self, place: Place) -> NodeGenerator:
-        """Return the value of a conditional: that of its only possible branch, or a choice node."""
+        """Return the source of an element of a conditional's result.
+
+        It is a place in the only possible branch, or else a node that chooses among all branches.
+        """
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
         taken = branch_of(ins, index.value) if index.name == "known" else None
@@ -577,7 +583,7 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 
 
 def _moved(place: Place) -> Place | Node | None:
-    """Return the source of a data movement, or the node of an input.
+    """Return the place that a data movement takes its value from, or the node of an input.
 
     `None` for any other op.
     """

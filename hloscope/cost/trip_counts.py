@@ -210,8 +210,9 @@ def _iterations(
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
     """Yield the state at the beginning of each iteration, and the value of the condition.
 
-    If a state occurs a second time, the loop never ends: `None` is yielded in place of the
-    condition, and the generator stops (Brent's algorithm).
+    `initial` are the initial values of the machine's `keys`, then the values of `outer`. If a state
+    occurs a second time, the loop never ends: `None` is yielded in place of the condition, and the
+    generator stops (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
     now = dict(zip(machine.outer, initial[width:], strict=True))
@@ -547,7 +548,7 @@ def known_trip_count(ins: Instruction) -> int | None:
 def with_annotation(computed: LoopRun, annotated: int | None) -> TripCount:
     """Return the trip count by the program, or the annotated one if the program determines none.
 
-    An annotation outside the proved bounds is ignored.
+    `computed` is the count by the program. An annotation outside the proved bounds is ignored.
     """
     low, high = computed.low, computed.high
     if not computed.ends:

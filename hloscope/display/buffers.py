@@ -381,7 +381,7 @@ class _Side:
         return found
 
     def summed(self, rows: Sequence[_Row]) -> SameOrigin:
-        """Return number, bytes and live range of the rows."""
+        """Return number, bytes and live range of the buffers in `rows` together."""
         if not rows:
             return _NONE
         buffers = [row.buffer for row in rows]

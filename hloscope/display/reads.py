@@ -381,10 +381,10 @@ class QueriedElement(NamedTuple):
 
 
 def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedElement]:
-    """Yield the queried elements.
+    """Yield the queried elements, with the elements they map to.
 
     From a tuple operand, tensors without such an element are left out; of several outputs, those
-    that do not depend on it.
+    that do not depend on it. `at` is the index; `None` for an element in the middle.
     """
     if answer.direction == "output_to_input":
         for output in answer.outputs:
@@ -408,7 +408,10 @@ def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedEleme
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """Yield a row for each tensor with accesses; a tuple operand has a row for each tensor."""
+    """Yield a row for each tensor with elements that `at` maps to.
+
+    A tuple operand has a row for each tensor.
+    """
     for operand in output.touched:
         types = leaf_types(operand.type)
         leaves = sorted({a.leaf for a in operand.accesses})
@@ -439,12 +442,18 @@ def _lines(found: Touched) -> Iterator[str]:
 
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
-    """Return an HTML page with the instruction, the picture and the table of maps."""
+    """Return an HTML page with the instruction, the picture and the table of maps.
+
+    `at` is the index of the element in the picture; by default the one in the middle.
+    """
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
-    """Return the result as HTML without the page around it, for a notebook's cell."""
+    """Return the result as HTML without the page around it, for a notebook's cell.
+
+    `at` is the index of the element in the picture; by default the one in the middle.
+    """
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)
     )

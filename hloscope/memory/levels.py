@@ -59,7 +59,10 @@ class Measured(Struct, frozen=True):
 
 
 def together(parts: Sequence[Measured]) -> Measured:
-    """Merge the accesses that several loops make to one array; their traffic adds up."""
+    """Return the accesses that several loops make to one array as one result.
+
+    Their traffic adds up.
+    """
     if len(parts) == 1:
         return parts[0]
     traffic = [part.traffic for part in parts if part.traffic is not None]
@@ -314,9 +317,9 @@ class Levels:
         return kept, is_known
 
     def _may_be_same(self, one: Requests, other: Requests) -> bool:
-        """Could two loads be the same?
+        """Could two accesses be the same load?
 
-        It requires equal address expressions, and equal numbers of accessed elements.
+        That requires equal address expressions, and equal numbers of accessed elements.
         """
         if one.original.results != other.original.results:
             return False

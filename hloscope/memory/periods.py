@@ -77,9 +77,9 @@ class Values(Struct, frozen=True):
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values at the given positions of all runs in sequence, and their weights.
+        """Return the values at positions of all runs in sequence, and their weights.
 
-        Positions count from 0.
+        `places` are the positions, counted from 0.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
@@ -170,7 +170,7 @@ def _added(parts: Sequence[tuple[Period | None, int]]) -> Period | None:
 
 
 def _repeated(period: Period | None, den: int) -> Period | None:
-    """Return the smallest multiple of a period whose shift is a multiple of `den`."""
+    """Return the smallest multiple of `period` whose shift is a multiple of `den`."""
     if period is None:
         return None
     times = abs(den) // gcd(period.shift, den)

@@ -74,7 +74,7 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """Return the loads of one input array.
+        """Return the loads of the input array `place`.
 
         Each load is a `Reading`, whose value needs elements of the array, and the access from that
         value to the array. Loads of old elements that LLVM adds before a store are included. If
@@ -93,11 +93,11 @@ class Reads:
         ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
-        """Return the accesses of an array grouped by load; `None` if loads cannot be separated."""
+        """Return the accesses of the array `place` by load; `None` if loads cannot be separated."""
         return None if self._loads is None else self._loads.get(place, [])
 
     def predicate(self, place: Place) -> tuple[int, ...]:
-        """Return the widths in bytes into which LLVM splits a load of four predicates.
+        """Return the widths in bytes into which LLVM splits a load of four predicates from `place`.
 
         The tuple is empty if LLVM does not split it.
         """

@@ -266,9 +266,9 @@ class _MergedKernels:
         return self._members.get(kernel, [kernel])
 
     def join(self, one: Instruction, other: Instruction) -> bool:
-        """Merge the groups of two kernels, unless one depends on the other.
+        """Merge the groups of two kernels, unless one group depends on the other.
 
-        Return whether they are in one group.
+        Return whether both kernels are in one group.
         """
         if other in self._all(one):
             return True

@@ -231,7 +231,7 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """Return the results of execution for several tensors of one value.
+    """Return the results of execution for several tensors of one value as one result.
 
     `None` if there are none.
     """

@@ -324,8 +324,8 @@ class _Comparison:
     def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
         """Do two tensors surely read the same parameter elements, although along different paths?
 
-        Example: sums over an array and over its reverse.  Then the instructions that use them need
-        no comparison.
+        `one` is a tensor of the first program, `other` of the second. Example: sums over an array
+        and over its reverse.  Then the instructions that use them need no comparison.
         """
         a, b = self._parameters_read(one, other)
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
@@ -340,7 +340,8 @@ class _Comparison:
     def _same_reads(self, mine: Accesses, theirs: Accesses) -> Proof:
         """Prove or refute that accesses of both programs have the same elements.
 
-        Equal values count as one value that the maps read at run time.
+        `mine` are accesses of the first program, `theirs` of the second. Equal values count as one
+        value that the maps read at run time.
         """
         key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # interned accesses
         if key not in self._same:

@@ -472,7 +472,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
-        """Add reached elements to those in `table[key]`."""
+        """Join reached elements with those in `table[key]`."""
         known = table.get(key)
         if known is None:
             table[key] = more

@@ -296,7 +296,7 @@ def _as_small(values: Array) -> Array:
 
 
 def _exactly(compute: Callable[..., Any], operands: Sequence[Array], name: str) -> Array:
-    """Return the result of an integer function without overflow.
+    """Return the result of an integer function of `operands`, without overflow.
 
     It uses int64 if the operands are small enough, else Python integers. `name` is the op.
     """

@@ -321,7 +321,7 @@ class Question:
         self.is_far = any(_is_far(t, order) for t in (truth.here, self.operand_type))
 
     def _reached(self, reference: ReferenceRelations) -> Reached[Any]:
-        """Return the elements of the operand that a reference relation reaches.
+        """Return the elements of the operand that the relations in `reference` reach.
 
         Raises:
             UndecidedError: A map on the path is unknown.
@@ -560,9 +560,10 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 
 
 def _moved(place: IndexingMap | None, points: Ints) -> Ints:
-    """Return logical indices mapped to another order.
+    """Return indices in another order, from logical indices.
 
-    Without a map they are unchanged. Shape `[n, rank]`.
+    `place` is the map that `placing` returns; without it the indices are unchanged. Shape `[n,
+    rank]`.
     """
     if place is None or not place.results:
         return points  # a scalar has no other places
@@ -571,9 +572,10 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Return rows whose logical indices are mapped to another order.
+    """Return rows in which indices in another order replace the logical ones.
 
-    The columns after the index, positions in groups, are unchanged.
+    `place` is the map that `placing` returns; without it the rows are unchanged. The columns after
+    the index, positions in groups, are unchanged.
     """
     if place is None:
         return rows

@@ -167,7 +167,7 @@ class RecordedValues:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Are both values the same array, bit by bit?"""
+    """Are two values the same object, or arrays of equal type and shape with equal bits?"""
     if one is other:
         return True
     if not all(isinstance(x, np.ndarray | np.generic) for x in (one, other)):

@@ -294,6 +294,8 @@ def shape_of(type: Type) -> tuple[int, ...]:
 def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the shortest runs of dimensions of two shapes that have equal products, in order.
 
+    Each entry has a run of `one` and the run of `other` with the same product.
+
     >>> list(groups((6, 4, 5), (2, 12, 5)))
     [([6, 4], [2, 12]), ([5], [5])]
     """
@@ -317,9 +319,9 @@ def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int]
 
 
 def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
-    """Yield an equation of products for each run of a reshape.
+    """Yield an equation of products for each run of dimensions that a reshape combines.
 
-    Equal sizes in a run are left out.
+    `one` and `other` are the shapes before and after. Equal sizes in a run are left out.
     """
     if 0 in one or 0 in other:
         return

@@ -362,7 +362,8 @@ def _compare_results(
 ) -> Instruction | None:
     """Add the comparison of the results to `finding`.
 
-    Return the instruction that computes the first result that differs; `None` if all are equal.
+    `found` are the results of `mine`, `expected` those of `theirs`. Return the instruction that
+    computes the first result that differs; `None` if all are equal.
 
     Raises:
         EvaluationError: The programs return different numbers of arrays.

@@ -83,7 +83,7 @@ class Table:
         return name in self.columns
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the line that was read last."""
+        """Raise a `ParseError` with the message `what`, at the line that was read last."""
         raise ParseError(f"{self.source}:{self._rows.line_num}: {what}")
 
     def rows(self) -> Iterator[list[str]]:
@@ -101,7 +101,7 @@ class Table:
             yield row
 
     def text(self, row: list[str], *names: str) -> str:
-        """Return the cell of the first of these columns that exists; empty if none does."""
+        """Return the cell in the first of the columns `names` that exists; empty if none does."""
         for name in names:
             at = self.columns.get(name)
             if at is not None and at < len(row):
@@ -186,7 +186,7 @@ class Json:
             raise ParseError(f"{source}: {what}") from None
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the current position."""
+        """Raise a `ParseError` with the message `what`, at the current position."""
         line = self._text.count("\n", 0, self._at) + 1
         column = self._at - self._text.rfind("\n", 0, self._at)
         raise ParseError(f"{self.source}:{line}:{column}: {what}")

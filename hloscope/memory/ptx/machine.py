@@ -246,6 +246,9 @@ Clusters have one block.
 def refuse_large(count: int, most: int, what: str, rule: str) -> None:
     """Raise an error if a count is above its limit.
 
+    `what` is the counted thing, for the message; `rule` is the name of the parameter that changes
+    the limit.
+
     Raises:
         KernelError: `count` is larger than `most`.
     """
