@@ -218,7 +218,7 @@ class _PageBuilder:
         """Compute parts about kernels in a child process; return them as a list for JSON."""
         self.shown = _silently
         self._compute_parts(parts)
-        return self.kernels.told()
+        return self.kernels.to_list()
 
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
         """Return the number, text and finding of each instruction without results."""

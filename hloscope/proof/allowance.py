@@ -124,7 +124,7 @@ class Allowance:
     def ready(self, limits: TimeLimits) -> float:
         """Return the time limit of the next output, in seconds.
 
-        It is the least of the limits in `limits` and the rest of the total time.
+        It is the least of `limits.seconds`, `limits.left` and the rest of the total time.
         """
         return max(0.0, min(limits.seconds, limits.left, self.left()))
 

@@ -427,12 +427,12 @@ class Kernels:
         if start is not None:
             self._from[instruction] = start - instruction
 
-    def told(self) -> list[Any]:
+    def to_list(self) -> list[Any]:
         """Return all facts as a list for JSON; `add_computed` reads it in another process."""
         return [self._facts.values, self._of, self._from]
 
     def add_computed(self, facts: Sequence[Any]) -> None:
-        """Add facts that another process returned from `facts`.
+        """Add facts that another process returned from `to_list`.
 
         This object must lack their subjects.
         """
