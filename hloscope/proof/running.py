@@ -74,19 +74,19 @@ class RecordedValues:
         self,
         names: Mapping[Instruction, Instruction],
         copies: Mapping[Instruction, Instruction],
-        asked: Instruction | None = None,
+        queried: Instruction | None = None,
     ) -> None:
         """Create a record without values.
 
         Args:
             names: The instruction that is analysed, by each instruction that runs as its copy.
             copies: Instructions of the test program, by instructions of the program.
-            asked: The instruction whose operands are queried.  If it is a call, values inside may
+            queried: The instruction whose operands are queried.  If it is a call, values inside may
                 have their names from there.
         """
         self._names: Final = names
         self._copies: Final = copies
-        self._asked: Final = asked
+        self._asked: Final = queried
         self.path: Path = 0
         self._outer: Final[list[Path]] = []
         self._values: Final[dict[Instruction, dict[Path, Any]]] = {}

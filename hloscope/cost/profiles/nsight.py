@@ -17,7 +17,7 @@ from hloscope.cost.profiles.events import (
     Size,
     annotation,
     innermost,
-    made,
+    profile_of,
     refuse_many,
 )
 from hloscope.cost.profiles.tables import Table
@@ -145,7 +145,7 @@ class _Export:
                 f"{graphs:,} CUDA graphs are recorded as one event each: profile with "
                 "--cuda-graph-trace=node to see their kernels"
             )
-        return made(events, self._source, "nsys sqlite", devices=self._devices(), problems=problems)
+        return profile_of(events, self._source, "nsys sqlite", devices=self._devices(), problems=problems)
 
     def _event(
         self,
@@ -330,7 +330,7 @@ def read_gpu_trace(text: str, source: str) -> Profile:
                 table.text(row, "device") or "GPU",
                 table.text(row, "strm", "stream"),
                 kind_of(name),
-                correlation=table.whole(row, "corrid", "correlationid"),
+                correlation=table.integer(row, "corrid", "correlationid"),
                 grid=table.size(row, "grdx", "grdy", "grdz"),
                 block=table.size(row, "blkx", "blky", "blkz"),
                 bytes=table.bytes(row, "bytes", "size"),
@@ -338,7 +338,7 @@ def read_gpu_trace(text: str, source: str) -> Profile:
         )
         refuse_many(len(events), source)
     problem = "the report has no instructions: kernels are joined by their names and order"
-    return made(events, source, "nsys csv", problems=[problem])
+    return profile_of(events, source, "nsys csv", problems=[problem])
 
 
 def read_ranges(text: str, source: str) -> Profile:
@@ -395,7 +395,7 @@ def read_ranges(text: str, source: str) -> Profile:
             )
         )
     problem = "the report has ranges of instructions only: work outside them is not shown"
-    return made(events, source, "nsys nvtx csv", problems=[problem])
+    return profile_of(events, source, "nsys nvtx csv", problems=[problem])
 
 
 def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set[str]:

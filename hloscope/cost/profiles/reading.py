@@ -19,7 +19,7 @@ from hloscope.cost.profiles.events import (
     ProfiledDevice,
     ProfiledProgram,
     is_xspace,
-    made,
+    profile_of,
     refuse_many,
 )
 from hloscope.cost.profiles.nsight import (
@@ -116,7 +116,7 @@ def _of_folder(folder: Path, label: str) -> Profile:
         raise InputError(f"`{label}` is a directory without *.xplane.pb in plugins/profile/TIME")
     found = [read_profile(file) for file in files]
     if len(found) == 1:
-        return made(
+        return profile_of(
             list(found[0].events),
             label,
             found[0].form,
@@ -145,7 +145,7 @@ def _merged(found: list[Profile], label: str, problems: list[str]) -> Profile:
         programs |= {program.program_id: program for program in profile.programs}
         problems += profile.problems
         refuse_many(len(events), label)
-    return made(
+    return profile_of(
         events,
         label,
         "xplane",

@@ -127,7 +127,7 @@ class Table:
             self.fail(f"found `{cell[:40]}` in column `{name}`, expected a number")
         return round(value * factor)
 
-    def whole(self, row: list[str], *names: str) -> int | None:
+    def integer(self, row: list[str], *names: str) -> int | None:
         """Return the cell of the first existing column as an integer; `None` if it is not one."""
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
@@ -145,7 +145,7 @@ class Table:
 
     def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
         """Return the integers in columns `x`, `y` and `z` of a row; `None` if one is missing."""
-        a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
+        a, b, c = self.integer(row, x), self.integer(row, y), self.integer(row, z)
         return None if a is None or b is None or c is None else (a, b, c)
 
 

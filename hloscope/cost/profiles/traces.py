@@ -15,7 +15,7 @@ from hloscope.cost.profiles.events import (
     Profile,
     Size,
     annotation,
-    made,
+    profile_of,
     refuse_many,
     unsigned,
 )
@@ -95,7 +95,7 @@ class _Trace:
         if self._wrong:
             problems.append(f"{self._wrong:,} events have no number as `ts` or `dur`: left out")
         events = [*self._timeline.finish(), *self._kineto]
-        return made(events, json.source, "trace", problems=problems)
+        return profile_of(events, json.source, "trace", problems=problems)
 
     def _take_key(self, path: str) -> bool:
         if path != "traceEvents":

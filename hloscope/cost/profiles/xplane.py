@@ -14,7 +14,7 @@ from hloscope.cost.profiles.events import (
     Profile,
     ProfiledDevice,
     ProfiledProgram,
-    made,
+    profile_of,
     refuse_many,
     unsigned,
 )
@@ -133,7 +133,7 @@ def read_xplane(data: bytes, source: str) -> Profile:
         raise ParseError(f"{source}: found no planes, expected an XSpace with at least one")
     events = timeline.finish()
     used = {event.device for event in events}
-    return made(
+    return profile_of(
         events,
         source,
         "xplane",
