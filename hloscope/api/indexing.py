@@ -314,7 +314,7 @@ class _Proving:
     def _proved(
         self, outputs: Sequence[OutputAnswer], asked: Sequence[_TensorsToProve]
     ) -> Iterator[OutputAnswer]:
-        """Yield the outputs, with the proofs of their tensors and the common check of the others.
+        """Yield the outputs, with the proofs of tensors and the common check of all other tensors.
 
         Args:
             outputs: The outputs.

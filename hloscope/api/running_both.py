@@ -369,7 +369,7 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 
 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
-    """Return `WHOLE` for each parameter that all partitions share, `None` for the others.
+    """Return `WHOLE` for each parameter that all partitions share, else `None`.
 
     Both programs run on the same processes; `count` is the number of parameters.
     """

@@ -322,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """Return the name of the first instruction, and the number of the others, as text."""
+    """Return the name of the first instruction, and the number of all further ones, as text."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 

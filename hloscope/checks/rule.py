@@ -329,7 +329,7 @@ class Rule(Struct, frozen=True):
     of_bytes: bool = False
 
     def with_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `check`: the given parameters, and defaults for the others.
+        """Return the arguments of `check`: the given parameters, and the defaults of all others.
 
         Raises:
             InputError: A parameter does not exist, its value does not fit, or it is missing.

@@ -243,8 +243,8 @@ def is_judged_by_threads(module: Module, target: Target, device: Device) -> bool
     """Do XLA:GPU's thread maps apply to the program's kernels on this device?
 
     They do if the device has warps and the program was compiled for a GPU, or has fusions and no
-    mark of another backend. Only XLA makes fusions, but a part of a dump may lack the marks of its
-    backend.
+    text that only another backend leaves. Only XLA makes fusions, but a part of a dump may lack the
+    text that shows its backend.
     """
     if not device.has_warps or target.kind in ("cpu", "tpu"):
         return False

@@ -158,7 +158,7 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """A value, or the element of it at a shape index, in a frame."""
+    """A value in one call of a computation, or the element of it at the shape index `path`."""
 
     frame: Frame
     ins: Instruction

@@ -104,7 +104,7 @@ def buffers_table(
     Args:
         rows: The buffers.
         grouping: The grouping.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     each = grouping.name in ("group", "buffer")
     figures: list[Column[LiveBuffer]] = [

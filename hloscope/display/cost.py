@@ -70,7 +70,7 @@ def cost_table(
         groups: All groups; their totals are the amount `sort`.
         grouping: The grouping of the kernels.
         sort: Amount of the totals: `bound`, `bytes`, `flops` or `waste`.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     columns: dict[str, Column[KernelCost]] = {
         "bound": Column("bound", _bound),
@@ -96,7 +96,7 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
     Args:
         groups: All groups; their totals are unused bytes.
         grouping: The grouping of the accesses.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     figures: list[Column[AccessCost]] = [
         Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
@@ -120,7 +120,7 @@ def footprint_table(
     Args:
         groups: All groups; their totals are bytes.
         grouping: The grouping of the kernels.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
 
     def intensity(some: Sequence[Group[KernelCost]]) -> str:
@@ -324,7 +324,7 @@ def measured_table(
         groups: All groups; their totals are the amount `sort`.
         grouping: The grouping of the kernels.
         sort: Amount of the totals: `lost` or `time`.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     time = Column[MeasuredCost](
         "time", lambda g: time_text(_measured_total(g, lambda row: row.time))

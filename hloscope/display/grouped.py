@@ -55,7 +55,7 @@ def grouped_table(
         label: Function that names a group.
         figures: Columns between the counts and the name.
         origins: Columns after the name.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
         title: Heading of the totals.
         counts: Columns that count members; by default the numbers of kernels and of runs.
     """

@@ -219,9 +219,9 @@ class Savings:
     def _moved_in(self, chain: Chain, counted: set[object]) -> int:
         """Return the bytes that the kernels of a chain move in all their runs.
 
-        Kernels in `counted` are left out, and the others are added to it. If the sum is 0, the
-        bytes of the array that `_transposing` finds are counted, once for each pair of kernel and
-        array.
+        Kernels in `counted` are left out; all other kernels of the chain are added to it. If the
+        sum is 0, the bytes of the array that `_transposing` finds are counted, once for each pair
+        of kernel and array.
         """
         planner, moved = self._planner, 0
         for kernel in planner.moving_kernels(chain.steps):

@@ -261,9 +261,9 @@ class Touched:
         return self._whole[key]
 
     def _stored_part(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return the part of the relation that belongs to `place`; see `part`.
+        """Return whether each row of an output depends on each column of a leaf; see `part`.
 
-        It is stored if it is the same for all runs.
+        The result is stored if it is the same for all runs.
         """
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
@@ -272,10 +272,10 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return the part of the relation that belongs to `place`, by the maps `accesses`.
+        """Return whether each row of an output depends on each column of a leaf, by `accesses`.
 
-        It has the rows of the output and the columns of the leaf. With `inverse`, the maps lead
-        from the source to the output. `True` stands for all pairs, if a map is unknown.
+        `place` has the numbers of the output, the source and its leaf. With `inverse`, the maps
+        lead from the source to the output. `True` stands for all pairs, if a map is unknown.
 
         Raises:
             UndecidedError: A map cannot be evaluated.

@@ -257,10 +257,10 @@ class Run(Struct, frozen=True, eq=False):
 
 
 class _Query(Struct, frozen=True, eq=False):
-    """A query about the maps of one place.
+    """A query about the maps from one output to one leaf of a source.
 
-    `accesses` are the maps to check; `None` stands for those of the test program. With `inverse`,
-    they lead from the source to the output.
+    `place` has the numbers of these. `accesses` are the maps to check; `None` stands for those of
+    the test program. With `inverse`, they lead from the source to the output.
     """
 
     place: Place
@@ -403,7 +403,7 @@ class Evidence:
     def shows(
         self, place: Place, accesses: Accesses | None = None, inverse: bool = False
     ) -> tuple[int, int, Violation | None]:
-        """Return what the runs show about one place.
+        """Return what the runs show about the dependence of an output on one leaf of a source.
 
         Args:
             place: Numbers of the output, the source and its leaf.
@@ -442,7 +442,10 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """May this place have a dependence that a run showed and the test program's maps lack?"""
+        """Did a run show a dependence of an output on a leaf that the test program's maps may lack?
+
+        `place` has the numbers of the output, the source and its leaf.
+        """
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
@@ -470,7 +473,8 @@ class Evidence:
         """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
 
         `relations` has the relation of each base run by `id`; `None` stands for those of the test
-        program's maps. `rows` and `columns` are those of the place, and the shape of `seen`.
+        program's maps. `rows` are those of the queried output, `columns` those of the queried leaf;
+        `seen` has a flag for each pair.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
@@ -485,10 +489,11 @@ class Evidence:
         return None
 
     def _queried_relations(self, query: _Query, block: Any) -> dict[int, Bools] | None:
-        """Return the relation of each base run, with the pairs of the queried maps in one place.
+        """Return the relation of each base run, with the pairs of the queried maps.
 
         A relation is a table of flags `[rows, columns]`; keys are the `id`s of base runs. `block`
-        are the rows and columns of the place. `None` if no relation changes.
+        are the rows of the queried output and the columns of the queried leaf; the rest is as by
+        the test program's maps. `None` if no relation changes.
         """
         accesses = query.accesses or ()
         if not query.inverse and accesses == self.claims.get(query.place, ()):
@@ -525,7 +530,7 @@ class Evidence:
 
         Args:
             relations: The relation of each base run, by `id`.
-            block: Rows and columns of the place.
+            block: Rows of the queried output, and columns of the queried leaf.
         """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)
@@ -604,7 +609,7 @@ class Evidence:
     def _is_claimed(self, base: Base, row: int, column: int, query: _Query) -> bool:
         """Do the queried maps have the pair of a row and a column?
 
-        Pairs outside of the queried place count as contained.
+        Pairs outside of the queried output and leaf count as contained.
         """
         place, given = query.place, query.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])

@@ -145,7 +145,9 @@ class _Export:
                 f"{graphs:,} CUDA graphs are recorded as one event each: profile with "
                 "--cuda-graph-trace=node to see their kernels"
             )
-        return profile_of(events, self._source, "nsys sqlite", devices=self._devices(), problems=problems)
+        return profile_of(
+            events, self._source, "nsys sqlite", devices=self._devices(), problems=problems
+        )
 
     def _event(
         self,

@@ -128,7 +128,10 @@ class Table:
         return round(value * factor)
 
     def integer(self, row: list[str], *names: str) -> int | None:
-        """Return the cell of the first existing column as an integer; `None` if it is not one."""
+        """Return the cell of the first existing column as an integer; `None` if it is not one.
+
+        `names` are the columns.
+        """
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
 
