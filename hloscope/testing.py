@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any, Final
 
 from hloscope.api import Checked, Program, check_one, read
-from hloscope.display import founds, line_printer, neighbourhood, neighbourhood_text
+from hloscope.display import line_printer, listed_instructions, neighbourhood, neighbourhood_text
 from hloscope.errors import HloscopeError
 from hloscope.support.lazy import lazy
 
@@ -97,7 +97,7 @@ def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any)
     if worst.rule == "utilisation":
         return str(view.coalescing(device=device))
     place = view.computation.ir, view.ir
-    (found,) = founds(program.module, [place], line_printer("brief"))
+    (found,) = listed_instructions(program.module, [place], line_printer("brief"))
     lines = [*islice(neighbourhood_text(found, neighbourhood(found, 1), False), MOST_LINES + 1)]
     return "\n".join([*lines[:MOST_LINES], "…"] if len(lines) > MOST_LINES else lines)
 

@@ -85,7 +85,7 @@ COLUMNS: Final[Columns] = {
 """Columns of the table of buffers; `first` and `last` are moments of the schedule."""
 
 
-class Held(Protocol):
+class MemorySource(Protocol):
     """The attributes of a program from which its memory is computed."""
 
     @property
@@ -121,7 +121,7 @@ class MemoryAnswer(Tabular):
         model: Its buffers and the bytes in use at every moment.
     """
 
-    def __init__(self, program: Held) -> None:
+    def __init__(self, program: MemorySource) -> None:
         """Store a program; its buffers are computed at the first access."""
         self.program: Final = program
         self.model: Final = ProgramMemory(program.module)

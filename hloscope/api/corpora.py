@@ -240,7 +240,7 @@ class _ResultCache:
         if digest not in self._parts:
             key = self._store.key("maps", INDEX_SCHEMA, digest, repr(self._question))
             kept = self._store.get(key)
-            if _is_whole(kept, view):
+            if _is_valid_entry(kept, view):
                 self._parts[digest] = kept
             else:
                 found = self._question.ask(view)
@@ -272,46 +272,46 @@ class _ResultCache:
             return ""
 
 
-def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
+def _nameless(found: Indexing, as_json: dict[str, Any]) -> dict[str, Any] | None:
     """Return a result without the names of operands; `None` if other names remain.
 
     Reasons and run-time variables contain such names.
 
     Args:
         found: The result.
-        told: The result as JSON.
+        as_json: The result as JSON.
     """
     every = [a for o in found.answer.outputs for operand in o.touched for a in operand]
     if any(a.precision is not Precision.EXACT or a.reason or a.via for a in every):
         return None
     if any(a.map is None or a.map.runtime for a in every):
         return None
-    operands = [{**operand, "name": ""} for operand in told["operands"]]
-    same = {key: told[key] for key in ("outputs", "maps")}
-    return {"unreached": told.get("unreached"), **same, "operands": operands}
+    operands = [{**operand, "name": ""} for operand in as_json["operands"]]
+    same = {key: as_json[key] for key in ("outputs", "maps")}
+    return {"unreached": as_json.get("unreached"), **same, "operands": operands}
 
 
-def _is_whole(kept: Any, view: InstructionView) -> bool:
+def _is_valid_entry(cached: Any, view: InstructionView) -> bool:
     """Does a cached value have the form of `_nameless`, with operand numbers that `view` has?"""
     count = len(view.ir.operands)
     try:
-        numbers = [operand["operand"] for operand in kept["operands"]]
-        is_right = kept.keys() == {"unreached", "outputs", "operands", "maps"} and all(
-            [type(kept[key]) is list for key in ("outputs", "operands", "maps")]
+        numbers = [operand["operand"] for operand in cached["operands"]]
+        is_right = cached.keys() == {"unreached", "outputs", "operands", "maps"} and all(
+            [type(cached[key]) is list for key in ("outputs", "operands", "maps")]
         )
         return is_right and all(type(n) is int and 0 <= n < count for n in numbers)
     except (TypeError, KeyError, AttributeError):
         return False
 
 
-def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
+def _named(view: InstructionView, nameless: dict[str, Any]) -> dict[str, Any]:
     """Return the result for an instruction, from the nameless result for one of equal structure."""
-    way: Direction = "output_to_input" if part["unreached"] is None else "input_to_output"
-    told = to_json(view.unanswered(way), view.program.file)
-    if part["unreached"] is not None:
-        told["unreached"] = part["unreached"]
+    way: Direction = "output_to_input" if nameless["unreached"] is None else "input_to_output"
+    told = to_json(view.empty_answer(way), view.program.file)
+    if nameless["unreached"] is not None:
+        told["unreached"] = nameless["unreached"]
     names = [value.name for value in view.ir.operands]
-    told["outputs"] = part["outputs"]
-    told["operands"] = [{**one, "name": names[one["operand"]]} for one in part["operands"]]
-    told["maps"] = part["maps"]
+    told["outputs"] = nameless["outputs"]
+    told["operands"] = [{**one, "name": names[one["operand"]]} for one in nameless["operands"]]
+    told["maps"] = nameless["maps"]
     return told

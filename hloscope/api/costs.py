@@ -98,7 +98,7 @@ _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
 }
 
 
-class Costed(Protocol):
+class CostSource(Protocol):
     """The attributes of a program from which its cost is computed."""
 
     @property
@@ -133,7 +133,7 @@ class Cost(Tabular):
 
     def __init__(
         self,
-        program: Costed,
+        program: CostSource,
         model: ProgramCost,
         memory: Memory,
         *,
@@ -261,19 +261,25 @@ class Cost(Tabular):
     def table(self, by: str = "group", *, sort: str = "bound", top: int | None = None) -> Table:
         """Return the groups as rows of text, with rows for the rest and the sum.
 
-        `top` is the maximum number of groups.
+        `by` and `sort` are as in `groups`; `top` is the maximum number of groups.
         """
         grouping = Grouping(by, self.program.module)
         return cost_table(self.groups(by, sort=sort), grouping, sort, top)
 
     def footprint_table(self, by: str = "group", top: int | None = None) -> Table:
-        """Return the groups with the largest footprints as rows of text, at most `top` groups."""
+        """Return the groups with the largest footprints as rows of text.
+
+        `by` is as in `groups`; `top` is the maximum number of groups.
+        """
         return footprint_table(
             self.groups(by, sort="bytes"), Grouping(by, self.program.module), top
         )
 
     def accesses(self, by: str = "group") -> list[Group[AccessCost]]:
-        """Return the accesses that transfer unused bytes, in groups, most unused bytes first."""
+        """Return the accesses that transfer unused bytes in groups, most unused bytes first.
+
+        `by` is as in `groups`.
+        """
         grouping = Grouping(by, self.program.module)
         wasteful = [access for access in self.model.accesses if access.wasted]
         return grouped(
@@ -285,19 +291,25 @@ class Cost(Tabular):
     def access_table(self, by: str = "group", top: int | None = None) -> Table:
         """Return the groups of accesses with the most unused bytes as rows of text.
 
-        `top` is the maximum number of groups.
+        `by` is as in `groups`; `top` is the maximum number of groups.
         """
         return access_table(self.accesses(by), Grouping(by, self.program.module), top)
 
     def groups_json(self, by: str = "group", *, sort: str = "bound") -> list[dict[str, Any]]:
-        """Return the groups of kernels as in schema `hloscope.cost/1`."""
+        """Return the groups of kernels as in schema `hloscope.cost/1`.
+
+        See `groups` for the arguments.
+        """
         grouping = Grouping(by, self.program.module)
         return groups_json(
             self.groups(by, sort=sort), lambda group: cost_of_group_json(group, grouping)
         )
 
     def access_groups_json(self, by: str = "group") -> list[dict[str, Any]]:
-        """Return the groups of accesses as in schema `hloscope.coalesce/2`."""
+        """Return the groups of accesses as in schema `hloscope.coalesce/2`.
+
+        `by` is as in `groups`.
+        """
         grouping = Grouping(by, self.program.module)
         return groups_json(self.accesses(by), lambda group: accesses_json(group, grouping))
 
@@ -499,7 +511,7 @@ def _equal_access(access: AccessCost) -> Hashable:
 
 
 def cost_of(
-    program: Costed,
+    program: CostSource,
     memory: Memory,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
@@ -543,7 +555,7 @@ def device_of_dump(dump: DumpedModule | None) -> str:
 
 
 def cost_on(
-    program: Costed,
+    program: CostSource,
     device: str | None = None,
     *,
     as_if: str | None = None,

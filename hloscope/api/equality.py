@@ -131,7 +131,7 @@ def movements(
         and not isinstance(b, InstructionView)
         # With equal sizes and layouts an index and an address correspond, so the comparison of
         # indices decides, which is cheaper and compares callees structurally.
-        and _same_places(_computation(a), _computation(b))
+        and _have_equal_addresses(_computation(a), _computation(b))
     ):
         yield from _compared(a, b, seconds)
         return
@@ -210,12 +210,12 @@ def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
         yield _different(here, f"{len(ours)} {said}, and {len(theirs)}")
         return
     for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        if _plain(mine) != _plain(other):
+        if _without_layout(mine) != _without_layout(other):
             here = f"output {k}" if what == "output" else what + (f"{{{k}}}" if k else "")
             yield _different(here, f"type {_type_text(mine)}, and {_type_text(other)}")
 
 
-def _plain(type: Type) -> object:
+def _without_layout(type: Type) -> object:
     """Return the type without its layout, for comparison."""
     if isinstance(type, TensorType):
         return replace(type, layout=None)
@@ -227,10 +227,10 @@ def _type_text(type: Type) -> str:
     return str(type) + (f" with encoding {encoding}" if encoding else "")
 
 
-def _same_places(a: Computation, b: Computation) -> bool:
-    """Are all parameters and outputs equal in their static sizes and layouts?
+def _have_equal_addresses(a: Computation, b: Computation) -> bool:
+    """Do equal indices have equal addresses in two computations?
 
-    Then equal indices have equal addresses.
+    They do if all parameters and outputs have equal static sizes and layouts.
     """
     ours, theirs = ([*x.parameters, x.root] for x in (a, b))
     return len(ours) == len(theirs) and all(
@@ -470,7 +470,7 @@ def prover_of(
         total=total,
         by_execution=by_execution,
         convention=convention,
-        said=counts_of(program.module),
+        stated=counts_of(program.module),
     )
 
 

@@ -188,7 +188,7 @@ class _PageBuilder:
             chunks=chunks,
         )
 
-    def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
+    def _start_child(self, parts: Sequence[str], stack: ExitStack) -> scan.ChildProcess | None:
         """Start a child process that computes parts about kernels; return its handle.
 
         `None` if `parts` is empty, or if no process can be started. At the end of `stack` the
@@ -197,7 +197,7 @@ class _PageBuilder:
         if not parts or not self.beside:
             return None
         try:
-            work = stack.enter_context(scan.Apart(partial(self._compute_in_child, parts)))
+            work = stack.enter_context(scan.ChildProcess(partial(self._compute_in_child, parts)))
         except OSError:  # there are too many processes, or there is no memory
             return None
         self.beside -= 1
@@ -218,7 +218,7 @@ class _PageBuilder:
         """Compute parts about kernels in a child process; return them as a list for JSON."""
         self.shown = _silently
         self._compute_parts(parts)
-        return self.kernels.told()
+        return self.kernels.to_list()
 
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
         """Return the number, text and finding of each instruction without results."""
@@ -286,7 +286,7 @@ class _PageBuilder:
         return True
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
-        """Yield, for each output, its number and the rows of its maps.
+        """Yield the number of each output, and the numbers of the rows of the page with its maps.
 
         The maps lead to the operands, then to captured values.
         """
@@ -304,9 +304,10 @@ class _PageBuilder:
             yield output, [row for _, _, row in sorted(found)]
 
     def _reaches(self, ins: Instruction) -> tuple[list[tuple[int, int, list[int]]], str]:
-        """Return the rows of maps from operands to outputs, and a note on omissions.
+        """Return the maps from operands to outputs, and a note on omissions.
 
-        An entry has the number of the operand, the number of its tensor, and the rows.
+        An entry has the number of the operand, the number of its tensor, and the numbers of the
+        rows of the page that have the maps.
         """
         analysis = self.program.analysis
         every = [*ins.operands, *analysis.captured(ins)]
@@ -331,7 +332,7 @@ class _PageBuilder:
         return found, left_out
 
     def _row(self, number: int, leaf: int, some: Accesses, here: Type, there: Type) -> int:
-        """Return the number of the page's row for the accesses of one tensor.
+        """Return the number of the page's row that has the accesses of one tensor.
 
         Rows are found by the identity of the accesses, which equal instructions share; comparing
         their maps would cost more than the row.
@@ -339,7 +340,7 @@ class _PageBuilder:
         Args:
             number: Number of the operand.
             leaf: Number of the tensor in it.
-            some: The accesses.
+            some: The accesses, between logical indices.
             here: Type of the tensor that the maps start from.
             there: Type of the tensor that the maps lead to.
         """

@@ -38,7 +38,7 @@ else:
 
 _Each: TypeAlias = Sequence[tuple[OperandAnswer, Sequence[int]]]
 """Operands, each with the numbers of its tensors to prove."""
-_Asked: TypeAlias = "tuple[_Each, Check | None]"
+_TensorsToProve: TypeAlias = "tuple[_Each, Check | None]"
 TOGETHER: Final = 32
 """Maximum number of outputs that one isl process proves together."""
 FEW: Final = 64
@@ -144,7 +144,7 @@ class Indexing(Tabular):
                 seed=seed,
                 by_execution=by_execution,
                 convention=convention,
-                said=counts_of(self.asked_module) if self.asked_module else UNKNOWN_COUNTS,
+                stated=counts_of(self.asked_module) if self.asked_module else UNKNOWN_COUNTS,
             )
         elif prover.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the prover not")
@@ -280,10 +280,10 @@ class _Proving:
         outputs = self._answer.outputs
         for start in range(0, len(outputs), TOGETHER):
             some = outputs[start : start + TOGETHER]
-            found += self._proved(some, list(map(self._asked, some)))
+            found += self._proved(some, list(map(self._tensors_to_prove, some)))
         return found
 
-    def _asked(self, output: OutputAnswer) -> _Asked:
+    def _tensors_to_prove(self, output: OutputAnswer) -> _TensorsToProve:
         """Return the tensors to prove one by one, and one check for all others.
 
         If an output has many tensors, those that it does not depend on are checked together.
@@ -312,13 +312,13 @@ class _Proving:
         return [operand.leaf] if self._is_inverse else range(self._tensors[operand.number])
 
     def _proved(
-        self, outputs: Sequence[OutputAnswer], asked: Sequence[_Asked]
+        self, outputs: Sequence[OutputAnswer], asked: Sequence[_TensorsToProve]
     ) -> Iterator[OutputAnswer]:
-        """Yield the outputs, with the proofs of their tensors and the common check of the others.
+        """Yield the outputs, with the proofs of tensors and the common check of all other tensors.
 
         Args:
             outputs: The outputs.
-            asked: For each output, the result of `_asked`.
+            asked: For each output, the result of `_tensors_to_prove`.
         """
         found = self._verifier.check_outputs(
             self._answer.instruction,
@@ -328,7 +328,7 @@ class _Proving:
             computation=self._answer.computation,
         )
         for output, (each, rest), checks in zip(outputs, asked, found, strict=True):
-            told = self._told(each, None if self._is_inverse else rest, checks)
+            told = self._with_proofs(each, None if self._is_inverse else rest, checks)
             operands = output.operands
             if rest is not None and isinstance(operands, OperandAnswers):
                 yield OutputAnswer(output.number, output.type, operands.proved(told, rest))
@@ -350,7 +350,7 @@ class _Proving:
             asked += [(operand.number, leaf, tuple(some)) for leaf, some in of_leaf.items()]
         return asked
 
-    def _told(
+    def _with_proofs(
         self, each: _Each, rest: Check | None, checks: Sequence[Check]
     ) -> list[OperandAnswer]:
         """Return the operands, each with one proof that combines those of its tensors.

@@ -1,4 +1,4 @@
-"""Layouts drawn: the thread and value of each element of a tile, the bank of each element."""
+"""Pictures of layouts: which thread holds each element of a tile, and which bank has it."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ else:
     display = lazy("hloscope.display")
 
 MOST_ELEMENTS: Final = 1 << 12
-"""Most elements of a tile that is drawn."""
+"""Maximum number of elements of a tile that is drawn."""
 MOST_HELD: Final = 1 << 16
-"""Most values of all threads together."""
+"""Maximum number of values that all threads together hold."""
 MOST_THREADS: Final = 1 << 10
-"""Most threads of a block."""
+"""Maximum number of threads of a block."""
 
 
 class LayoutPicture(Shown):
     """A layout as a grid of the tile's elements; prints itself, and draws itself in notebooks.
 
     Attributes:
-        grid: The rows of cells, and what the colours are.
+        grid: The cells of the tile, row by row, and the meaning of the colours.
     """
 
     def __init__(self, grid: LayoutGrid) -> None:
         self.grid: Final = grid
 
     def plot(self, ax: Any = None) -> Any:
-        """The grid with a legend of its colours, by matplotlib.
+        """Draw the grid with a legend of its colours, by matplotlib.
 
         Args:
-            ax: Axes of matplotlib to draw into; a new figure if not given.
+            ax: Matplotlib axes to draw into; by default those of a new figure.
 
         Returns:
             The axes.
@@ -65,11 +65,11 @@ class LayoutPicture(Shown):
         return display.plot_layout(self.grid, ax)
 
     def to_svg(self) -> str:
-        """The grid with a legend of its colours, as SVG."""
+        """Return the grid with a legend of its colours, as SVG."""
         return layout_svg(self.grid)
 
     def to_html(self) -> str:
-        """A page with the picture; needs nothing from elsewhere."""
+        """Return one HTML file with the picture; it loads no other file."""
         return page(self.grid.title, self._repr_html_())
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def thread_values(
     *,
     device: str = DEFAULT,
 ) -> LayoutPicture:
-    """The threads and values that hold each element of a tile.
+    """Return a picture of the threads and values that hold each element of a tile.
 
     `T5 V2` is value (register) 2 of thread 5; `+1` says that one more thread or value holds the
     element too. A tile of one warp has colours by thread, a larger one by warp.
@@ -153,7 +153,11 @@ def thread_values(
 def _parsed(
     layout: str | Blocked | LinearLayout | CuteLayout,
 ) -> Blocked | LinearLayout | CuteLayout:
-    """The layout, parsed if it is a text."""
+    """Return the layout, parsed if it is a text.
+
+    Raises:
+        UnsupportedError: The text is an indexing map.
+    """
     if not isinstance(layout, str):
         return layout
     found = parse_thread_map(layout)
@@ -163,7 +167,10 @@ def _parsed(
 
 
 def _title(layout: str | Blocked | LinearLayout | CuteLayout) -> str:
-    """The layout in one line; Triton's text of linear layouts has many."""
+    """Return the layout as one line.
+
+    Triton's text of a linear layout has many lines, so only its kind is returned.
+    """
     if isinstance(layout, LinearLayout):
         return "a linear layout"
     text = str(layout).strip()
@@ -171,7 +178,7 @@ def _title(layout: str | Blocked | LinearLayout | CuteLayout) -> str:
 
 
 def _own_tile(layout: Blocked | LinearLayout | CuteLayout) -> tuple[int, ...]:
-    """Sizes of the tile that a layout covers without further ones."""
+    """Return the sizes of the tile that a layout covers if no tile is given."""
     match layout:
         case Blocked():
             return layout.tile
@@ -182,7 +189,13 @@ def _own_tile(layout: Blocked | LinearLayout | CuteLayout) -> tuple[int, ...]:
 
 
 def _held_by_linear(layout: LinearLayout, tile: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-    """Thread, value and row-major element of every value of every thread."""
+    """Return thread, value and row-major element of every value of every thread.
+
+    Each array has shape `[n]`.
+
+    Raises:
+        UnsupportedError: The layout has other inputs, several blocks, or another tile.
+    """
     sizes = dict(layout.size_of)
     if not sizes.keys() <= {"register", "lane", "warp", "block"} or sizes.get("block", 1) > 1:
         raise UnsupportedError("a layout of register, lane and warp, in one block, is needed")
@@ -198,9 +211,12 @@ def _held_by_linear(layout: LinearLayout, tile: Sequence[int]) -> tuple[Ints, In
 
 
 def _held_by_cute(layout: CuteLayout, tile: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-    """Thread, value and row-major element of every value of every thread.
+    """Return thread, value and row-major element of every value of every thread.
 
-    CuTe numbers the positions of a tile with the first size fastest.
+    Each array has shape `[n]`. CuTe numbers the positions of a tile with the first size fastest.
+
+    Raises:
+        UnsupportedError: The layout has too many modes, or leads out of the tile.
     """
     m = layout.to_map(by_mode=True)
     if len(m.dims) > 2:
@@ -218,7 +234,11 @@ def _held_by_cute(layout: CuteLayout, tile: Sequence[int]) -> tuple[Ints, Ints, 
 
 
 def _points(sizes: Sequence[int]) -> Ints:
-    """All points of a box, `[dimensions, points]`; refused before memory is taken for too many."""
+    """Return all points of a box, `[dimensions, points]`.
+
+    Raises:
+        UnsupportedError: There are more than `MOST_HELD` points.
+    """
     if prod(sizes) > MOST_HELD:
         raise UnsupportedError(f"{prod(sizes):,} values, more than the {MOST_HELD:,} of a picture")
     found: Ints = np.indices(sizes).reshape(len(sizes), prod(sizes))
@@ -228,7 +248,14 @@ def _points(sizes: Sequence[int]) -> Ints:
 def _held_cell(
     at: Sequence[Any], holders: Sequence[tuple[int, int]], lanes: int, by_warp: bool
 ) -> GridCell:
-    """The cell of an element with all that hold it."""
+    """Return the cell of an element: its first holder, and a tooltip with the first 32 holders.
+
+    Args:
+        at: Index of the element.
+        holders: (thread, value) of each value that holds the element.
+        lanes: Lanes of a warp.
+        by_warp: Is the cell coloured by warp, and not by thread?
+    """
     element = f"element [{', '.join([str(int(n)) for n in at])}]"
     if not holders:
         return GridCell((), None, f"{element}: no thread")
@@ -244,10 +271,11 @@ def _held_cell(
 def shared_banks(
     layout: str | CuteLayout, *, bits: int = 32, device: str = DEFAULT
 ) -> LayoutPicture:
-    """The offset and the bank of each element of a tile in shared memory, with conflicts.
+    """Return a picture of the offset and bank of each element of a tile, and of bank conflicts.
 
-    Conflicts are those of warps whose lanes access neighbouring elements of a row, or of a column:
-    the number of different words that the busiest bank serves for the worst request.
+    The tile is in shared memory. Conflicts are those of warps whose lanes access neighbouring
+    elements of a row, or of a column: the number of different words that the busiest bank serves
+    for the worst request.
 
     Args:
         layout: A CuTe layout, with or without swizzle, from (row, column) to the offset in
@@ -313,7 +341,15 @@ def shared_banks(
 
 
 def _conflicts(m: IndexingMap, dimension: int, size: int, bits: int, device: Device) -> str:
-    """The conflicts of warps whose lanes are neighbours along a dimension, as a statement."""
+    """Return a statement on bank conflicts of warps whose lanes are neighbours along a dimension.
+
+    Args:
+        m: Map from an index of the tile to the offset in elements.
+        dimension: The dimension of the tile.
+        size: Number of elements from offset 0 to the last one.
+        bits: Bits of an element.
+        device: The device, for its banks and the lanes of a warp.
+    """
     others = [k for k in range(len(m.dims)) if k != dimension]
     new: dict[Var, Expr] = {Dim(dimension): Dim(0)}
     new |= {Dim(k): Range(n) for n, k in enumerate(others)}

@@ -86,7 +86,7 @@ class Measured(Tabular):
     def table(self, by: str = "group", *, sort: str = "lost", top: int | None = None) -> Table:
         """Return the groups as rows of text, with rows for the rest and the sum.
 
-        `top` is the maximum number of groups.
+        `by` and `sort` are as in `groups`; `top` is the maximum number of groups.
         """
         grouping = Grouping(by, self.cost.program.module)
         return measured_table(self.groups(by, sort=sort), grouping, sort, top)

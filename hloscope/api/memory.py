@@ -77,7 +77,7 @@ def thread_map_of(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap
     return parse_thread_map(text, tile)
 
 
-class Asked(Protocol):
+class TrafficSource(Protocol):
     """The attributes of a program from which its memory traffic is computed."""
 
     @property
@@ -348,13 +348,15 @@ class Footprint(Shown):
         return styled(self.to_svg() + preformatted(str(self)))
 
 
-def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
+def footprint_of(
+    program: TrafficSource, ins: Instruction, device: str = DEFAULT
+) -> FootprintAnswer:
     """Return the footprint of one kernel on a device."""
     return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
 
 
 def footprints_of(
-    program: Asked, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
+    program: TrafficSource, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
     """Return the footprints of kernels, given with their computations.
 

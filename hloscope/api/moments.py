@@ -67,12 +67,15 @@ class Moment(Shown):
     def table(self, by: str = "group", top: int | None = None) -> Table:
         """Return the groups as rows of text, with rows for the rest and the sum.
 
-        `top` is the maximum number of groups.
+        `by` is the grouping, as in `Moment.by`; `top` is the maximum number of groups.
         """
         return buffers_table(self.live, BufferGrouping(by, self.memory.module), top)
 
     def groups_json(self, by: str = "group") -> list[dict[str, Any]]:
-        """Return the groups as in schema `hloscope.memory/1`."""
+        """Return the groups as in schema `hloscope.memory/1`.
+
+        `by` is the grouping, as in `Moment.by`.
+        """
         return live_groups_json(self.live, BufferGrouping(by, self.memory.module))
 
     def __str__(self) -> str:

@@ -83,7 +83,7 @@ def _bytes_of(types: Sequence[Type]) -> str:
     return size_text(sum(known)) if len(known) == len(counts) else "of sizes not known"
 
 
-class Found(NamedTuple):
+class Finding(NamedTuple):
     """A finding about a program, with the change to make.
 
     Attributes:
@@ -145,7 +145,11 @@ def cost_sheet(
 
 
 def _cost_table(found: costs.Cost, by: str, sort: str, numbers: Numbers) -> dict[str, Any]:
-    """Return the rows of `Cost.table`, each with its share and the number of an instruction."""
+    """Return the rows of `Cost.table` as JSON.
+
+    Each row has its share and the number of an instruction. `by` and `sort` are as in
+    `Cost.groups`.
+    """
     groups = found.groups(by, sort=sort)
     grouping = display.Grouping(by, found.program.module)
     return _table(groups, display.cost_table(groups, grouping, sort, MOST_ROWS), numbers)
@@ -170,7 +174,7 @@ def _table(
     }
 
 
-def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
+def _findings(program: Program, found: costs.Cost) -> Iterator[Finding]:
     """Yield the findings of rules, and the advice about costs, unsorted."""
     settings = [checks.setting_of(rule, {}) for rule in RULES]
     report = checks.check_program(program.module, program.file, settings, found.model)
@@ -181,12 +185,12 @@ def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
             ins = by_name.get((one.computation, one.instruction))
             text = f"{one.instruction} {one.message}"
             to_do = f"{_SHOWN_BY[one.rule]} FILE {one.instruction}"
-            yield Found(group.share or 0, ins, one.rule, one.severity, text, to_do)
+            yield Finding(group.share or 0, ins, one.rule, one.severity, text, to_do)
     for advice in found.first_advice:
         share = f"{display.share_text(advice.share)} of {size_text(advice.whole)} {advice.level}"
         text = f"{advice.text} ({share})"
         kind, command = str(advice.kind), advice.command.replace(quote(program.file), "FILE")
-        yield Found(advice.share, advice.instruction, kind, "advice", text, f"proof: {command}")
+        yield Finding(advice.share, advice.instruction, kind, "advice", text, f"proof: {command}")
 
 
 def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, Any]:

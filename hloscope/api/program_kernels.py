@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.invalid import Invalid, check, check_part
-from hloscope.api.memory import Asked, Model
+from hloscope.api.memory import Model, TrafficSource
 from hloscope.cost import AccessCost, KernelCost, is_judged_by_threads, running, target_of
 from hloscope.display import (
     COALESCE_SCHEMA,
@@ -59,7 +59,7 @@ class ProgramCoalescing:
         refused: Kernels without a thread map, with the reason.
     """
 
-    def __init__(self, program: Asked, cost: Cost, refused: Iterable[Refused] = ()) -> None:
+    def __init__(self, program: TrafficSource, cost: Cost, refused: Iterable[Refused] = ()) -> None:
         """Store the costs of a program's kernels, and the kernels that are invalid."""
         self._program: Final = program
         self.cost: Final = cost
@@ -107,7 +107,10 @@ class ProgramCoalescing:
         return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """Return the groups of accesses with the most unused bytes as text, with their sum."""
+        """Return the groups of accesses with the most unused bytes as rows of text, with their sum.
+
+        `top` is the maximum number of groups, `by` the grouping: see `Cost.groups`.
+        """
         return self.cost.access_table(by, top)
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
@@ -170,7 +173,7 @@ class ProgramFootprint:
         cost: The costs of the kernels, with how often they run.
     """
 
-    def __init__(self, program: Asked, cost: Cost) -> None:
+    def __init__(self, program: TrafficSource, cost: Cost) -> None:
         self._program: Final = program
         self.cost: Final = cost
 
@@ -190,11 +193,17 @@ class ProgramFootprint:
         return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
-        """Return the groups of kernels that read and write most as rows of text, and the sum."""
+        """Return the groups of kernels that read and write most as rows of text, and the sum.
+
+        `top` is the maximum number of groups, `by` the grouping: see `Cost.groups`.
+        """
         return self.cost.footprint_table(by, top)
 
     def to_svg(self, top: int = 20, by: str = "group") -> str:
-        """Return a picture of the `top` groups of kernels that read and write most."""
+        """Return a picture of the `top` groups of kernels that read and write most.
+
+        `by` is the grouping: see `Cost.groups`.
+        """
         name = self._program.file or self._program.module.name
         grouping = Grouping(by, self._program.module)
         return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
@@ -229,7 +238,7 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
-def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None:
+def refuse_other_targets(program: TrafficSource, device: str, *, is_named: bool) -> None:
     """Raise an error for a program that was compiled for another kind of device than a GPU.
 
     Args:
@@ -255,7 +264,7 @@ def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None
 
 
 def coalescing_of_all(
-    program: Asked,
+    program: TrafficSource,
     memory: Memory,
     places: Iterable[tuple[Computation, Instruction]],
     invalid: Invalid | None = None,
@@ -280,7 +289,7 @@ def coalescing_of_all(
 
 
 def footprint_of_program(
-    program: Asked,
+    program: TrafficSource,
     device: str = DEFAULT,
     invalid: Invalid | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,

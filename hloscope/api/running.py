@@ -246,7 +246,7 @@ def run_program(
     """
     world = _world(module, options, say, on_step)
     world.extra[INFEED] = deque(tuple(load(path).values()) for path in options.infeed)
-    kept = _kept(entry, world, options.max_bytes) if options.values else {}
+    kept = _value_collector(entry, world, options.max_bytes) if options.values else {}
     ran = Ran(entry.name, options)
     if options.compare is not None:
         ran.finding = compare_values(
@@ -308,11 +308,11 @@ def _world(
     )
 
 
-def _kept(entry: Computation, world: World, left: int) -> dict[str, Array]:
-    """Return a dictionary that collects values by instruction name while the program runs.
+def _value_collector(entry: Computation, world: World, left: int) -> dict[str, Array]:
+    """Return a dictionary that fills with values by instruction name while the program runs.
 
     Args:
-        entry: The computation whose values are collected.
+        entry: The computation whose values are collected; each instruction has its first value.
         world: The state of the run.
         left: Maximum bytes of all values.
     """
@@ -451,13 +451,13 @@ def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[
         raise EvaluationError(f"no memory for arguments of {needed:,} bytes") from None
 
 
-def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:
+def _checked(values: Sequence[Any], types: Sequence[Type]) -> list[Value]:
     """Convert the given values to the parameters' types, and insert a token for each token type.
 
     Raises:
         EvaluationError: The number of values, or a type, does not fit.
     """
-    rest = list(given)
+    rest = list(values)
     needed = [type_ for type_ in types if isinstance(type_, TensorType | TupleType)]
     if len(rest) != len(needed):
         wanted = ", ".join(map(type_text, needed)) or "none"

@@ -150,10 +150,10 @@ def _tensors(types: Sequence[Type]) -> list[Type]:
     return [leaf for type_ in types for leaf in leaf_types(type_)]
 
 
-def _plain(type_: Type) -> Type:
+def _without_layouts(type_: Type) -> Type:
     """Return a type without layouts, also inside tuples."""
     if isinstance(type_, TupleType):
-        return TupleType(tuple(map(_plain, type_.elements)))
+        return TupleType(tuple(map(_without_layouts, type_.elements)))
     return replace(type_, layout=None) if isinstance(type_, TensorType) else type_
 
 
@@ -218,7 +218,7 @@ class _Pair(Struct, frozen=True, eq=False):
         """Return the arguments of one device, cut from those of its replica.
 
         Args:
-            whole: Arguments of the replica.
+            whole: Arguments of the replica, before they are divided among partitions.
             limits: Integers near which start indices are clamped.
             run: Number of the run.
             device: Number of the device: replica × partitions + partition.
@@ -341,8 +341,8 @@ def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
         UnsupportedError: A sharding has an unsupported kind.
     """
     entries = _entry(a), _entry(b)
-    arguments = [[*map(_plain, entry.arguments)] for entry in entries]
-    results = [[*map(_plain, _tensors(entry.results))] for entry in entries]
+    arguments = [[*map(_without_layouts, entry.arguments)] for entry in entries]
+    results = [[*map(_without_layouts, _tensors(entry.results))] for entry in entries]
     if arguments[0] == arguments[1] and results[0] == results[1]:
         # Equal types: the two run on the same processes with the same arguments.
         cuts = _replicated((a, b), len(arguments[0]), partitions)
@@ -369,7 +369,7 @@ def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> 
 
 
 def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
-    """Return `WHOLE` for each parameter that all partitions share, `None` for the others.
+    """Return `WHOLE` for each parameter that all partitions share, else `None`.
 
     Both programs run on the same processes; `count` is the number of parameters.
     """
@@ -390,14 +390,14 @@ def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut
 
 
 def _cut(
-    whole: Side, other: Side, partitions: int
+    undivided: Side, other: Side, partitions: int
 ) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
     """Return the cuts that turn an unpartitioned program's types into those of `other`.
 
     The first tuple is for arguments, the second for results. `None` if no cuts do.
     """
-    entry, local = _entry(whole), _entry(other)
-    given, returned = cuts_of(_module(whole), entry, partitions)
+    entry, local = _entry(undivided), _entry(other)
+    given, returned = cuts_of(_module(undivided), entry, partitions)
     stated, results = header_cuts(_module(other), partitions)
     pairs = (
         (given, stated, [*entry.arguments], [*local.arguments]),
@@ -416,7 +416,7 @@ def _cut(
             if not isinstance(type_, TensorType):
                 if cut.is_cut or type_ != part:
                     return None
-            elif _plain(cut.local(type_)) != _plain(part):
+            elif _without_layouts(cut.local(type_)) != _without_layouts(part):
                 return None
             cuts.append(cut)
         found.append(tuple(cuts))

@@ -220,7 +220,7 @@ def cancellations(module: Module) -> list[Cancellation]:
     return found
 
 
-def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
+def cancellation_of(module: Module, instructions: Sequence[Instruction]) -> list[Cancellation]:
     """Return the chains that end at the given instructions.
 
     For an instruction where no chain ends, they are the chains that pass it.
@@ -230,7 +230,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         VerifyError: An instruction of a chain is invalid.
     """
     flow = Flow(module)
-    values = [flow.source(ins) for ins in wanted]
+    values = [flow.source(ins) for ins in instructions]
     ending = {value: chain for value in values if (chain := chain_to(flow, value)) is not None}
     others = [value for value in values if value not in ending]
     passing = list(chains_of(flow, others)) if others else []
@@ -239,7 +239,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         chains = [ending[value]] if value in ending else [c for c in passing if value in c.steps]
         found |= {chain.sink: chain for chain in chains}
     if not found:
-        names = ", ".join(f"`{ins.name}`" for ins in wanted[:3])
+        names = ", ".join(f"`{ins.name}`" for ins in instructions[:3])
         raise UnknownNameError(f"no chain of data movement leads through {names}")
     for chain in found.values():
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
@@ -260,7 +260,7 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
 # - donations: an argument that is read for the last time when a result of its type is written.
 
 
-class Advised(Protocol):
+class AdviceSource(Protocol):
     """The attributes of a program that advice needs."""
 
     @property
@@ -312,9 +312,9 @@ def _advice(
     )  # fmt: skip
 
 
-def by_worth(found: Iterable[Advice]) -> list[Advice]:
+def by_worth(advice: Iterable[Advice]) -> list[Advice]:
     """Sort advice: first savings of bytes moved, then of memory; largest share first."""
-    return sorted(found, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
+    return sorted(advice, key=lambda one: (one.level.is_memory, -one.share, -one.bytes_saved))
 
 
 def _file(file: str) -> str:
@@ -322,7 +322,7 @@ def _file(file: str) -> str:
 
 
 def _and_more(ordered: list[Change]) -> str:
-    """Return the name of the first instruction, and the number of the others, as text."""
+    """Return the name of the first instruction, and the number of all further ones, as text."""
     name, others = ordered[0].instruction.name, len(ordered) - 1
     return f"{name} and {others:,} like it" if others else name
 
@@ -330,7 +330,7 @@ def _and_more(ordered: list[Change]) -> str:
 # ------------------------------------------------------------------------------------- movement
 
 
-def movement_advice(program: Advised, model: ProgramCost) -> list[Advice]:
+def movement_advice(program: AdviceSource, model: ProgramCost) -> list[Advice]:
     """Return advice on data movement that proved rewritings remove.
 
     All of it can be applied together.
@@ -373,7 +373,7 @@ class _RemovableMovement(NamedTuple):
     inner: Computation
 
 
-def _movement(places: list[_RemovableMovement], program: Advised, whole: int) -> Advice:
+def _movement(places: list[_RemovableMovement], program: AdviceSource, whole: int) -> Advice:
     first = max(places, key=lambda place: place.figures.saved)
     how, like = first.figures.how, first.figures.like
     kinds = {SAME: AdviceKind.DUPLICATE, ONCE: AdviceKind.DUPLICATE, BEFORE: AdviceKind.INVARIANT}
@@ -403,7 +403,7 @@ def _movement(places: list[_RemovableMovement], program: Advised, whole: int) ->
 
 
 def tile_advice(
-    program: Advised, model: ProgramCost, ratings: dict[Instruction, TritonUse]
+    program: AdviceSource, model: ProgramCost, ratings: dict[Instruction, TritonUse]
 ) -> list[Advice]:
     """Return advice on Triton fusions for which another tiling transfers fewer bytes.
 
@@ -466,7 +466,7 @@ def is_tiled_by_triton(model: ProgramCost) -> bool:
 # -------------------------------------------------------------------------------------- padding
 
 
-def padding_advice(program: Advised) -> list[Advice]:
+def padding_advice(program: AdviceSource) -> list[Advice]:
     """Return advice on arrays for which another order of dimensions needs less padding.
 
     The tiles of the layout stay the same.
@@ -500,7 +500,7 @@ def padding_advice(program: Advised) -> list[Advice]:
 # ------------------------------------------------------------------------------------- donation
 
 
-def donation_advice(program: Advised) -> list[Advice]:
+def donation_advice(program: AdviceSource) -> list[Advice]:
     """Return advice on arguments that can be donated to a result of the same type and layout.
 
     The list is empty if the program is not scheduled; see `Donations.offers`.

@@ -173,7 +173,7 @@ def scan_files(
         told(0, len(files))
         engine = given_engine(executor, workers) if executor else engine_of(workers, dask)
         with engine:
-            for done, one in enumerate(in_order(engine, look_at, tasks), 1):
+            for done, one in enumerate(in_order(engine, scan_one, tasks), 1):
                 found = one.result or _unread(one.task, "failed", one.error)
                 tables.add(found.module, found.kernels)
                 _note(report, found)
@@ -194,14 +194,14 @@ def _note(report: ScanReport, found: Scanned) -> None:
         report.troubles.append((row["file"], row["status"], row["error"]))
 
 
-def look_at(task: Task) -> Scanned:
+def scan_one(task: Task) -> Scanned:
     """Return the rows of one file; every error about the file becomes a row as well.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.hlo")
     ...     _ = path.write_text("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
-    ...     found = look_at(Task(str(path), "h100", None, "", Limits(60.0)))
+    ...     found = scan_one(Task(str(path), "h100", None, "", Limits(60.0)))
     >>> found.module["status"], [row["opcode"] for row in found.kernels]
     ('ok', ['negate'])
     """
@@ -311,10 +311,10 @@ class Facts:
         for name, part in (
             ("collectives", self._collectives),
             ("movement", self._movement),
-            ("memory", self._held),
+            ("memory", self._memory_columns),
             ("verify", self._findings),
         ):
-            row |= _tried(name, part, problems)
+            row |= _columns_or_error(name, part, problems)
         row["problems"] = _text("; ".join(problems))
         return row, kernels
 
@@ -335,7 +335,7 @@ class Facts:
             "cancelled_bytes": Savings(flow, chains, runs).saved,
         }
 
-    def _held(self) -> dict[str, Any]:
+    def _memory_columns(self) -> dict[str, Any]:
         """Return the columns about live and allocated bytes.
 
         Without a schedule there are only the sums of parameters and outputs.
@@ -416,11 +416,11 @@ class Facts:
             "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
         }
         # Each part fails alone: a kernel without a thread map still has maps and a cost.
-        row |= _tried("maps", lambda: self._maps(ins), problems)
+        row |= _columns_or_error("maps", lambda: self._maps(ins), problems)
         costs = list[KernelCost]()
-        row |= _tried("cost", lambda: self._cost(ins, costs), problems)
+        row |= _columns_or_error("cost", lambda: self._cost(ins, costs), problems)
         if costs:
-            row |= _tried("coalescing", lambda: self._coalescing(costs[0]), problems)
+            row |= _columns_or_error("coalescing", lambda: self._coalescing(costs[0]), problems)
         return {
             **row,
             "reasons": _text(row.get("reasons", "")),
@@ -489,7 +489,9 @@ def _padded(values: Iterable[Instruction]) -> int:
     return sum([size.padded for size in sizes if size is not None])
 
 
-def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:
+def _columns_or_error(
+    name: str, part: Callable[[], dict[str, Any]], problems: list[str]
+) -> dict[str, Any]:
     """Return the columns that `part` computes; if it fails, add its error to `problems`.
 
     `name` is the name of the part in the error.

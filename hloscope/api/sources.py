@@ -153,7 +153,7 @@ def _content_of(source: Readable) -> _Content:
     """Return the contents of a source, with its name."""
     if isinstance(source, str):
         if _is_text(source):
-            return _Content(_whole(source, "<string>"), "<string>")
+            return _Content(_checked_unicode(source, "<string>"), "<string>")
         return _content_of_file(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>")
@@ -165,7 +165,7 @@ def _content_of(source: Readable) -> _Content:
         name = str(getattr(source, "name", "<file>"))
         content = source.read()
         if isinstance(content, str):
-            return _Content(_whole(content, name), name)
+            return _Content(_checked_unicode(content, name), name)
         return _decoded(content, name)
     raise TypeError(
         "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
@@ -178,7 +178,7 @@ def _is_text(source: str) -> bool:
     return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
 
 
-def _whole(text: str, name: str) -> str:
+def _checked_unicode(text: str, name: str) -> str:
     """Return the text unchanged, if it is valid Unicode.
 
     Raises:

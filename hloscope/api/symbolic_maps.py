@@ -115,7 +115,7 @@ Key: TypeAlias = tuple[str, int]
 
 
 class Named(NamedTuple):
-    """An instruction at given sizes.
+    """An instruction of the program after refinement at given sizes.
 
     Each entry of `maps` has the operand number, the map's text and its precision.
     """

@@ -59,7 +59,7 @@ else:
 # Tilings of an instruction: XLA's analysis, the elements that tiles read, and the best sizes.
 
 
-def asked_tiles(
+def tiles_of_view(
     view: InstructionView, sizes: Sequence[int] | None, schedule: ScheduleName
 ) -> Tiles:
     """Return the tilings of an instruction.

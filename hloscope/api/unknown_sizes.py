@@ -142,8 +142,8 @@ class _Sampling(NamedTuple):
 def _called(module: Module | None, call: Instruction) -> Called | None:
     """Return a function that computes the accesses of a call at given sizes.
 
-    It refines the callee at those sizes and analyses it. The result's maps come from rules in terms
-    of sizes, these from rules for known sizes, so the two are independent. `None` if the
+    The function refines the callee at those sizes and analyses it by rules for known sizes. The
+    maps to check come from rules in terms of named sizes, so the two are independent. `None` if the
     instruction is not a StableHLO call.
     """
     function = call.calls[0].name if call.calls else ""

@@ -160,7 +160,7 @@ class InstructionView(KernelQuestions, Shown):
     """An instruction of a program, with its queries."""
 
     _internal: ClassVar[frozenset[str]] = Shown._internal | {
-        "has_unknown_sizes", "unanswered", "values_read",
+        "has_unknown_sizes", "empty_answer", "values_read",
     }  # fmt: skip
 
     def __init__(
@@ -273,7 +273,7 @@ class InstructionView(KernelQuestions, Shown):
                 number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
                 found.setdefault(number, {})[leaf] = some
             touched = {
-                j: self._touched(j, read[j], here, leaves, physical, linear)
+                j: self._operand_answer(j, read[j], here, leaves, physical, linear)
                 for j, leaves in found.items()
                 if j in chosen
             }
@@ -368,7 +368,7 @@ class InstructionView(KernelQuestions, Shown):
                 key = (j, place, *[x for leaf, some in leaves.items() for x in (leaf, id(some))])
                 told = known.get(key)
                 if told is None:
-                    told = self._touched(j, parameters[j], here, leaves, physical, linear)
+                    told = self._operand_answer(j, parameters[j], here, leaves, physical, linear)
                     known[key] = told
                     alive.append(leaves)
                 touched[j] = told
@@ -481,7 +481,7 @@ upper bounds [6, 8]
         >>> print(program.root.tiles([4, 2]).operands[0].exact.shape.sizes)
         (2, 4)
         """
-        return tiling.asked_tiles(self, sizes, schedule)
+        return tiling.tiles_of_view(self, sizes, schedule)
 
     @property
     def computation(self) -> ComputationView:
@@ -514,7 +514,7 @@ upper bounds [6, 8]
             c for c in self.program.module if c.body.by_name.get(self.name) is self.ir
         )
 
-    def _touched(
+    def _operand_answer(
         self,
         number: int,
         source: Instruction,
@@ -523,15 +523,15 @@ upper bounds [6, 8]
         physical: bool,
         linear: bool,
     ) -> OperandAnswer:
-        """Return the accesses to all tensors of one value, in the requested order of indices.
+        """Return the accesses to all tensors of one operand or captured value.
 
         Args:
             number: Number of the value among operands and captured values.
             source: The value.
             here: Type of the tensor that the maps start from.
             found: Accesses by number of the tensor.
-            physical: Use indices in memory order.
-            linear: Use positions in memory.
+            physical: Use indices in memory order, the slowest-varying dimension first.
+            linear: Use positions in memory, counted in elements.
         """
         accesses: list[Access] = []
         in_memory = physical or linear
@@ -556,8 +556,8 @@ upper bounds [6, 8]
         symbolic = self.program.symbolic if in_sizes else None
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
-    def unanswered(self, direction: Direction) -> Answer:
-        """Return a result without outputs, with all other fields set."""
+    def empty_answer(self, direction: Direction) -> Answer:
+        """Return an `Answer` for this instruction without outputs; all other fields are set."""
         return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:

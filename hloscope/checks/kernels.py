@@ -163,7 +163,7 @@ FUSED: Final = Rule(
 # Rules about moved data: copies, transposes, large constants.
 
 
-_SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
+_FOLLOWED: Final = ("bitcast", "reshape", "convert")
 """Ops that may follow the copy or transpose in a fusion that does nothing else."""
 
 
@@ -189,13 +189,17 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
 
 
 def _written(ins: Instruction) -> list[Instruction]:
-    """Return the instruction; for a fusion, its results before bitcasts, reshapes and converts."""
+    """Return the values whose ops write a kernel's results.
+
+    For a fusion, bitcasts, reshapes and converts at the end are followed to their operand. For any
+    other instruction the result is the instruction itself.
+    """
     if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
         return [ins] if ins.operands else []
     root = ins.calls[0].root
     found = []
     for result in root.operands if isinstance(root.op, Tuple) else (root,):
-        while result.op.name in _SEEN_THROUGH and result.operands:
+        while result.op.name in _FOLLOWED and result.operands:
             result = result.operands[0]
         found.append(result)
     return found

@@ -174,7 +174,7 @@ MEMORY: Final = Rule(
 # A rule about padding: memory that tiles of layouts leave empty.
 
 
-_SHOWS_OTHERS: Final = (
+_COUNTED_ELSEWHERE: Final = (
     AddDependency, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyStart, Domain, GetTupleElement,
     OptimizationBarrier, Return, Tuple, While,
 )  # fmt: skip
@@ -214,7 +214,7 @@ def padded_arrays(
     starts = [ins for _, ins in every if isinstance(ins.op, AsyncStart)]
     returned = {called.root for ins in starts for called in ins.calls}  # counts at the `done`
     for computation, ins in every:
-        if isinstance(ins.op, _SHOWS_OTHERS) or ins in returned:
+        if isinstance(ins.op, _COUNTED_ELSEWHERE) or ins in returned:
             continue
         if isinstance(ins.op, Argument) and computation is not module.entry:
             continue  # the caller's array
@@ -345,18 +345,18 @@ def _collectives(
 
 
 def _counted(
-    subject: Subject, kind: str, found: list[CollectiveUse], wanted: int
+    subject: Subject, kind: str, collectives: list[CollectiveUse], wanted: int
 ) -> Iterator[Finding]:
     """Yield a finding for each collective beyond the wanted number, or one if there are too few.
 
-    `found` are the collectives of this kind.
+    `collectives` are the collectives of this kind.
     """
-    for k, use in enumerate(found[wanted:], wanted + 1):
+    for k, use in enumerate(collectives[wanted:], wanted + 1):
         limit = "none" if wanted == 0 else f"{wanted}"
         yield _at(subject, use, f"{kind} number {k}, expected {limit}", k - wanted)
-    if len(found) < wanted:
-        message = f"{len(found)} {kind}, expected {wanted}"
-        yield Finding("collectives", message, subject.file, value=wanted - len(found))
+    if len(collectives) < wanted:
+        message = f"{len(collectives)} {kind}, expected {wanted}"
+        yield Finding("collectives", message, subject.file, value=wanted - len(collectives))
 
 
 def _at(subject: Subject, use: CollectiveUse, message: str, value: float) -> Finding:

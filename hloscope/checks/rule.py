@@ -100,7 +100,7 @@ class Finding(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Finding:
-        """Return the finding that `to_json` described.
+        """Return the finding whose `to_json` is `given`.
 
         Raises:
             InputError: The object does not describe a finding.
@@ -329,7 +329,7 @@ class Rule(Struct, frozen=True):
     of_bytes: bool = False
 
     def with_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `check`: the given parameters, and defaults for the others.
+        """Return the arguments of `check`: the given parameters, and the defaults of all others.
 
         Raises:
             InputError: A parameter does not exist, its value does not fit, or it is missing.
@@ -556,9 +556,9 @@ class Subject:
         return tuple(nearest_first(roots, onward))
 
     def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
-        """Yield the instructions that run one by one, each after its computation.
+        """Yield (computation, instruction) for all instructions that run one by one.
 
-        With `everywhere`, yield all instructions.
+        With `everywhere`, instructions inside kernels are included.
         """
         for computation in self.computations if everywhere else self.steps:
             for ins in computation:

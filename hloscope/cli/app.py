@@ -36,7 +36,7 @@ from hloscope.support.lazy import lazy
 
 USAGE, OUR_BUG, NO_READER = 2, 5, 141
 ANSWERS: Final = frozenset({0, 1})
-"""Exit codes of commands that have printed a complete result, of a failed check too."""
+"""Exit codes of commands that have printed a complete result, even that of a failed check."""
 
 
 class App(click.Group):
@@ -76,7 +76,7 @@ class App(click.Group):
                 formatter.write_dl([(name.ljust(width), one.about) for name, one in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; each way to end has its message and exit code."""
+        """Run the command; every kind of error ends the process with a message and an exit code."""
         try:
             with Raising():
                 result = _finished(lambda: super(App, self).invoke(ctx))
@@ -120,7 +120,7 @@ def _with_help(error: click.BadParameter) -> click.BadParameter:
 
 
 def _finished(run: Callable[[], Any]) -> Any:
-    """Run a command, flush the standard output, and return the command's result."""
+    """Run a command, flush the standard output, and return the result of `run`."""
     try:
         result = run()
     except click.exceptions.Exit as ended:
@@ -132,7 +132,7 @@ def _finished(run: Callable[[], Any]) -> Any:
 
 
 def _refuse(ctx: click.Context) -> None:
-    """If a program that was read is invalid, end with its first violation."""
+    """If a program that was read is invalid, end with its first finding; otherwise return."""
     try:
         for refuse in ctx.meta.get(REFUSALS, ()):
             refuse()
@@ -199,7 +199,7 @@ app.params.append(colour_option())
 
 
 class Entry(NamedTuple):
-    """A command: its module in `hloscope.cli`, loaded when the command is used, and one line."""
+    """A command: its module in `hloscope.cli`, loaded when it is used, and its description."""
 
     module: str
     about: str
@@ -301,7 +301,7 @@ FILES: Final = "FILE is HLO or StableHLO text, an artifact, or a dump folder of 
 
 
 def first_screen() -> str:
-    """Text of the first screen, with terminal styles."""
+    """Return the text of the first screen, with terminal styles."""
     width = max(len(words) for commands in QUESTIONS.values() for words in commands)
     lines = [ABOUT, FILES, ""]
     for question, commands in QUESTIONS.items():

@@ -39,12 +39,12 @@ def doctor(file: str, as_json: bool) -> None:
 
 
 def name_of(file: str) -> str:
-    """Name of the file in messages."""
+    """Return the name of a file in messages."""
     return STDIN if file == "-" else file
 
 
 def bytes_of(file: str) -> bytes:
-    """The bytes of a file, or of the standard input for `-`.
+    """Return the bytes of a file, or of the standard input for `-`.
 
     Raises:
         InputError: It cannot be read.

@@ -118,7 +118,7 @@ def _print(name: str, found: list[Diagnostic], notes: list[Diagnostic]) -> None:
 
 
 def described(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as JSON; lines and columns count from 1."""
+    """Return a diagnostic as JSON; lines and columns count from 1."""
     span = diagnostic.span
     line, column = span.line_col if span else (None, None)
     return {

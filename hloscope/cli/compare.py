@@ -170,7 +170,7 @@ def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
-    """Parse both arguments."""
+    """Parse both arguments of `equal`; see `side_of`."""
     read = cache(read_verified_program)  # A and B may be instructions of one file
     a, b = side_of(first, read), side_of(second, read)
     if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):
@@ -184,7 +184,7 @@ def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
     Args:
         found: The comparisons.
         schema: Name of the JSON schema; empty for text.
-        maps: Are two maps compared?  Of programs, the verdict says that values are not compared.
+        maps: Are two maps compared? For programs, the verdict says that values are not compared.
     """
     verdict = verdict_of(found)
     if schema:
@@ -199,7 +199,10 @@ def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
 
 
 def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
-    """Parse an argument: a map, a program, a computation or an instruction."""
+    """Parse an argument: a map, a program, a computation or an instruction.
+
+    `read` reads a program from a file.
+    """
     if is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")

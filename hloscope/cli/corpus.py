@@ -22,7 +22,7 @@ def print_corpus(
     cache: str | None,
     most: int,
 ) -> None:
-    """Print the answers about many programs, a JSON object a line; exit with the largest code.
+    """Print the results for many programs, one JSON object per line; exit with the largest code.
 
     Args:
         files: Files, directories, patterns, URLs, and `-` for the standard input.

@@ -158,7 +158,7 @@ def _print_notes(found: Cost) -> None:
 
 
 def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_json: bool) -> None:
-    """Print the measured time of kernels beside their bounds."""
+    """Print the measured time of kernels next to their bounds."""
     if sort not in (None, *MEASURED_SORTS):
         raise click.UsageError(f"--profile sorts by lost or time, not by {sort}")
     has_bounds = any(row.bound for row in found.kernels)
@@ -177,7 +177,7 @@ def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_jso
 
 
 MOST_DIGITS: Final = 18
-"""Digits of a moment; a longer number is a name, of which there is none."""
+"""Maximum number of digits of a moment; a longer number is looked up as a name."""
 
 
 @command()
@@ -262,9 +262,9 @@ def _print_picture(
 
 
 def _print_text(
-    found: MemoryAnswer, where: int | str | None, by: str, device: str | None, top: int
+    found: MemoryAnswer, where: int | str | None, grouping: str, device: str | None, top: int
 ) -> None:
-    """Print the first lines, the buffers at the moment, and the answers."""
+    """Print the first lines, the buffers at moment `where`, and the possible savings."""
     for line in found.first_lines(device):
         click.echo(line)
     if not found.has_moments:
@@ -273,7 +273,7 @@ def _print_text(
     click.echo()
     if where is not None:
         click.echo(str(moment).partition("\n")[0])
-    print_table(moment.table(by, top))
+    print_table(moment.table(grouping, top))
     answers = [*found.answers()]
     if answers:
         click.echo()

@@ -45,7 +45,7 @@ def read_program(file: str) -> Program:
 
     Raises:
         InputError: There is no such file, or it holds no text.
-        ParseError: The text is not HLO.
+        ParseError: The text is neither HLO nor StableHLO.
     """
     program = read(read_stdin(), name=STDIN) if file == "-" else read(FilePath(file))
     _refuses(partial(check, program.module))
@@ -64,7 +64,7 @@ def read_verified_program(file: str) -> Program:
 
     Raises:
         InputError: There is no such file, or it holds no text.
-        ParseError: The text is not HLO.
+        ParseError: The text is neither HLO nor StableHLO.
         VerifyError: The program is invalid.
     """
     program = read_program(file)
@@ -73,14 +73,14 @@ def read_verified_program(file: str) -> Program:
 
 
 def read_with_findings(file: str) -> tuple[Program, Invalid]:
-    """Read a program and verify it; the findings are printed.
+    """Read and verify a program; print the findings, and return both.
 
-    For commands that answer the valid instructions of an invalid program; they call
+    Commands that give results for the valid instructions of an invalid program use this; they call
     `end_if_invalid` at their end.
 
     Raises:
         InputError: There is no such file, or it holds no text.
-        ParseError: The text is not HLO.
+        ParseError: The text is neither HLO nor StableHLO.
         VerifyError: A finding is about the module, not about one instruction.
     """
     program = read_program(file)
@@ -132,8 +132,8 @@ def is_file(name: str) -> bool:
 # Reading of the programs in a text; an invalid one ends the command.
 
 
-def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
-    """The verified programs of a text; an invalid one ends the command with its findings.
+def verified_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
+    """Yield the programs of a text, verified; an invalid one ends the command with its findings.
 
     Results computed from an invalid program have no meaning.
     """
@@ -153,21 +153,24 @@ def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
 def complete_instructions(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Instructions of FILE that start with the given text, and computations before a slash."""
+    """Return completions: instructions of FILE that start with `incomplete`.
+
+    Computations are completed too, before a slash.
+    """
     return _complete(ctx, incomplete, _instructions)
 
 
 def complete_computations(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Computations of FILE that start with the given text."""
+    """Return completions: computations of FILE that start with `incomplete`."""
     return _complete(ctx, incomplete, lambda program, _: program.module.computations)
 
 
 def complete_places(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Files, or after `FILE:` the instructions in the file."""
+    """Return completions: files, or after `FILE:` the instructions in the file."""
     file, colon, name = incomplete.rpartition(":")
     if not colon:
         return [shell_completion.CompletionItem(incomplete, type="file")]
@@ -185,7 +188,10 @@ def _complete(
 def _names(
     file: str | None, begin: str, names: Callable[[Program, str], Iterable[str]]
 ) -> list[str]:
-    """Names in the file that start with `begin`; empty if the file cannot be read."""
+    """Return the names in a file that start with `begin`; empty if the file cannot be read.
+
+    `names` returns the names of a program that start with a text.
+    """
     if not file or file == "-":
         return []
     try:

@@ -89,7 +89,10 @@ def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[st
 
 
 def _prints(command: str, one: dict[str, Any]) -> bool:
-    """Does the schema's description say that the command prints it?"""
+    """Does the description in a schema say that `command` prints it?
+
+    `one` is the schema.
+    """
     return re.match(rf"`hloscope {command}\b", one["description"]) is not None
 
 
@@ -130,7 +133,7 @@ def _option(option: click.Option, ctx: click.Context) -> dict[str, Any]:
 
 
 def _text(text: str | None) -> str:
-    """A help text with its paragraphs on one line each."""
+    """Return a help text with each paragraph on one line."""
     paragraphs = (text or "").split("\n\n")
     return "\n\n".join([" ".join(one.split()) for one in paragraphs])
 
@@ -142,7 +145,10 @@ def _text(text: str | None) -> str:
 
 
 def manual(top: click.Context, commands: Mapping[str, click.Context]) -> str:
-    """The manual page in roff; without a date, so that it changes only if the commands do."""
+    """Return the manual page in roff.
+
+    It has no date, so that it changes only if the commands do.
+    """
     return "\n".join(_lines(top, commands)) + "\n"
 
 
@@ -184,7 +190,7 @@ def _paragraphs(text: str | None) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A text with roff's special characters escaped."""
+    """Return a text with roff's special characters escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
@@ -203,7 +209,7 @@ EXIT_CODES: Final = {
     130: "interrupted",
     141: "the reader of the output went away",
 }
-"""As help, the manual page and the documentation tell them."""
+"""Exit codes with their meaning, for `help`, the manual page and the documentation."""
 
 
 # --------------------------------------------------------------------------------------------------

@@ -80,9 +80,9 @@ def html(
 
 
 def _jobs() -> int:
-    """Number of processes: one more than the usable processors, as parts take different times.
+    """Return the number of processes: one more than the usable processors.
 
-    It is 1 if only one processor can be used.
+    Parts of the page take different times. The result is 1 if only one processor can be used.
     """
     if hasattr(os, "sched_getaffinity"):
         processors = len(os.sched_getaffinity(0))

@@ -44,7 +44,7 @@ Answering: TypeAlias = Callable[[InstructionView], Indexing]
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
 INDENTED: Final = 1 << 14
-"""Largest number of pairs of an output and an operand whose JSON is indented."""
+"""Maximum number of pairs of an output and an operand whose JSON is indented."""
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
@@ -214,10 +214,11 @@ def index(
 
 
 def _subject(program: Program, is_about_all: bool) -> InstructionView:
-    """The instruction for a query without NAME: the one that computes the result.
+    """Return the instruction for a query without NAME.
 
-    Chosen outputs and operands, and reads of parameters, belong to the root. A note is printed if
-    the instruction is not the root.
+    If `is_about_all` is true, it is the instruction that computes the entry's result. Otherwise the
+    query names outputs, operands or parameters, and it is the root. A note is printed if it is not
+    the root.
     """
     root = program.root
     found = program.result if is_about_all else root
@@ -227,11 +228,14 @@ def _subject(program: Program, is_about_all: bool) -> InstructionView:
     return found
 
 
-def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
-    """Return a function that adds proofs to a result, and counts them."""
+def _proving(answer_without_proof: Answering, prover: Prover, tally: Tally) -> Answering:
+    """Return a function that adds proofs to a result, and counts them.
+
+    `answer_without_proof` returns a result for an instruction.
+    """
 
     def answer(view: InstructionView) -> Indexing:
-        found = asked(view).prove(prover=prover)
+        found = answer_without_proof(view).prove(prover=prover)
         for line in tally.add(found):
             click.echo(line, err=True)
         return found
@@ -256,7 +260,7 @@ def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
 def _print_answers(
     views: list[InstructionView], answer: Answering, form: str, at: Index | None
 ) -> None:
-    """Print the results in their format; the JSON of several results is one object a line."""
+    """Print results in format `form`; the JSON of several results is one object per line."""
     texts: list[str] = []
     for view in views:
         found = answer(view)
@@ -347,7 +351,7 @@ def _is_instruction(given: dict[str, Any]) -> bool:
 
 
 def _check_usage(given: dict[str, Any]) -> None:
-    """Refuse options that exclude each other."""
+    """Raise `click.UsageError` for options that exclude each other."""
     for message, is_wrong in _WRONG.items():
         if is_wrong(given):
             raise click.UsageError(message)
@@ -373,10 +377,10 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
 
 
 def _print_all(program: Program, answer: Answering) -> bool:
-    """Print a JSON line for every instruction that has operands, inside fusions too.
+    """Print one line of JSON for every instruction that has operands, also inside fusions.
 
     Returns:
-        False if some are invalid: the findings are printed, the other instructions are answered.
+        False if instructions are invalid. Their findings are printed, and all others have a line.
     """
     wrong: list[VerifyError] = []
     views = with_progress(with_operands(program), "indexing")

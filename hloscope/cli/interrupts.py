@@ -23,7 +23,7 @@ else:
     import _signal as signal
 
 INTERRUPTED = 130
-"""The exit code of an interrupted process, as the shell has it."""
+"""Exit code of an interrupted process, as the shell expects it."""
 SAID = "\ninterrupted"
 
 
@@ -47,7 +47,7 @@ class Raising:
         self._is_ours = signal.getsignal(signal.SIGINT) is _leave
         if self._is_ours:
             self._hook = sys.unraisablehook
-            sys.unraisablehook = self._lost
+            sys.unraisablehook = self._end_if_interrupt
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def __exit__(self, *_: object) -> None:
@@ -55,15 +55,15 @@ class Raising:
             signal.signal(signal.SIGINT, _leave)
             sys.unraisablehook = self._hook
 
-    def _lost(self, lost: sys.UnraisableHookArgs) -> None:
-        """End the process if Python discards a `KeyboardInterrupt` in a callback."""
+    def _end_if_interrupt(self, lost: sys.UnraisableHookArgs) -> None:
+        """End the process if Python is about to discard a `KeyboardInterrupt` in a callback."""
         if issubclass(lost.exc_type, KeyboardInterrupt):
             _leave(signal.SIGINT, None)
         self._hook(lost)
 
 
 def end(code: object) -> NoReturn:
-    """End this process with the exit code of a `SystemExit`; an interrupt is too late."""
+    """End this process with the code of a `SystemExit`; interrupts are ignored from now on."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if code == INTERRUPTED:  # Python may have stored the signal, and end by it

@@ -61,7 +61,7 @@ FAILED = 1
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block.  Source: CUDA C++ Programming Guide, "Technical Specifications"."""
 MOST_BLOCKS = (1 << 31) - 1
-"""Blocks of a grid in its first dimension, from the same table."""
+"""Maximum number of blocks of a grid in its first dimension, from the same table."""
 
 
 def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -191,7 +191,7 @@ def coalesce(
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found, invalid = _asked(program, name, model)
+    found, invalid = _results(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -219,12 +219,13 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
         click.get_current_context().exit(FAILED)
 
 
-def _asked(
+def _results(
     program: Program, name: str | None, model: Model
 ) -> tuple[ProgramCoalescing, Invalid | None]:
-    """The results for all kernels, or for those of a name; with findings if kernels are left out.
+    """Return the results for all kernels, or for those of a name, and the findings.
 
-    The whole program is verified only if a result fails, or if a kernel without one is invalid.
+    The findings are `None` unless kernels are left out. The whole program is verified only if a
+    result fails, or if a kernel without one is invalid.
     """
     memory = model.memory(program.analysis, program.dump)
     if name is None:

@@ -14,7 +14,7 @@ from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
 MAX_ELEMENTS_PRINTED: Final = 200_000
-"""Characters of a trace."""
+"""Maximum number of characters of a trace."""
 
 
 @command()
@@ -93,7 +93,7 @@ def compose(first: str, second: str, as_json: bool) -> None:
 
 
 def read_text(map: str) -> str:
-    """The text of a map: a command's argument, or the standard input for `-`."""
+    """Return the text of a map: a command's argument, or the standard input for `-`."""
     text = _decoded(read_map()) if map == "-" else map
     if not text.strip():
         raise InputError("the text is empty; expected an indexing map")

@@ -121,7 +121,11 @@ def tile(
 
 
 def _root(program: Program) -> InstructionView:
-    """Return the root, which must be an array."""
+    """Return the root of the entry computation.
+
+    Raises:
+        click.UsageError: The root is a tuple of several arrays.
+    """
     root = program.root
     if root.ir.op.name in ("tuple", "return") and len(root.operands) != 1:
         near = f", such as {root.operands[0].name}" if root.operands else ""

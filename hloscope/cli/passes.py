@@ -27,7 +27,7 @@ from hloscope.api import (
     text_of_tree,
     verified_tree,
 )
-from hloscope.cli.files import read_text, right_modules_of
+from hloscope.cli.files import read_text, verified_modules_of
 from hloscope.cli.options import limit_option
 from hloscope.cli.printing import (
     Command,
@@ -169,7 +169,7 @@ def opt(
     if not line.steps and not line.verify_diagnostics:
         texts = [
             Program(module).fold(**limits).text()
-            for module in right_modules_of(source, split=line.split)
+            for module in verified_modules_of(source, split=line.split)
         ]
     else:
         for passed in run_passes(source, line):

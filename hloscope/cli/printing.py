@@ -1,4 +1,4 @@
-"""What all commands share: their class, JSON and tables that they print, amounts of bytes."""
+"""The parts that all commands share: their class, printing of JSON and tables, byte amounts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DEBUG: Final = "hloscope.debug"
 """Key of `click.Context.meta`: was `--debug` given, before or after the command's name?"""
 
 REFUSALS: Final = "hloscope.refusals"
-"""Key of `click.Context.meta`: functions that refuse the programs read, where these are wrong."""
+"""Key of `click.Context.meta`: functions that raise an error if a read program is invalid."""
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -73,11 +73,11 @@ HELP: Final = click.Option(
     callback=_show_help,
     help="Show this message and exit.",
 )
-"""As click has it, which looks up its own texts in catalogs of the locale: that takes long."""
+"""The option has the texts of click's own option, without the slow search for translations."""
 
 
 class Formatter(click.HelpFormatter):
-    """Help with styled headings and names; `print_styled` removes styles where needed."""
+    """Writes help with styled headings and names; `print_styled` removes styles if needed."""
 
     def write_heading(self, heading: str) -> None:
         """Write a heading of a section."""
@@ -97,7 +97,7 @@ class Context(click.Context):
 
 
 class Command(click.Command):
-    """A command that takes `--help` and `--color` as all commands do."""
+    """A command that has the options `--help` and `--color`, as all commands do."""
 
     context_class = Context
 
@@ -106,12 +106,12 @@ class Command(click.Command):
         self.params.append(colour_option(hidden=True))
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """`HELP`."""
+        """Return `HELP`."""
         return HELP
 
 
 command: Final = partial(click.command, cls=Command)
-"""`click.command` of a `Command`."""
+"""Decorator that makes a `Command` of a function, as `click.command` does."""
 
 
 def json_option(function: F) -> F:
@@ -129,7 +129,7 @@ def complete_files(
 
 
 MOST_FINDINGS = 5
-"""Findings that are printed below a table."""
+"""Maximum number of findings that are printed below a table."""
 
 
 def print_differences(findings: Sequence[str]) -> None:
@@ -144,13 +144,13 @@ file_argument = click.argument("file", metavar="FILE", shell_complete=complete_f
 
 
 def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool = False) -> None:
-    """Print an object; with `compact` on one line at once, as a part of a stream.
+    """Print an object as JSON: indented, or on one line.
 
     Args:
         value: The object.
-        lines: On one line.
-        compact: On one line without spaces, written when enough has come together, where there
-            are tens of thousands.
+        lines: Print it on one line.
+        compact: Print it on one line without spaces, and do not flush: for tens of thousands of
+            objects.
     """
     if compact:
         if sys.stdout is not None:  # else it was closed when the process started
@@ -160,7 +160,7 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
 
 
 def print_long_json(value: Mapping[str, Any]) -> None:
-    """Print an object on one line without spaces, piece by piece, as its lists are very long."""
+    """Print an object with very long lists as JSON on one line without spaces, piece by piece."""
     if sys.stdout is not None:  # else it was closed when the process started
         sys.stdout.writelines(_pieces(value))
 
@@ -180,11 +180,14 @@ def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 WIDEST: Final = 48
-"""Columns of a pipe have room for no more; longer cells move the rest of their line only."""
+"""Maximum width of a column if the output is not a terminal.
+
+A longer cell only shifts the rest of its line.
+"""
 
 
 def print_table(table: Table) -> None:
-    """Print a table, on a terminal with rules and fitted to its width.
+    """Print a table; on a terminal with rules, and cut to its width.
 
     To a pipe or a file, aligned columns without rules are printed.
     """

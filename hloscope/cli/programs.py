@@ -39,8 +39,8 @@ from hloscope.display import (
     computation_text,
     dump_json,
     dumps_table,
-    founds,
     line_printer,
+    listed_instructions,
     neighbourhood,
     neighbourhood_json,
     neighbourhood_text,
@@ -114,7 +114,7 @@ def ls(
         raise click.UsageError("--like and --source both say where instructions come from")
     if tsv and as_json:
         raise click.UsageError("--tsv and --json are two forms")
-    _refuse_others(os.path.isdir(file), tree)
+    _refuse_ineffective_options(os.path.isdir(file), tree)
     if os.path.isdir(file):
         _print_dumps(Path(file), top, as_json=as_json, tsv=tsv)
         return
@@ -155,7 +155,7 @@ def ls(
             print_table(table)
 
 
-def _refuse_others(is_folder: bool, tree: bool) -> None:
+def _refuse_ineffective_options(is_folder: bool, tree: bool) -> None:
     """Raise `click.UsageError` for an option or argument that would have no effect.
 
     Args:
@@ -273,7 +273,7 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
         else:
             print_long("\n".join(computation_text(computation, full, printed)))
         return
-    every = founds(module, find_all(module, name), printed)
+    every = listed_instructions(module, find_all(module, name), printed)
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)

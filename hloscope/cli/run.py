@@ -25,7 +25,7 @@ from hloscope.api import (
     recorded_in,
     run_program,
 )
-from hloscope.cli.files import read_text, right_modules_of
+from hloscope.cli.files import read_text, verified_modules_of
 from hloscope.cli.options import file_option, limit_option
 from hloscope.cli.printing import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.streams import steps_shown
@@ -137,7 +137,7 @@ def run(
     if (literals is not None) + bool(inputs) + (random is not None) > 1:
         raise click.UsageError("give arguments by one of --args, --input and --random")
     stored = compare if compare and compare.endswith((".npz", ".npy")) else None
-    asked = _Asked(
+    asked = _RunRequest(
         entry,
         Given(literals, inputs, random, recorded_in(file)),
         RunOptions(compare=stored, **options),
@@ -149,7 +149,7 @@ def run(
         raise click.UsageError("--compare runs one process: leave out --replicas, --partitions")
     reports = []
     is_right = True
-    for module in right_modules_of(source, split=split_input_file):
+    for module in verified_modules_of(source, split=split_input_file):
         printed: list[str] = []
         ran = asked.run(module, printed)
         is_right &= ran.is_right
@@ -178,7 +178,7 @@ def _naming_the_limit() -> Iterator[None]:
         raise EvaluationError(more, span=error.span) from error
 
 
-class _Asked(NamedTuple):
+class _RunRequest(NamedTuple):
     """Options of a run, applied to every program of the file."""
 
     entry: str | None
@@ -217,5 +217,5 @@ class _Asked(NamedTuple):
     def read_other(self) -> tuple[Module, Computation]:
         """Read the program to compare with, and choose its entry."""
         assert self.other is not None
-        (module,) = right_modules_of(read_text(self.other), split=False)
+        (module,) = verified_modules_of(read_text(self.other), split=False)
         return module, entry_of(module, self.entry)

@@ -33,7 +33,7 @@ from hloscope.display import Table, tab_separated
 FAILED: Final = 1
 SCAN_SCHEMA: Final = "hloscope.scan/1"
 NAMED: Final = 10
-"""Files that went wrong and are named."""
+"""Maximum number of failed files that are named."""
 
 
 @command()
@@ -229,7 +229,7 @@ def _list(as_json: bool) -> None:
 
 
 def _value(cell: Any) -> Any:
-    """A cell as a JSON value."""
+    """Return a cell of a table as a JSON value."""
     if cell is None or isinstance(cell, bool | int | str):
         return cell
     if isinstance(cell, float):

@@ -52,7 +52,7 @@ class OutputError(InputError):
 
 
 class _VisibleStream(io.TextIOWrapper):
-    """A stream for readers: control characters are made visible."""
+    """A stream that makes control characters visible."""
 
     def write(self, text: str, /) -> int:
         super().write(visible(text))
@@ -60,19 +60,19 @@ class _VisibleStream(io.TextIOWrapper):
 
 
 class _StandardError(_VisibleStream):
-    """The standard error: text that cannot be written is discarded."""
+    """The standard error: text that the operating system refuses is discarded."""
 
     def write(self, text: str, /) -> int:
-        with self._as_it_takes():
+        with self._discarding_refused():
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._as_it_takes():
+        with self._discarding_refused():
             super().flush()
 
     @contextmanager
-    def _as_it_takes(self) -> Iterator[None]:
+    def _discarding_refused(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -86,8 +86,8 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _occupy_closed() -> None:
-    """Occupy closed standard streams, so that no opened file takes their numbers."""
+def _open_closed_streams() -> None:
+    """Open the null device for closed standard streams, so that no file gets their numbers."""
     while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(held)
@@ -104,8 +104,8 @@ def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def guard() -> None:
-    """Guard the standard output and the standard error of this process."""
-    _occupy_closed()
+    """Escape control characters and unencodable ones in the output of this process."""
+    _open_closed_streams()
     codecs.register_error(
         LENIENT, cast(Callable[[UnicodeError], tuple[str | bytes, int]], _lenient)
     )
@@ -124,17 +124,23 @@ def guard() -> None:
 
 
 def styled_errors() -> TextIO | None:
-    """The standard error without the guard, for styles; text of programs must pass `visible`."""
+    """Return the standard error without `guard`, for styles.
+
+    Text of programs must pass `visible` before it is written.
+    """
     return sys.__stderr__ if isinstance(sys.stderr, _VisibleStream) else sys.stderr
 
 
 def styled_output() -> TextIO | None:
-    """The standard output without the guard, for styles; text of programs must pass `visible`."""
+    """Return the standard output without `guard`, for styles.
+
+    Text of programs must pass `visible` before it is written.
+    """
     return sys.__stdout__ if isinstance(sys.stdout, _VisibleStream) else sys.stdout
 
 
 def binary_output() -> BinaryIO:
-    """The standard output for bytes.
+    """Return the standard output for bytes.
 
     Raises:
         OutputError: The process has no standard output.
@@ -176,7 +182,10 @@ def _set_colour(ctx: click.Context, _: click.Parameter, value: str | None) -> No
 
 
 def colour_option(*, hidden: bool = False) -> click.Option:
-    """`--color`; every command has it, and only the help of `hloscope` itself lists it."""
+    """Return the option `--color`.
+
+    Every command has it, and only the help of `hloscope` itself lists it.
+    """
     return click.Option(
         ["--color"],
         type=click.Choice(["auto", "always", "never"]),
@@ -249,7 +258,7 @@ def is_tty(stream: TextIO | None) -> bool:
 
 
 def width() -> int:
-    """Number of columns of the terminal."""
+    """Return the number of columns of the terminal."""
     return shutil.get_terminal_size().columns
 
 
@@ -258,8 +267,8 @@ def print_long(text: str, *, nl: bool = True, is_styled: bool = False) -> None:
 
     Args:
         text: The text.
-        nl: Print a line feed after it.
-        is_styled: The text has terminal styles, and its other characters passed `visible`.
+        nl: Print a line feed after the text.
+        is_styled: The text has terminal styles, and its other parts passed `visible`.
     """
     if not is_terminal() or not is_tty(sys.stdin) or _fits(text):
         click.echo(text, styled_output() if is_styled else None, nl=nl)
@@ -279,7 +288,7 @@ def _fits(text: str) -> bool:
 T = TypeVar("T")
 
 DELAY: Final = 1.0
-"""Seconds before progress is shown: shorter runs show none."""
+"""Number of seconds before progress is shown: shorter runs show none."""
 
 
 def with_progress(items: Sequence[T], label: str, *, printed: bool = True) -> Iterator[T]:
@@ -288,7 +297,7 @@ def with_progress(items: Sequence[T], label: str, *, printed: bool = True) -> It
     Args:
         items: The items that are processed.
         label: The text before the bar.
-        printed: Results are printed meanwhile: if they go to a terminal too, no bar is shown.
+        printed: Are results printed meanwhile? Then no bar is shown if they go to a terminal.
     """
     if not is_tty(sys.stderr) or (printed and is_tty(sys.stdout)):
         yield from items
@@ -374,14 +383,14 @@ def write(data: bytes, output: str | None) -> None:
 
 STDIN: Final = "<stdin>"
 MOST_OF_A_MAP: Final = 1 << 24
-"""Bytes of a map, or of a line: a stream may have no end, and a line none either."""
+"""Maximum number of bytes of a map, or of a line, since a stream or a line may be endless."""
 
 
 def read_stdin() -> bytes:
     """Return the bytes of the standard input, decompressed.
 
     Raises:
-        InputError: It is closed, has too much, or is no text.
+        InputError: It is closed, has too many bytes, or is not text.
     """
     return api.read_stream(_stream(), "the standard input")
 
@@ -390,7 +399,7 @@ def read_map() -> bytes:
     """Return the bytes of the standard input, which hold the text of a map.
 
     Raises:
-        InputError: It is closed, or has too much.
+        InputError: It is closed, or has too many bytes.
     """
     data = _stream().read(MOST_OF_A_MAP + 1)
     if len(data) > MOST_OF_A_MAP:

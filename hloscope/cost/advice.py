@@ -70,7 +70,7 @@ class Advice(Struct, frozen=True):
         kind: Kind of the change.
         text: The change and its savings, in words.
         bytes_saved: Minimum bytes saved in one run of the program.
-        whole: All bytes of this level in one run of the program.
+        whole: Bytes of the whole program at this level, in one run.
         level: Level of memory at which the bytes count.
         instruction: The instruction to change; the one that saves most if there are several.
         computation: The computation of the instruction.
@@ -246,7 +246,7 @@ class TritonRatings:
         use: TritonUse,
         reason: str,
     ) -> TritonUse:
-        """Return a rating completed by the best tiling and the rank of the fusion's own tiling.
+        """Search all tilings; return the rating with the best one and the rank of the fusion's own.
 
         Args:
             symbolic: Symbolic tiles of the fusion.

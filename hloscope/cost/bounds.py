@@ -88,7 +88,7 @@ class Part(Struct, frozen=True):
         amount: Bytes or operations.
         rate: Bytes or operations per second; `None` if unknown.
         seconds: Lower bound in seconds; `None` if the rate is unknown.
-        counts: Does the part enter the bound?
+        counts: Is `seconds` included in the bound?
         note: Assumption about the rate, or why it is unknown.
     """
 
@@ -176,7 +176,7 @@ def bound_of(
         part = _of_bytes(TRANSFER, link_bytes, _amount(link_gbs or 0))
         note = "" if part.rate else "the bandwidth of the link is not given"
         parts.append(Part(TRANSFER, "", link_bytes, part.rate, part.seconds, note=note))
-    return _longest(parts, list(unknown))
+    return _bound_of_parts(parts, list(unknown))
 
 
 def kernel_bound(
@@ -286,7 +286,7 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
 
     The rate is `None` if it is unknown.
     """
-    name = _plain(element)
+    name = _peak_type(element)
     candidates = [*_WIDER.get(f"{unit} {name}", ())]
     found = _known(candidates, device)
     # The default precision lets a compiler use a faster type for products of f32. A bound must
@@ -296,18 +296,22 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
         found = _known([*_WIDER.get(f"matrix {device.fast_f32}", ()), *candidates], device)
     if not found:
         return None, f"`{device.name}` has no peak of {unit} {element}: left out"
-    (from_unit, taken), peak = _best(found, fastest=name == "f32")
+    (from_unit, taken), peak = _best_candidate(found, fastest=name == "f32")
     note = "" if (from_unit, taken) == (unit, element) else f"at the peak of {from_unit} {taken}"
     if name == "f32" and taken != "f32" and not exact_f32:
         note += ", which the default precision allows"
     return peak * 1e12, note
 
 
-def _best(
-    found: list[tuple[tuple[str, str], float]], *, fastest: bool
+def _best_candidate(
+    candidates: list[tuple[tuple[str, str], float]], *, fastest: bool
 ) -> tuple[tuple[str, str], float]:
-    """Return the first candidate, which is the type's own peak; with `fastest`, the largest one."""
-    return max(found, key=lambda row: row[1]) if fastest else found[0]
+    """Return the first candidate, or with `fastest` the one with the highest peak.
+
+    A candidate is a unit with an element type, and its peak in TFLOP/s. The first one is the type's
+    own.
+    """
+    return max(candidates, key=lambda row: row[1]) if fastest else candidates[0]
 
 
 def _known(
@@ -321,7 +325,7 @@ def _known(
     return [(way, peak * factor) for way, peak, factor in peaks if peak]
 
 
-def _plain(element: str) -> str:
+def _peak_type(element: str) -> str:
     """Return the type whose peak is used for an HLO type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
     if element.startswith(("f8e", "f6e")):
         return "f8"
@@ -330,8 +334,10 @@ def _plain(element: str) -> str:
     return _NAMES.get(element, element)
 
 
-def _longest(parts: list[Part], unknown: list[str]) -> Bound:
-    """Return the bound: the largest time of a unit. Times of one unit's element types add up.
+def _bound_of_parts(parts: list[Part], unknown: list[str]) -> Bound:
+    """Return the bound of several units that work at the same time: the longest time of a unit.
+
+    Times of one unit's element types add up.
 
     Args:
         parts: Times by unit and element type.
@@ -457,7 +463,7 @@ NOTHING: Final = Work()
 
 
 def total(parts: Iterable[tuple[Work, int]]) -> Work:
-    """Return the sum of several `Work`, each times its number of runs.
+    """Return the sum of pairs of `Work` and its number of runs.
 
     Work with 0 runs adds no names.
 

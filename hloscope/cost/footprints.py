@@ -279,9 +279,10 @@ class Footprints:
         return Footprint(fused.name, tuple(reads), writes, work, kernel.notes, kind)
 
     def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
-        """Yield the old elements that a scatter combines with updates, as upper bounds.
+        """Yield footprints of the old elements that a scatter reads to combine them with updates.
 
-        Two updates may hit one element, and an update with indices out of bounds hits none.
+        They are upper bounds: two updates may hit one element, and an update with indices out of
+        bounds hits none.
 
         Args:
             fused: Instructions of the kernel.
@@ -351,7 +352,7 @@ class Footprints:
     def _whole(
         self, ins: Instruction, kind: KernelKind, work: Work, *, note: str = ""
     ) -> Footprint:
-        """Return a footprint in which operands are read whole and results written whole.
+        """Return a footprint of all elements of the operands and results.
 
         The bytes are upper bounds if a note is given.
 

@@ -243,8 +243,8 @@ def is_judged_by_threads(module: Module, target: Target, device: Device) -> bool
     """Do XLA:GPU's thread maps apply to the program's kernels on this device?
 
     They do if the device has warps and the program was compiled for a GPU, or has fusions and no
-    mark of another backend. Only XLA makes fusions, but a part of a dump may lack the marks of its
-    backend.
+    text that only another backend leaves. Only XLA makes fusions, but a part of a dump may lack the
+    text that shows its backend.
     """
     if not device.has_warps or target.kind in ("cpu", "tpu"):
         return False
@@ -308,7 +308,7 @@ class KernelCosts:
     def of(self, ins: Instruction, place: Place) -> KernelCost:
         """Return the cost of one kernel.
 
-        `place` is the computation that contains the kernel, with its number of runs.
+        `place` is the computation that contains the instruction, with its numbers of runs.
 
         Raises:
             VerifyError: The instruction is invalid.
@@ -363,7 +363,7 @@ def counted_runs(
 ) -> dict[Computation, int]:
     """Return the number of runs of computations, if conditionals run their largest branch only.
 
-    The sum over all branches is more than any run of the program needs.
+    Computations of other branches get 0 runs.
 
     Args:
         each: Bytes of one run of each computation.
@@ -448,7 +448,7 @@ GROUPINGS: Final[tuple[str, ...]] = ("group", "kernel", "source", "scope", "opco
 
 
 class CostRow(Protocol):
-    """A row about an instruction: a figure, and the number of its runs."""
+    """A table row about an instruction, with the number of its runs."""
 
     @property
     def instruction(self) -> Instruction: ...
@@ -464,7 +464,7 @@ R = TypeVar("R", bound=CostRow)
 
 
 class Group(Struct, Generic[R], frozen=True):
-    """Rows with one key.
+    """Table rows that have the same key, and their total.
 
     Attributes:
         key: The key.
@@ -509,7 +509,7 @@ def grouped(
 
 
 def kernels_and_runs(groups: Iterable[Group[R]]) -> tuple[int, int]:
-    """Return the number of distinct instructions in groups, and the sum of their runs."""
+    """Return the number of distinct instructions in all groups, and the sum of their runs."""
     runs = {row.instruction: row.runs for group in groups for row in group.members}
     return len(runs), sum(runs.values())
 

@@ -13,7 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.cost.scalars import Value, any_value, hull
-from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of, lost
+from hloscope.cost.slices import (
+    Frame,
+    Key,
+    Machine,
+    Node,
+    Tape,
+    arguments,
+    branch_of,
+    missing_operand,
+)
 from hloscope.cost.trip_counts import (
     MOST_TURNS_LISTED,
     NOT_A_LOOP,
@@ -89,7 +98,7 @@ ONCE: Final = Runs(1, 1, 1)
 
 
 class Place(NamedTuple):
-    """A computation whose instructions are kernels, and not parts of a kernel as in a fusion.
+    """A computation that runs outside of kernels, with its number of runs in one program run.
 
     Attributes:
         computation: The computation.
@@ -158,7 +167,7 @@ def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
 
 
 class _State:
-    """Runs of a computation, by the inputs that decide its trip counts and branches."""
+    """The runs of a computation, grouped by the values that decide its trip counts and branches."""
 
     def __init__(self) -> None:
         self.runs: dict[tuple[Value, ...], Runs] = {}
@@ -268,7 +277,7 @@ class _RunTraversal:
                 alone.update(c for i in computation if called_for_kernels(i) for c in i.calls)
         for computation in order:
             if computation in alone:
-                self._inside[computation] = self._look(computation)
+                self._inside[computation] = self._callee_inputs(computation)
         entry = self._states[module.entry] = _State()
         entry.runs[self._unknown(module.entry)] = ONCE
         entry.within((), is_branch=False)
@@ -282,7 +291,7 @@ class _RunTraversal:
             for place in self.places
         ]
 
-    def _look(self, computation: Computation) -> _CalleeInputs:
+    def _callee_inputs(self, computation: Computation) -> _CalleeInputs:
         """Return the scalars that decide how often a computation's callees run.
 
         Callees must have been visited before.
@@ -295,7 +304,7 @@ class _RunTraversal:
             if isinstance(ins.op, Case) and len(ins.calls) > 1:
                 (inside.indices[ins],) = inside.ask([slices.node(frame, ins.operands[0])])
             if isinstance(ins.op, While):
-                self._look_at_loop(ins, frame, inside)
+                self._add_loop_inputs(ins, frame, inside)
                 continue
             for number, callee in enumerate(ins.calls):
                 known = self._inside.get(callee)
@@ -309,12 +318,12 @@ class _RunTraversal:
                     elif what < len(operands):
                         nodes.append(slices.node(frame, operands[what], path))
                     else:
-                        nodes.append(lost(ins))
+                        nodes.append(missing_operand(ins))
                 inside.calls[ins, number] = inside.ask(nodes)
         inside.close()
         return inside
 
-    def _look_at_loop(self, ins: Instruction, frame: Frame, inside: _CalleeInputs) -> None:
+    def _add_loop_inputs(self, ins: Instruction, frame: Frame, inside: _CalleeInputs) -> None:
         slices = self._loops.slices
         needed = dict.fromkeys(
             [
@@ -470,7 +479,7 @@ class _RunTraversal:
         if ins not in inside.machines:
             trip = with_annotation(LoopRun(0, None, NOT_A_LOOP), annotated)
             for callee in ins.calls:
-                self._add(callee, self._unknown(callee), runs * _turns(trip))
+                self._add(callee, self._unknown(callee), runs * _iterations(trip))
             return trip, runs
         machine, positions, outer = inside.machines[ins]
         given = [values[n] for n in positions]
@@ -479,7 +488,7 @@ class _RunTraversal:
         wanted = any([node.key in changing for node in self._inside[body].inputs])
         found = self._loops.run(machine, given, listed=wanted)
         trip = with_annotation(found, annotated)
-        turns = _turns(trip)
+        turns = _iterations(trip)
         now = {key: values[n] for key, n in outer.items()}
         now.update(zip(machine.keys, given, strict=False))  # `given` goes on with outer values
         states = found.states
@@ -536,7 +545,7 @@ class _RunTraversal:
         notes = dict(state.notes)
         for each, runs in entries:
             entered += runs
-            turns += runs * _turns(each)
+            turns += runs * _iterations(each)
             if each.count is None:
                 notes[f"`{ins.name}`: {UNKNOWN_TRIPS}, {each.reason}: {_counted(each)}"] = None
         self.loops.append(LoopUse(ins, computation, trip, entered, turns))
@@ -544,7 +553,7 @@ class _RunTraversal:
             self._note(callee, notes, state.branches or ())
 
 
-def _turns(trip: TripCount) -> Runs:
+def _iterations(trip: TripCount) -> Runs:
     """Return how often a loop's body runs each time that the loop is entered."""
     if trip.count is not None:
         return Runs(trip.count, trip.count, trip.count)

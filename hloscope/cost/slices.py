@@ -158,22 +158,22 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """A value, or the element of it at a shape index, in a frame."""
+    """A value in one call of a computation, or the element of it at the shape index `path`."""
 
     frame: Frame
     ins: Instruction
     path: Path
 
 
-Made: TypeAlias = Generator[Any, Any, Any]
+NodeGenerator: TypeAlias = Generator[Any, Any, Any]
 
 
-def finished(made: Made) -> Any:
+def finished(generator: NodeGenerator) -> Any:
     """Run a generator and return its result, without recursion.
 
     The generator may yield another generator, and receives that one's result.
     """
-    stack: list[Made] = [made]
+    stack: list[NodeGenerator] = [generator]
     result: Any = None
     while stack:
         try:
@@ -188,7 +188,10 @@ def finished(made: Made) -> Any:
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
-    """Return the value, and the shape index in it, that an element of a computation's result is."""
+    """Return the value that an element of a computation's result is, and the shape index in it.
+
+    `path` is the shape index of the element.
+    """
     root = computation.root
     if not isinstance(root.op, Return):
         return root, path
@@ -200,7 +203,10 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
 
 
 def carried(loop: Instruction, path: Path) -> Key:
-    """Return the element of the loop state that an element of a loop's result is."""
+    """Return the key of the loop's state element that an element of the loop's result is.
+
+    `path` is the shape index of the element.
+    """
     return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
 
 
@@ -232,13 +238,13 @@ class Model:
 
 
 class Tape:
-    """Nodes in the order of their evaluation.
+    """Nodes in the order in which they are evaluated.
 
     Attributes:
         nodes: The nodes, each after its operands.
         inputs: Keys of the input nodes, in order.
-        number: Position of each node.
-        outputs: Positions of the requested nodes.
+        number: Position of each node in `nodes`.
+        outputs: Positions of the nodes `roots`, in their order.
     """
 
     __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
@@ -289,11 +295,11 @@ class Tape:
             found[key] = any_value(self.nodes[n].element, reason)
         return found
 
-    def run(self, given: dict[Key, Value]) -> list[Value]:
+    def run(self, inputs: dict[Key, Value]) -> list[Value]:
         """Return the values of all nodes, by position, for given values of the inputs."""
         values = self._blank.copy()
         for n, key in self._keys:
-            values[n] = given[key]
+            values[n] = inputs[key]
         for n, step, args in self._args:
             values[n] = step(*[values[arg] for arg in args])
         return values
@@ -353,19 +359,22 @@ class Slices:
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
 
-    def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
+    def machine(self, loop: Instruction, further: Iterable[Key] = ()) -> Machine | None:
         """Return the part of a loop that decides its trip count; `None` if it cannot be analysed.
 
         Args:
             loop: The `while`.
-            asked: Further elements of its state to compute.
+            further: Further elements of its state to compute.
         """
         self._begin()
-        found: Machine | None = finished(self._machine(loop, tuple(asked)))
+        found: Machine | None = finished(self._machine(loop, tuple(further)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """Return the nodes of the initial values of a loop's `keys`, then of its `outer` values."""
+        """Return the nodes of a loop's initial values: of its `keys`, then of its `outer` values.
+
+        `frame` is the call that contains the loop.
+        """
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))
         return found
@@ -375,8 +384,11 @@ class Slices:
 
     # ---------------------------------------------------------------------------------- values
 
-    def _node(self, place: Place) -> Made:
-        """Follow data movement from a value to the node that computes it."""
+    def _node(self, place: Place) -> NodeGenerator:
+        """Return the node of a value, or of an element of it.
+
+        Data movement is followed to the op that computes the value.
+        """
         trail: list[Place] = []
         node: Node | None = None
         while node is None:
@@ -409,8 +421,8 @@ class Slices:
             frame.known[ins, path] = node
         return node
 
-    def _computed(self, place: Place) -> Made:
-        """Return the node of a value that an op computes, or the value whose node it shares."""
+    def _computed(self, place: Place) -> NodeGenerator:
+        """Return the node of a value that an op computes, or the place whose node it shares."""
         frame, ins, path = place
         op = ins.op
         if isinstance(op, Case) and ins.calls:
@@ -440,8 +452,11 @@ class Slices:
             return Node("known", element, value=step(*[arg.value for arg in args]))
         return Node(op.name, element, tuple(args), step, about=about)
 
-    def _chosen(self, place: Place) -> Made:
-        """Return the value of a conditional: that of its only possible branch, or a choice node."""
+    def _chosen(self, place: Place) -> NodeGenerator:
+        """Return the source of an element of a conditional's result.
+
+        It is a place in the only possible branch, or else a node that chooses among all branches.
+        """
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
         taken = branch_of(ins, index.value) if index.name == "known" else None
@@ -468,7 +483,7 @@ class Slices:
 
         return Node("choice", element, (index, *values), choose)
 
-    def _loop_result(self, place: Place) -> Made:
+    def _loop_result(self, place: Place) -> NodeGenerator:
         """Return the node of an element of a loop's result."""
         frame, ins, path = place
         if len(ins.operands) > 1 and not path:
@@ -495,7 +510,7 @@ class Slices:
 
     # ----------------------------------------------------------------------------------- loops
 
-    def _model(self, loop: Instruction) -> Made:
+    def _model(self, loop: Instruction) -> NodeGenerator:
         # The model serves the trip count and each requested element of the loop's state.
         if loop in self._models:
             return self._models[loop]
@@ -507,22 +522,22 @@ class Slices:
         model = self._models[loop] = Model(loop, condition, body, goes_on)
         return model
 
-    def _after(self, model: Model, key: Key) -> Made:
+    def _after(self, model: Model, key: Key) -> NodeGenerator:
         """Return the node of the state element `key` after one iteration of a loop."""
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)
         return self._node(Place(model.body, *returned(model.loop.calls[1], whole)))
 
-    def _machine(self, loop: Instruction, asked: tuple[Key, ...]) -> Made:
+    def _machine(self, loop: Instruction, further: tuple[Key, ...]) -> NodeGenerator:
         model = yield self._model(loop)
         if model is None:
             return None
-        if (known := model.machines.get(asked)) is not None:
+        if (known := model.machines.get(further)) is not None:
             return known
         # The transitive dependences of the condition and of the requested elements.
         keys: dict[Key, Node] = {}
-        todo = [*Tape([model.goes_on]).inputs, *asked]
+        todo = [*Tape([model.goes_on]).inputs, *further]
         outer: dict[Key, None] = {}
         while todo:
             key = todo.pop()
@@ -538,10 +553,10 @@ class Slices:
         level = max([node.level for node in tape.nodes], default=0)
         changing = tuple([key for key, after in keys.items() if after.key != key])
         machine = Machine(loop, tuple(keys), elements, tuple(outer), tape, level, changing)
-        model.machines[asked] = machine
+        model.machines[further] = machine
         return machine
 
-    def _given(self, machine: Machine, frame: Frame) -> Made:
+    def _given(self, machine: Machine, frame: Frame) -> NodeGenerator:
         nodes: list[Node] = []
         for key in (*machine.keys, *machine.outer):
             nodes.append((yield self._node(Place(frame, *_initial(machine.loop, key)))))
@@ -568,7 +583,7 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 
 
 def _moved(place: Place) -> Place | Node | None:
-    """Return the source of a data movement, or the node of an input.
+    """Return the place that a data movement takes its value from, or the node of an input.
 
     `None` for any other op.
     """
@@ -641,8 +656,8 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
     return _unknown(ins, (), f"the value of the constant `{ins.name}` is not in the program")
 
 
-def lost(ins: Instruction) -> Node:
-    """Return an unknown node for a parameter that the call `ins` has no operand for."""
+def missing_operand(ins: Instruction) -> Node:
+    """Return an unknown node for a parameter for which the call `ins` has no operand."""
     why = f"the operands of `{ins.name}` do not fit"
     return Node("unknown", None, value=any_value(None, why))
 

@@ -54,12 +54,12 @@ _GPU_FUSION: Final = pattern(r"(?:loop|input|gemm|triton|wrapped_triton)_\w*fusi
 
 
 class Target(Struct, frozen=True):
-    """The backend of a program, with the mark that shows it.
+    """The backend of a program, with the text in the program that shows it.
 
     Attributes:
-        kind: `gpu`, `cpu`, `tpu`, or `uncompiled` without a mark.
-        device: `amd` if a mark shows it, else `None`.
-        evidence: The mark and its location, as text.
+        kind: `gpu`, `cpu`, `tpu`, or `uncompiled` if no text shows a backend.
+        device: `amd` if the program's text shows it, else `None`.
+        evidence: The text that shows the backend, and its location.
         scheduled: Is the order of the instructions the order of execution?
     """
 
@@ -89,10 +89,11 @@ def is_scheduled(module: Module) -> bool:
 
 
 def target_of(module: Module) -> Target:
-    """Return the backend of a program, in one pass that stops at the first mark.
+    """Return the backend of a program, by the first text that only one backend leaves.
 
-    A scheduled program without a mark of a GPU or TPU, whose computations have names that XLA's
-    emitters give, was compiled by XLA:CPU, which leaves no other mark in small programs.
+    Such a text is a mark. A scheduled program without a mark of a GPU or TPU, whose computations
+    have names that XLA's emitters give, was compiled by XLA:CPU, which leaves no other mark in
+    small programs.
     """
     extras = dict(module.extras)
     scheduled = is_scheduled(module)
@@ -112,7 +113,7 @@ def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
-    """Return a mark of XLA:CPU if the header lets sharding propagate to parameters; else `None`.
+    """Return evidence of XLA:CPU if the header lets sharding propagate to parameters; else `None`.
 
     Jaxlib 0.10.2 writes `false` for GPUs.
     """

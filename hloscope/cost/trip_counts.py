@@ -142,7 +142,7 @@ class Loops:
         found = closed.run
         if found is not None and not listed:
             return found
-        turned = self._turned(machine, given, listed, found)
+        turned = self._evaluated(machine, given, listed, found)
         if found is not None:
             if turned.exact == found.exact:
                 return turned
@@ -153,12 +153,12 @@ class Loops:
             high = closed.high if high is None else min(high, closed.high)
         return turned._replace(low=max(turned.low, closed.low), high=high)
 
-    def _turned(
+    def _evaluated(
         self, machine: Machine, given: Sequence[Value], listed: bool, known: LoopRun | None
     ) -> LoopRun:
         """Evaluate a loop iteration by iteration.
 
-        Nothing is evaluated if a known count exceeds the budget.
+        Nothing is evaluated if the closed form gives a count that exceeds the budget.
 
         Args:
             machine: The part of the loop that decides its trip count.
@@ -172,7 +172,7 @@ class Loops:
         left = MOST_STEPS
         turn, low, reason = 0, None, ""
         states: list[tuple[Value, ...]] | None = [] if listed else None
-        for state, goes_on in _turns(machine, given):
+        for state, goes_on in _iterations(machine, given):
             if goes_on is None:  # the state repeats, so the loop never ends
                 if low is None:
                     return LoopRun(turn, None, "the loop does not end", ends=False)
@@ -205,17 +205,18 @@ class Loops:
         return any_value(machine.elements[number], f"the loop `{machine.loop.name}` changes it")
 
 
-def _turns(
-    machine: Machine, given: Sequence[Value]
+def _iterations(
+    machine: Machine, initial: Sequence[Value]
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
     """Yield the state at the beginning of each iteration, and the value of the condition.
 
-    If the loop returned to an earlier state, `None` replaces the condition, and the iteration stops
-    (Brent's algorithm).
+    `initial` are the initial values of the machine's `keys`, then the values of `outer`. If a state
+    occurs a second time, the loop never ends: `None` is yielded in place of the condition, and the
+    generator stops (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
-    now = dict(zip(machine.outer, given[width:], strict=True))
-    state = saved = tuple(given[:width])
+    now = dict(zip(machine.outer, initial[width:], strict=True))
+    state = saved = tuple(initial[:width])
     turn, again = 0, 1
     while True:
         now.update(zip(machine.keys, state, strict=True))
@@ -380,7 +381,7 @@ class _Closed:
         if element is None or element.kind not in ("signed", "unsigned"):
             return None
         if isinstance(b, _Line) and not isinstance(a, _Line):
-            a, b, direction = b, a, _TURNED[direction]
+            a, b, direction = b, a, _SWAPPED[direction]
         if isinstance(a, _Line) and isinstance(b, _Line) and direction in ("EQ", "NE"):
             # Modulo 2^n, two lines are equal if and only if their difference is 0; that does not
             # hold for their order.
@@ -405,7 +406,7 @@ class _Closed:
         return None
 
 
-_TURNED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+_SWAPPED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 """Direction of a comparison with the operands exchanged."""
 _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
 
@@ -425,9 +426,9 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """Return the nodes whose value is known, a span, or linear in the iteration.
+    """Return all nodes with a value that is known, a span, or linear in the iteration number.
 
-    `given` has such values of inputs.
+    `given` has such values of the inputs.
     """
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:
@@ -503,19 +504,19 @@ def _first_false(line: _Line, direction: str, limit: int, element: ElementType) 
     # Shifted by the start, the interval wraps around 0, so the start itself lies in it.
     if least == 0 or least + width > size:
         return 0
-    return first_turn(line.slope % size, size, least, least + width - 1)
+    return first_iteration(line.slope % size, size, least, least + width - 1)
 
 
-def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
+def first_iteration(slope: int, size: int, low: int, high: int) -> int | None:
     """Return the least t >= 0 with `slope * t mod size` in `low..high`; `None` if there is none.
 
     It must hold that `0 <= slope < size` and `0 <= low <= high < size`. The time is logarithmic:
     for the least t, `slope * t - size * y` lies in the range for the least y for which `-size * y
     mod slope` lies in the range's residues, a problem of half the size.
 
-    >>> first_turn(100, 256, 120, 127)
+    >>> first_iteration(100, 256, 120, 127)
     14
-    >>> first_turn(2, 256, 1, 1) is None
+    >>> first_iteration(2, 256, 1, 1) is None
     True
     """
     if low == 0:
@@ -529,7 +530,7 @@ def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
     t = -(-low // slope)
     if slope * t <= high:
         return t
-    y = first_turn(-size % slope, slope, low % slope, high % slope)
+    y = first_iteration(-size % slope, slope, low % slope, high % slope)
     return None if y is None else -(-(low + size * y) // slope)
 
 
@@ -544,17 +545,17 @@ def known_trip_count(ins: Instruction) -> int | None:
         return None
 
 
-def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
+def with_annotation(computed: LoopRun, annotated: int | None) -> TripCount:
     """Return the trip count by the program, or the annotated one if the program determines none.
 
-    An annotation outside the proved bounds is ignored.
+    `computed` is the count by the program. An annotation outside the proved bounds is ignored.
     """
-    low, high = found.low, found.high
-    if not found.ends:
-        return TripCount(None, 1, None, annotated, "program", found.reason)
+    low, high = computed.low, computed.high
+    if not computed.ends:
+        return TripCount(None, 1, None, annotated, "program", computed.reason)
     if low == high:
         return TripCount(low, low, high, annotated, "program")
-    reason = found.reason or "it depends on data"
+    reason = computed.reason or "it depends on data"
     # An annotation that contradicts a proved bound is wrong and must not be used.
     fits = annotated is not None and low <= annotated and (high is None or annotated <= high)
     if annotated is None or not fits:
@@ -563,7 +564,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
 
 
 def joined(counts: Sequence[TripCount]) -> TripCount:
-    """Return one trip count that holds for all given ones, of entries with different states."""
+    """Return a trip count that holds for each of `counts`, the counts of different entries."""
     first = counts[0]
     if all(count == first for count in counts):
         return first

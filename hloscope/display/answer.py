@@ -76,7 +76,7 @@ class OperandAnswer(Struct, frozen=True):
 
 
 class OperandAnswers(Sequence[OperandAnswer]):
-    """Results for operands; those without accesses are created on demand.
+    """The results for the operands of one output; those without accesses are created on demand.
 
     The root of a training step has thousands of outputs and operands, and each output reads one
     operand: only results with accesses or proofs are stored.
@@ -86,7 +86,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self,
         values: Sequence[Instruction],
         numbers: range,
-        told: Mapping[int, OperandAnswer],
+        results: Mapping[int, OperandAnswer],
         rest: Check | None = None,
     ) -> None:
         """Store all operands, and the numbers of those that were requested.
@@ -94,18 +94,18 @@ class OperandAnswers(Sequence[OperandAnswer]):
         Args:
             values: All operands.
             numbers: The numbers of the requested ones.
-            told: The results with accesses or a proof of their own, by operand number.
+            results: The results with accesses or a proof of their own, by operand number.
             rest: The common proof that no other operand is read; `None` without one.
         """
         self._values = values
         self._numbers = numbers
-        self._told = {k: told[k] for k in sorted(told) if k in numbers}
+        self._told = {k: results[k] for k in sorted(results) if k in numbers}
         self.touched: Final = [o for o in self._told.values() if o.accesses]
         self.rest: Final = rest
 
-    def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
-        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
-        numbers = {operand.number: operand for operand in told}
+    def proved(self, results: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
+        """Return these results with the proofs in `results`; the proof `rest` covers all others."""
+        numbers = {operand.number: operand for operand in results}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
 
     @property
@@ -147,7 +147,7 @@ class TensorAnswers(OperandAnswers):
         self,
         operand: OperandAnswer,
         numbers: range,
-        told: Mapping[int, OperandAnswer],
+        results: Mapping[int, OperandAnswer],
         rest: Check | None = None,
     ) -> None:
         """Store the operand, the numbers of the requested tensors, and their results.
@@ -155,15 +155,15 @@ class TensorAnswers(OperandAnswers):
         Args:
             operand: The operand.
             numbers: Numbers of the requested tensors.
-            told: The results with accesses or a proof of their own, by tensor number.
+            results: The results with accesses or a proof of their own, by tensor number.
             rest: The common proof that no other tensor is read; `None` without one.
         """
-        super().__init__((), numbers, told, rest)
+        super().__init__((), numbers, results, rest)
         self.operand: Final = operand
 
-    def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
-        """Return these results with the proofs in `told`, and the proof `rest` for all others."""
-        return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
+    def proved(self, results: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
+        """Return these results with the proofs in `results`; the proof `rest` covers all others."""
+        return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in results}, rest)
 
     def _of(self, number: int) -> OperandAnswer:
         known = self._told.get(number)
@@ -182,7 +182,7 @@ class OutputAnswer(Struct, frozen=True):
 
     @property
     def touched(self) -> Sequence[OperandAnswer]:
-        """Return the operands with accesses."""
+        """Return the results of the operands that have accesses."""
         if isinstance(self.operands, OperandAnswers):
             return self.operands.touched
         return [operand for operand in self.operands if operand.accesses]
@@ -379,7 +379,7 @@ def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> di
 
 
 class _Shared:
-    """Collects distinct results for operands, and distinct maps, and numbers both."""
+    """Collects the distinct results for operands, and the distinct maps; each gets a number."""
 
     def __init__(self) -> None:
         self.operands: list[dict[str, Any]] = []

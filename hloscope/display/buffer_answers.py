@@ -386,13 +386,13 @@ def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> li
     ]
 
 
-def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> list[str]:
+def recompute_lines(memory: ProgramMemory, groups: Sequence[RecomputedLine]) -> list[str]:
     """Return lines about values that are live but not used at the peak.
 
     The last line states the next highest moment.
     """
     least = LEAST_SHARE * memory.lower
-    worth = [one for one in found if memory.lower - one.lower > least]
+    worth = [one for one in groups if memory.lower - one.lower > least]
     lines = [_recompute_text(one, memory) for one in worth[:MOST_ROWS]]
     if lines:
         moment, count = second_highest(memory)
@@ -419,7 +419,7 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
     )
 
 
-def _pass_text(one: RecomputedLine, module: Module) -> str:
+def _pass_text(line: RecomputedLine, module: Module) -> str:
     """Return words about values that JAX keeps from the forward to the backward pass.
 
     Empty if not all values of the line are such.
@@ -430,17 +430,17 @@ def _pass_text(one: RecomputedLine, module: Module) -> str:
         following = provenance_of(row.next.instruction, module).op_name
         return training_pass(last) != "backward" == training_pass(following)
 
-    if all(map(is_kept, one.rows)):
+    if all(map(is_kept, line.rows)):
         return ", kept from the forward to the backward pass (jax.checkpoint)"
     return ""
 
 
-def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> MemoryStep | None:
+def recompute_step(memory: ProgramMemory, lines: Sequence[RecomputedLine]) -> MemoryStep | None:
     """Return the change that recomputes the values of the line that lowers the peak most.
 
     `None` if none lowers it.
     """
-    best = min(found, key=lambda one: one.lower, default=None)
+    best = min(lines, key=lambda one: one.lower, default=None)
     if best is None or best.lower >= memory.lower:
         return None
     return MemoryStep(memory.lower - best.lower, _recompute_text(best, memory))
@@ -449,10 +449,10 @@ def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> Me
 # ----------------------------------------------------------------------------------- transients
 
 
-def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[str]:
+def transient_lines(memory: ProgramMemory, transients: Sequence[Transient]) -> list[str]:
     """Return lines about copies, converted arrays and scratch at the peak that live briefly."""
     groups: dict[tuple[str, str], list[Transient]] = {}
-    for one in found:
+    for one in transients:
         if one.buffer.bytes >= LEAST_SHARE * memory.lower:
             groups.setdefault((one.why, print_type(one.value.type)), []).append(one)
     ordered = sorted(groups.items(), key=lambda item: -sum([t.buffer.bytes for t in item[1]]))

@@ -104,7 +104,7 @@ def buffers_table(
     Args:
         rows: The buffers.
         grouping: The grouping.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     each = grouping.name in ("group", "buffer")
     figures: list[Column[LiveBuffer]] = [
@@ -266,7 +266,7 @@ _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
 
 class SameOrigin(NamedTuple):
-    """Buffers of one program that share a matching key.
+    """Buffers of one program that have the same origin, or another common key of `_STAGES`.
 
     Attributes:
         number: Number of buffers.
@@ -291,7 +291,7 @@ _NONE: Final = SameOrigin(0, 0, 0, 0, 0, 0, ())
 
 
 class MemoryChange(Struct, frozen=True):
-    """Buffers of one origin in two programs.
+    """The buffers of one origin (or other common key) in each of two programs.
 
     Attributes:
         label: The source line and the op's name; the type if neither is known.
@@ -381,7 +381,7 @@ class _Side:
         return found
 
     def summed(self, rows: Sequence[_Row]) -> SameOrigin:
-        """Return number, bytes and live range of the rows."""
+        """Return number, bytes and live range of the buffers in `rows` together."""
         if not rows:
             return _NONE
         buffers = [row.buffer for row in rows]
@@ -492,26 +492,26 @@ def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
     return " ".join(filter(None, [place_text(origin), plain_op_name(origin.op_name)]))
 
 
-def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
+def memory_difference_lines(difference: MemoryDifference, top: int) -> list[str]:
     """Return lines with both bounds of the two programs, then the `top` largest changes."""
-    before, after = found.before, found.after
-    sign = "+" if found.bytes > 0 else ""
+    before, after = difference.before, difference.after
+    sign = "+" if difference.bytes > 0 else ""
     lines = [
         f"XLA holds about {size_text(before.estimate)} → {size_text(after.estimate)} "
-        f"({sign}{size_text(found.bytes)}); at least {size_text(before.lower)} → "
+        f"({sign}{size_text(difference.bytes)}); at least {size_text(before.lower)} → "
         f"{size_text(after.lower)} live at once"
     ]
-    if found.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
-        not found.bytes
+    if difference.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
+        not difference.bytes
     ):
         lines.append(
             "the two figures do not move together: what XLA reserves, outputs above all, is not in "
             "use all the time"
         )
-    if not found.changes:
+    if not difference.changes:
         lines.append("XLA holds the same buffers for both")
-    lines += [change.text for change in found.changes[:top]]
-    rest = found.changes[top:]
+    lines += [change.text for change in difference.changes[:top]]
+    rest = difference.changes[top:]
     if rest:
         count = sum([change.bytes for change in rest])
         sign = "+" if count > 0 else ""
@@ -519,9 +519,9 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
     return lines
 
 
-def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
+def memory_difference_json(difference: MemoryDifference) -> dict[str, Any]:
     """Return both bounds of the two programs and all changes, as JSON."""
-    before, after = found.before, found.after
+    before, after = difference.before, difference.after
     return {
         "lower_bytes": [before.lower, after.lower],
         "estimate_bytes": [before.estimate, after.estimate],
@@ -534,7 +534,7 @@ def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
                 "before": _same_origin_json(change.before),
                 "after": _same_origin_json(change.after),
             }
-            for change in found.changes
+            for change in difference.changes
         ],
     }
 

@@ -80,7 +80,7 @@ def memory_picture(
     drawn, lines = stacks([memory for _, memory in programs])
     colours = _colours(lines)
     limit = device.memory_bytes if device is not None else 0
-    highest = _highest(drawn, limit)
+    highest = _top_of_scale(drawn, limit)
     shapes: list[Shape] = []
     y = float(_PAD)
     for (name, memory), stack in zip(programs, drawn, strict=True):
@@ -111,7 +111,7 @@ def memory_plot(name: str, memory: ProgramMemory, device: Device | None = None) 
     (stack,), lines = stacks([memory])
     colours = _colours(lines)
     limit = device.memory_bytes if device is not None else 0
-    highest = _highest([stack], limit)
+    highest = _top_of_scale([stack], limit)
     wide = _PLOT_WIDTH - _LEFT - _RIGHT
     shapes: list[Shape] = []
     y = _add_bands(shapes, 2, stack, wide)
@@ -130,7 +130,7 @@ def _colours(lines: Sequence[str]) -> dict[str, str]:
     return {**_KIND_COLOURS, **dict(zip(lines, COLOURS, strict=False))}
 
 
-def _highest(drawn: Sequence[Stack], limit: int) -> int:
+def _top_of_scale(drawn: Sequence[Stack], limit: int) -> int:
     """Return the bytes at the top of the scale: the highest peak, or `limit` if it is close."""
     highest = max([stack.memory.lower for stack in drawn]) or 1
     return max(highest, limit) if limit <= _MOST_ABOVE * highest else highest

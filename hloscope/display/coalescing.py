@@ -36,7 +36,7 @@ def coalescing_text(answer: Coalescing) -> str:
     lines = [answer.name, f"  {answer.model}", ""]
     lines += [f"  {line}" for line in columns([_HEAD, *map(_row(answer), answer.arrays)],
                                               right=_RIGHT).splitlines()]  # fmt: skip
-    said = [line for array in answer.arrays for line in _said(array)]
+    said = [line for array in answer.arrays for line in _causes(array)]
     if said:
         lines += ["", *[f"  {line}" for line in said]]
     if answer.banks:
@@ -113,7 +113,7 @@ def percent(share: float) -> str:
     return "100 %" if share >= FULL else f"{100 * share:.3g} %"
 
 
-def _said(array: ArrayUse) -> Iterable[str]:
+def _causes(array: ArrayUse) -> Iterable[str]:
     kind = "output" if array.is_output else "operand"
     head = f"{kind} {array.number}"
     if array.spoiler is not None:

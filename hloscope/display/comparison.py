@@ -177,20 +177,22 @@ SAME_ELEMENTS: Final = "same elements read; values not compared"
 """Verdict on instructions and programs that read the same elements."""
 
 
-def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
+def comparison_text(
+    comparisons: list[Compared], verdict: Verdict, equal: str = "equal"
+) -> Iterator[str]:
     """Yield the verdict, then the comparisons that are not proved; equal ones share a line.
 
     Args:
-        found: The comparisons.
+        comparisons: The comparisons.
         verdict: Verdict on all comparisons together.
         equal: Word for the verdict if everything is proved.
     """
     word = {Verdict.PROVED: equal, Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
-    proved = sum(c.proof.is_proved for c in found)
-    many = f": {proved} of {len(found)} comparisons proved" if len(found) != 1 else ""
+    proved = sum(c.proof.is_proved for c in comparisons)
+    many = f": {proved} of {len(comparisons)} comparisons proved" if len(comparisons) != 1 else ""
     yield f"{word[verdict]}{many}"
     alike: dict[str, list[str]] = {}
-    for c in found:
+    for c in comparisons:
         if not c.proof.is_proved:
             alike.setdefault(f"{word[c.proof.verdict]}{_why(c.proof)}", []).append(c.what)
     for said, (first, *others) in alike.items():
@@ -296,34 +298,34 @@ _LONG: Final = 60
 _FEW: Final = 4
 
 
-def differences_text(found: Differences, *, most: int) -> Iterator[str]:
+def differences_text(differences: Differences, *, most: int) -> Iterator[str]:
     """Yield the counts, then one line for each change, by computation.
 
     `most` is the maximum number of changes.
     """
-    if found.none:
+    if differences.none:
         yield "the same"
-        yield from (f"note: {note}" for note in found.notes)
+        yield from (f"note: {note}" for note in differences.notes)
         return
-    counts = [f"{count} {kind}" for kind in SIGNS if (count := found.count(kind))]
-    alone = [part for part in found.parts if part.before is None or part.after is None]
+    counts = [f"{count} {kind}" for kind in SIGNS if (count := differences.count(kind))]
+    alone = [part for part in differences.parts if part.before is None or part.after is None]
     if alone:
         counts.append(f"{len(alone)} computations in one only")
-    if found.header:
+    if differences.header:
         counts.append("the header differs")
     yield ", ".join(counts)
-    for aspect in found.header:
+    for aspect in differences.header:
         yield f"  ~ {_aspect(aspect)}"
     left = most
-    for part in found.parts:
+    for part in differences.parts:
         if left <= 0:
             break
         yield f"{_title(part)}"
         for change in part.changes[:left]:
             yield from _lines(change)
         left -= max(len(part.changes), 1)
-    yield from (f"note: {note}" for note in found.notes)
-    hidden = sum(len(part.changes) for part in found.parts) - most
+    yield from (f"note: {note}" for note in differences.notes)
+    hidden = sum(len(part.changes) for part in differences.parts) - most
     if hidden > 0:
         yield f"… and {hidden:,} more changes"
 
@@ -377,14 +379,14 @@ def _short(text: str | None) -> str:
     return text if len(text) <= _LONG else f"{text[: _LONG - 2]} …"
 
 
-def differences_json(found: Differences) -> dict[str, Any]:
+def differences_json(differences: Differences) -> dict[str, Any]:
     """Return all differences as JSON."""
     return {
-        "same": found.none,
-        "counts": {kind: found.count(kind) for kind in SIGNS},
-        "header": list(map(_aspect_json, found.header)),
-        "computations": [_part_json(part) for part in found.parts],
-        "notes": list(found.notes),
+        "same": differences.none,
+        "counts": {kind: differences.count(kind) for kind in SIGNS},
+        "header": list(map(_aspect_json, differences.header)),
+        "computations": [_part_json(part) for part in differences.parts],
+        "notes": list(differences.notes),
     }
 
 

@@ -70,7 +70,7 @@ def cost_table(
         groups: All groups; their totals are the amount `sort`.
         grouping: The grouping of the kernels.
         sort: Amount of the totals: `bound`, `bytes`, `flops` or `waste`.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     columns: dict[str, Column[KernelCost]] = {
         "bound": Column("bound", _bound),
@@ -96,7 +96,7 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
     Args:
         groups: All groups; their totals are unused bytes.
         grouping: The grouping of the accesses.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     figures: list[Column[AccessCost]] = [
         Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
@@ -120,7 +120,7 @@ def footprint_table(
     Args:
         groups: All groups; their totals are bytes.
         grouping: The grouping of the kernels.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
 
     def intensity(some: Sequence[Group[KernelCost]]) -> str:
@@ -324,7 +324,7 @@ def measured_table(
         groups: All groups; their totals are the amount `sort`.
         grouping: The grouping of the kernels.
         sort: Amount of the totals: `lost` or `time`.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
     """
     time = Column[MeasuredCost](
         "time", lambda g: time_text(_measured_total(g, lambda row: row.time))
@@ -402,10 +402,10 @@ def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[
 # Advice, ratings of tiles, and collectives of a program as text and JSON.
 
 
-def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
+def advice_lines(advice: Sequence[Advice], module: Module) -> list[str]:
     """Return two lines for each advice: its text with its share, and the proving command."""
     lines = []
-    for one in found:
+    for one in advice:
         source = provenance_of(one.instruction, module).place
         where = f" [{source}]" if source else ""
         lines.append(
@@ -416,21 +416,21 @@ def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:
     return lines
 
 
-def advice_json(one: Advice, module: Module) -> dict[str, Any]:
+def advice_json(advice: Advice, module: Module) -> dict[str, Any]:
     """Return an advice as in schema `hloscope.cost/1`."""
     return {
-        "kind": str(one.kind),
-        "text": one.text,
-        "bytes_saved": one.bytes_saved,
-        "whole_bytes": one.whole,
-        "share": one.share,
-        "level": str(one.level),
-        "name": one.instruction.name,
-        "computation": one.computation.name,
-        **provenance_of(one.instruction, module).to_json(),
-        "members": [ins.name for ins in one.members],
-        "runs": one.runs,
-        "command": one.command,
+        "kind": str(advice.kind),
+        "text": advice.text,
+        "bytes_saved": advice.bytes_saved,
+        "whole_bytes": advice.whole,
+        "share": advice.share,
+        "level": str(advice.level),
+        "name": advice.instruction.name,
+        "computation": advice.computation.name,
+        **provenance_of(advice.instruction, module).to_json(),
+        "members": [ins.name for ins in advice.members],
+        "runs": advice.runs,
+        "command": advice.command,
     }
 
 
@@ -449,14 +449,14 @@ def triton_text(name: str, use: TritonUse) -> str:
     return f"{says}; rank {use.rank:,} of {use.among:,}" if use.rank is not None else says
 
 
-def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
+def collectives_text(transfers: Sequence[Transfer], *, is_scheduled: bool) -> str:
     """Return a text with the number of collectives, bytes sent, and how many are exposed.
 
     Empty if there are none. Without a schedule it is unknown which are exposed.
     """
-    if not found:
+    if not transfers:
         return ""
-    totals = collectives_json(found, is_scheduled=is_scheduled)
+    totals = collectives_json(transfers, is_scheduled=is_scheduled)
     says = f"{totals['collectives']:,}, {totals['runs']:,} runs"
     says += f"; {size_text(totals['ring_bytes'])} sent by each device of a ring"
     if unknown := totals["unknown"]:
@@ -466,13 +466,13 @@ def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
     return f"{says}; {totals['exposed']:,} exposed: no kernel runs between start and done"
 
 
-def collectives_json(found: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:
+def collectives_json(transfers: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:
     """Return sums over all runs of a program's collectives, as JSON."""
-    rings = [(one.link.ring if one.link is not None else None, one.times) for one in found]
+    rings = [(one.link.ring if one.link is not None else None, one.times) for one in transfers]
     return {
-        "collectives": len(found),
-        "runs": sum([one.times for one in found]),
+        "collectives": len(transfers),
+        "runs": sum([one.times for one in transfers]),
         "ring_bytes": sum([ring * times for ring, times in rings if ring is not None]),
         "unknown": sum([ring is None for ring, _ in rings]),
-        "exposed": sum([o.overlap.is_exposed for o in found]) if is_scheduled else None,
+        "exposed": sum([o.overlap.is_exposed for o in transfers]) if is_scheduled else None,
     }

@@ -158,16 +158,16 @@ def _histogram(amounts: dict[int, int]) -> dict[str, int]:
     return {str(n): amounts[n] for n in sorted(amounts)}
 
 
-def executed_json(found: ExecutedKernel) -> dict[str, Any]:
+def executed_json(kernel: ExecutedKernel) -> dict[str, Any]:
     """Return a kernel of a dump folder as in schema `hloscope.ptx/1`."""
     return {
-        **ptx_json(found.run),
-        "instruction": found.instruction,
-        "module": found.module,
-        "values": found.values,
-        "model": None if found.model is None else found.model.model,
-        "model_reason": found.model_reason,
-        "comparison": [_comparison(array) for array in found.arrays],
+        **ptx_json(kernel.run),
+        "instruction": kernel.instruction,
+        "module": kernel.module,
+        "values": kernel.values,
+        "model": None if kernel.model is None else kernel.model.model,
+        "model_reason": kernel.model_reason,
+        "comparison": [_comparison(array) for array in kernel.arrays],
     }
 
 
@@ -268,16 +268,16 @@ def _indented(rows: list[list[str]], right: range | tuple[int, ...]) -> str:
     return "\n".join(f"  {line}" for line in columns(rows, right=right).splitlines())
 
 
-def executed_text(found: ExecutedKernel) -> str:
+def executed_text(kernel: ExecutedKernel) -> str:
     """Return a dump folder's executed kernel as text, compared with the HLO and the model."""
     rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
-    for array in found.arrays:
+    for array in kernel.arrays:
         rows.append([array.name, str(array.type), *_compared(array)])
-    model = found.model.model if found.model else f"no model: {found.model_reason}"
-    outputs = f"outputs and the interpreter of the HLO: {found.values}"
+    model = kernel.model.model if kernel.model else f"no model: {kernel.model_reason}"
+    outputs = f"outputs and the interpreter of the HLO: {kernel.values}"
     table = f"code and model ({model}):\n{_indented(rows, right=range(3, 9))}"
     return "\n\n".join(
-        [f"{found.instruction} in {found.module}", table, outputs, ptx_text(found.run)]
+        [f"{kernel.instruction} in {kernel.module}", table, outputs, ptx_text(kernel.run)]
     )
 
 

@@ -21,18 +21,18 @@ from hloscope.support.source import in_page
 FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 
 
-def footprint_text(found: Footprint) -> str:
+def footprint_text(footprint: Footprint) -> str:
     """Return the bytes that one kernel must read and write, as text."""
     rows = [["", "array", "touched", "in", "elements", "reuse"]]
-    rows += [_row("reads operand", array) for array in found.reads]
-    rows += [_row("writes output", array) for array in found.writes]
+    rows += [_row("reads operand", array) for array in footprint.reads]
+    rows += [_row("writes output", array) for array in footprint.writes]
     table = columns(rows, right=(2, 3, 4, 5)).splitlines()
-    lines = [found.name, *[f"  {line}" for line in table], ""]
+    lines = [footprint.name, *[f"  {line}" for line in table], ""]
     lines.append(
-        f"  {size_text(found.read)} read, {size_text(found.written)} written, "
-        f"{found.flops:,} flops: {found.intensity:.3g} flops for each byte"
+        f"  {size_text(footprint.read)} read, {size_text(footprint.written)} written, "
+        f"{footprint.flops:,} flops: {footprint.intensity:.3g} flops for each byte"
     )
-    lines += [f"  note: {note}" for note in found.notes]
+    lines += [f"  note: {note}" for note in footprint.notes]
     return "\n".join(lines)
 
 
@@ -49,19 +49,19 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
     ]
 
 
-def footprint_json(found: Footprint) -> dict[str, Any]:
+def footprint_json(footprint: Footprint) -> dict[str, Any]:
     """Return one kernel as in schema `hloscope.footprint/1`."""
     return {
-        "name": found.name,
-        "read_bytes": found.read,
-        "written_bytes": found.written,
-        "flops": found.flops,
-        "intensity": found.intensity,
-        "reuse": found.reuse,
-        "exact": found.is_exact,
-        "reads": [_array_json(array) for array in found.reads],
-        "writes": [_array_json(array) for array in found.writes],
-        "notes": list(found.notes),
+        "name": footprint.name,
+        "read_bytes": footprint.read,
+        "written_bytes": footprint.written,
+        "flops": footprint.flops,
+        "intensity": footprint.intensity,
+        "reuse": footprint.reuse,
+        "exact": footprint.is_exact,
+        "reads": [_array_json(array) for array in footprint.reads],
+        "writes": [_array_json(array) for array in footprint.writes],
+        "notes": list(footprint.notes),
     }
 
 
@@ -109,9 +109,9 @@ _STYLE: Final = (
 
 
 class _Bar(NamedTuple):
-    """A bar: its name, its label, its parts, and the largest possible total.
+    """A bar of a picture, with its name and its label.
 
-    A part has a shade and a number of bytes.
+    Each of `parts` has a shade and a number of bytes; `whole` is the bytes at the full width.
     """
 
     name: str
@@ -120,15 +120,15 @@ class _Bar(NamedTuple):
     whole: int = 0
 
 
-def footprint_svg(found: Footprint) -> str:
+def footprint_svg(footprint: Footprint) -> str:
     """Return the arrays of one kernel as a picture of bars; the accessed part is coloured."""
-    bars = [_array("operand", "read", array) for array in found.reads]
-    bars += [_array("output", "written", array) for array in found.writes]
+    bars = [_array("operand", "read", array) for array in footprint.reads]
+    bars += [_array("output", "written", array) for array in footprint.writes]
     caption = (
-        f"{size_text(found.read)} read, {size_text(found.written)} written, "
-        f"{found.intensity:.3g} flops for each byte"
+        f"{size_text(footprint.read)} read, {size_text(footprint.written)} written, "
+        f"{footprint.intensity:.3g} flops for each byte"
     )
-    return _drawn([found.name, caption, *found.notes], bars)
+    return _drawn([footprint.name, caption, *footprint.notes], bars)
 
 
 def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: str, top: int) -> str:

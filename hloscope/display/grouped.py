@@ -18,11 +18,12 @@ R = TypeVar("R", bound=CostRow)
 
 
 class Column(NamedTuple, Generic[R]):
-    """A column of a grouped table.
+    """A column of a table of groups.
 
     Attributes:
         title: Its heading.
-        cell: Function from groups to the text: it gets one group, the ones left out, or all.
+        cell: Function from groups to the text of a cell. Its argument is a list of one group, or
+            all groups without a row of their own, or all groups.
         is_number: Is the column of numbers, and so flush right?
         cut: The side on which cells may be cut on a narrow terminal; `None` for neither.
         is_optional: May the column be left out on a narrow terminal?
@@ -54,7 +55,7 @@ def grouped_table(
         label: Function that names a group.
         figures: Columns between the counts and the name.
         origins: Columns after the name.
-        top: Maximum number of groups with a row of their own; the others share one.
+        top: Maximum number of groups with a row of their own; all other groups share one.
         title: Heading of the totals.
         counts: Columns that count members; by default the numbers of kernels and of runs.
     """

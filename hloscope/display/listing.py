@@ -225,7 +225,7 @@ MOST_FRAMES: Final = 3
 Printed: TypeAlias = Callable[[Instruction], str]
 
 
-class Found(NamedTuple):
+class ListedInstruction(NamedTuple):
     """An instruction to print, with its computation and module.
 
     `printed` prints an instruction; `users` returns the users of a computation's values.
@@ -238,12 +238,12 @@ class Found(NamedTuple):
     users: Callable[[Computation], Uses]
 
 
-def founds(
+def listed_instructions(
     module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
-) -> list[Found]:
-    """Return the instructions as `Found`; they share the printer and the users."""
+) -> list[ListedInstruction]:
+    """Return the instructions as `ListedInstruction`; they share the printer and the users."""
     uses = cache(users)  # instructions of one computation share its table of users
-    return [Found(module, *place, printed, uses) for place in places]
+    return [ListedInstruction(module, *place, printed, uses) for place in places]
 
 
 def line_printer(style: str | Style = "default", most_ops: int | None = None) -> Printed:
@@ -271,7 +271,7 @@ def line_printer(style: str | Style = "default", most_ops: int | None = None) ->
     return text
 
 
-def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
+def neighbourhood(found: ListedInstruction, around: int) -> dict[Instruction, int]:
     """Return the instructions at most `around` steps away, with their signed distance.
 
     Steps go along operands (negative distances) and users (positive distances). An instruction
@@ -290,7 +290,9 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
     return steps
 
 
-def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[str]:
+def neighbourhood_text(
+    found: ListedInstruction, steps: dict[Instruction, int], full: bool
+) -> Iterator[str]:
     """Yield the neighbourhood in program order with the instruction marked, then its callees.
 
     `steps` is the result of `neighbourhood`; with `full` nothing is shortened.
@@ -322,7 +324,7 @@ def _printed_line(ins: Instruction, full: bool, printed: Printed) -> str:
     return printed(ins)
 
 
-def _origin(found: Found, full: bool) -> Iterator[str]:
+def _origin(found: ListedInstruction, full: bool) -> Iterator[str]:
     """Yield the framework's name of an instruction, then its source positions."""
     origin = provenance_of(found.instruction, found.module)
     if origin.op_name:
@@ -364,7 +366,7 @@ def computation_text(computation: Computation, full: bool, printed: Printed) -> 
     yield "}"
 
 
-def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
+def neighbourhood_json(found: ListedInstruction, steps: dict[Instruction, int]) -> dict[str, Any]:
     """Return an instruction, its origin and its neighbourhood, as JSON."""
     ins = found.instruction
     return {
@@ -383,7 +385,7 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
     }
 
 
-def _origin_json(found: Found) -> dict[str, Any]:
+def _origin_json(found: ListedInstruction) -> dict[str, Any]:
     """Return the origin of an instruction as JSON; empty if it is unknown."""
     origin = provenance_of(found.instruction, found.module)
     said: dict[str, Any] = {**origin.to_json()}

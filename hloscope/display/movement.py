@@ -21,16 +21,16 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Layout, Module, TensorType, size_text
 from hloscope.movement import (
     Chain,
+    Exchange,
     Figures,
     Judgement,
     Kind,
     Leaf,
-    Passing,
     Rewriting,
     Savings,
     bytes_of,
+    exchanges_of,
     is_view,
-    passings_of,
 )
 from hloscope.support.source import in_page
 
@@ -47,7 +47,7 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     ]
     lines = [f"{chain.sink.name}: {_verdict(chain, figures)}", "", columns(rows, indent=2)]
     lines += [f"  {line}" for line in _why(chain)]
-    lines += [f"  {_passing_text(passing)}" for passing in passings_of(chain)]
+    lines += [f"  {_exchange_text(passing)}" for passing in exchanges_of(chain)]
     if rewriting.text:
         known = {"run": "run beside the chain on numbered elements: the same", "proved": "proved"}
         lines += ["", f"instead ({known[rewriting.checked]}):", "", rewriting.text.strip()]
@@ -56,7 +56,7 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     return "\n".join(lines)
 
 
-def _passing_text(passing: Passing) -> str:
+def _exchange_text(passing: Exchange) -> str:
     """Return a line on whether the movement can be exchanged with a neighbouring op.
 
     If so, it states the bytes written then.
@@ -71,7 +71,7 @@ def _passing_text(passing: Passing) -> str:
     )
 
 
-def _passing_json(passing: Passing) -> dict[str, Any]:
+def _exchange_json(passing: Exchange) -> dict[str, Any]:
     return {
         "op": passing.op.name,
         "opcode": opcode_of(passing.op),
@@ -171,7 +171,7 @@ def chain_json(figures: Figures, rewriting: Rewriting | None = None) -> dict[str
         ],
     }
     if rewriting is not None:
-        described["passing"] = [_passing_json(passing) for passing in passings_of(chain)]
+        described["passing"] = [_exchange_json(passing) for passing in exchanges_of(chain)]
         described["rewriting"] = {
             "text": rewriting.text or None,
             "checked": rewriting.checked or None,
@@ -304,12 +304,12 @@ class _Structures:
         return self._known[model], found.how
 
 
-def _origin_op(found: Figures, module: Module) -> Instruction:
+def _origin_op(figures: Figures, module: Module) -> Instruction:
     """Return the op of a chain that moves the bytes; without origin, the last op with one."""
-    values = [found.value]
-    if found.chain is not None:
-        blocking = found.chain.blocking
-        values = [*([] if blocking is None else [blocking]), *found.chain.steps[::-1]]
+    values = [figures.value]
+    if figures.chain is not None:
+        blocking = figures.chain.blocking
+        values = [*([] if blocking is None else [blocking]), *figures.chain.steps[::-1]]
     for value in values:
         origin = provenance_of(value, module)
         if origin.place or origin.op_name:
@@ -447,15 +447,15 @@ def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dic
     }
 
 
-def member_json(found: Figures) -> dict[str, Any]:
+def member_json(figures: Figures) -> dict[str, Any]:
     """Return one chain or kernel of a group as JSON."""
     return {
-        "name": found.value.name,
-        "runs": found.runs,
-        "bytes_moved": found.moved,
-        "bytes_saved": found.saved,
-        "how": found.how or None,
-        "like": found.like or None,
+        "name": figures.value.name,
+        "runs": figures.runs,
+        "bytes_moved": figures.moved,
+        "bytes_saved": figures.saved,
+        "how": figures.how or None,
+        "like": figures.like or None,
     }
 
 
@@ -559,7 +559,7 @@ def _row(
     x = float(_LEFT)
     for k, size in enumerate(shape):
         wide = max(_BOX, len(str(size)) * 8 + 10)
-        parts += _box(x, y, wide, size, _walked(m, k))
+        parts += _box(x, y, wide, size, _source_dimensions(m, k))
         x += wide + 5
     if not shape:
         parts.append(_text(x, y + 17, "one element", "faint"))
@@ -574,7 +574,7 @@ def _row(
     return parts, x + longest * _CHAR
 
 
-def _walked(m: IndexingMap | None, k: int) -> list[int]:
+def _source_dimensions(m: IndexingMap | None, k: int) -> list[int]:
     """Return the source dimensions whose index depends on dimension `k` of a value."""
     if m is None:
         return []

@@ -303,9 +303,9 @@ def _side_text(side: range) -> str:
 
 
 def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """Return the only box that an access reads from index `at`; empty if it reads nothing.
+    """Return the box of the elements that an access reads from index `at`.
 
-    `None` if the elements may not be a box.
+    The result has one box, or none if nothing is read. `None` if the elements may not be a box.
     """
     m = access.map
     if m is None or m.is_undefined or m.constraints or m.runtime:

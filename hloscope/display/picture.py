@@ -327,18 +327,15 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
     if empty:
         yield f'<path fill="{_EMPTY}" d="{"".join(empty)}"/>'
     for (row, column), (colour, count) in sorted(marked.items()):
-        said = in_page(_said(panel, prefix, grid, row, column, count))
+        said = in_page(_tooltip(panel, prefix, grid, row, column, count))
         yield (
             f'<rect x="{x + column * side:g}" y="{y + row * side:g}" width="{inner:g}" '
             f'height="{inner:g}" fill="{colour}"><title>{said}</title></rect>'
         )
 
 
-def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
-    """Return the tooltip of a cell: its elements, and the number of marked ones.
-
-    `count` is that number.
-    """
+def _tooltip(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
+    """Return the tooltip of a cell: its elements, and the number `count` of marked ones."""
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
     sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"

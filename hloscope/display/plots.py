@@ -38,7 +38,7 @@ _LARGEST_SIDE: Final = 256
 _MOST_ABOVE: Final = 1.6
 """A device's size is drawn if it is at most this multiple of the peak."""
 _MOST_TEXTS: Final = 200
-"""Most cells of a heat map that show their numbers."""
+"""Maximum number of cells of a heat map that show their numbers."""
 _KINDS: Final[Mapping[BufferKind, str]] = {
     "constant": "#39485a", "parameter": "#5b6b7c", "output": "#8696a7", "temporary": COLOURS[0],
 }  # fmt: skip
@@ -46,7 +46,9 @@ _KINDS: Final[Mapping[BufferKind, str]] = {
 
 
 def axes_of(axes: Any, size: tuple[float, float] = (7.6, 4.4)) -> Any:
-    """The axes, or those of a new pyplot figure of a size in inches if `axes` is `None`.
+    """Return the axes, or those of a new pyplot figure if `axes` is `None`.
+
+    `size` has width and height of the new figure, in inches.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -63,7 +65,7 @@ def _ticker() -> Any:
 
 
 def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: Any) -> Any:
-    """The kernels of a program under the roofs of its device; the whole program is a star.
+    """Draw the kernels of a program under the roofs of its device; the whole program is a star.
 
     The x axis is the arithmetic intensity, in operations per byte of footprint; the y axis
     operations per second at the time bound. The area of a point is the group's share of all bounds,
@@ -73,7 +75,10 @@ def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: 
     Args:
         cost: The kernels and the device.
         groups: The kernels in groups; the first of each represents it.
-        axes: Axes of matplotlib; a new figure if `None`.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -122,19 +127,19 @@ def _intensity(kernel: KernelCost) -> float:
 
 
 def _rate(kernel: KernelCost) -> float:
-    """Operations per second at the bound."""
+    """Return the operations per second of a kernel at its bound."""
     return kernel.footprint.flops / kernel.time.seconds
 
 
 def _time(group: Group[KernelCost]) -> int:
-    """Bound of all runs of a group's kernels, in picoseconds."""
+    """Return the bound of all runs of a group's kernels, in picoseconds."""
     return sum([kernel.bound * kernel.runs for kernel in group.members])
 
 
 def _draw_roofs(
     axes: Any, kernels: Sequence[KernelCost], device: Device, intensities: Sequence[float]
 ) -> None:
-    """Draw the roof of the memory, and one for each unit and element type that kernels use."""
+    """Draw the roof of the memory, and one for each unit and element type of the kernels."""
     used = {
         (part.unit, part.element): part.rate
         for kernel in kernels
@@ -185,19 +190,22 @@ def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
 
 
 def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | None = None) -> Any:
-    """Live bytes over the schedule, by kind of buffer; the peak is marked.
+    """Draw live bytes over the schedule, by kind of buffer; the peak is marked.
 
     The line is `L(t)`, in which results that take the memory of operands count once.
 
     Args:
         name: The program's name.
-        memory: Its buffers.
-        axes: Axes of matplotlib; a new figure if `None`.
-        device: A device whose size is drawn as a line.
+        memory: The memory of the program.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure.
+        device: A device whose memory size is drawn as a line.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
-        NoMomentsError: No moments are known.
+        NoMomentsError: The program has no schedule.
     """
     line = memory.device
     axes = axes_of(axes)
@@ -228,7 +236,7 @@ def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | No
 
 
 def _live_bytes(memory: ProgramMemory, kind: BufferKind) -> Floats:
-    """Bytes of the buffers of a kind that are live at each moment, on the device."""
+    """Return the bytes of the buffers of a kind that are live at each moment, in default memory."""
     changes = [0] * (len(memory.device.least) + 1)
     for buffer in memory.buffers.buffers:
         if buffer.kind == kind and not buffer.space:
@@ -244,16 +252,19 @@ def _live_bytes(memory: ProgramMemory, kind: BufferKind) -> Floats:
 def plot_tile_costs(
     symbolic: SymbolicTiles, costs: Sweep, fits: Bools, chosen: tuple[int, int], axes: Any
 ) -> Any:
-    """Fewest bytes moved over two tile sizes, as a heat map; the best tiling has a frame.
+    """Draw the fewest bytes moved over two tile sizes, as a heat map; the best tiling has a frame.
 
     A cell shows the cheapest tiling with its two sizes that fits; it is empty if none fits.
 
     Args:
-        symbolic: The fusion.
+        symbolic: The symbolic tiles of the fusion.
         costs: The costs of its tilings.
         fits: For each tiling, whether the device can run it.
-        chosen: Numbers of the parameters across and upwards.
-        axes: Axes of matplotlib; a new figure if `None`.
+        chosen: Numbers of the tile sizes on the horizontal and the vertical axis.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -295,7 +306,7 @@ def plot_tile_costs(
 
 
 def _parameter_text(symbolic: SymbolicTiles, number: int) -> str:
-    """The dimension of a tile size, for the label of an axis."""
+    """Return the label of an axis: the dimension of tile size `number`."""
     parameter = symbolic.parameters[number]
     kind = "contracted dimension" if parameter.is_contracting else "dimension"
     name = parameter.instruction.name
@@ -305,13 +316,16 @@ def _parameter_text(symbolic: SymbolicTiles, number: int) -> str:
 def plot_allowed_sizes(
     symbolic: SymbolicTiles, chosen: tuple[int, int], others: Sequence[int], axes: Any
 ) -> Any:
-    """The tile sizes that XLA's constraints allow, over two of the sizes.
+    """Draw the tile sizes that XLA's constraints allow, over two of the sizes.
 
     Args:
-        symbolic: The fusion.
-        chosen: Numbers of the parameters across and upwards.
-        others: A size for every parameter; those of the other parameters hold for all points.
-        axes: Axes of matplotlib; a new figure if `None`.
+        symbolic: The symbolic tiles of the fusion.
+        chosen: Numbers of the tile sizes on the horizontal and the vertical axis.
+        others: A value for every tile size; only those of sizes without an axis are used.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -341,7 +355,7 @@ def plot_allowed_sizes(
 
 
 def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
-    """The sectors that the lanes of an array's worst warp access: a row for each lane.
+    """Draw the sectors that the lanes of an array's worst warp access: a row for each lane.
 
     The x axis has the distinct sectors in the order of their addresses; the darker a cell, the more
     bytes of the sector the lane accesses.
@@ -349,7 +363,10 @@ def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
     Args:
         name: Name of the kernel.
         array: The accesses of the array.
-        axes: Axes of matplotlib; a new figure if `None`.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -391,11 +408,15 @@ def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
 
 
 def plot_layout(grid: LayoutGrid, axes: Any) -> Any:
-    """The elements of a tile as cells with their texts, and a legend of the colours.
+    """Draw the elements of a tile as cells with their texts, and a legend of the colours.
 
     Args:
         grid: The tile.
-        axes: Axes of matplotlib; a new figure, of a size that fits the tile, if `None`.
+        axes: Matplotlib axes to draw into; `None` for those of a new figure of a size that fits the
+            tile.
+
+    Returns:
+        The axes.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -450,7 +471,7 @@ class GridCell(Struct, frozen=True):
     Attributes:
         lines: At most two short lines inside the cell.
         colour: Number of the cell's entry in the legend; `None` if no thread holds the element.
-        tip: All that is known of the element.
+        tip: Text of the tooltip.
     """
 
     lines: tuple[str, ...]
@@ -462,11 +483,11 @@ class LayoutGrid(Struct, frozen=True):
     """A tile as rows of cells.
 
     Attributes:
-        title: The layout.
-        cell: What the lines of a cell are.
+        title: Text about the layout.
+        cell: Text on the meaning of the lines in a cell.
         rows: The cells; a tile of one dimension has one row.
-        legend: What each colour is; at most as many entries as there are colours.
-        notes: Statements about the whole tile.
+        legend: The meaning of each colour; at most `GRID_COLOURS` entries.
+        notes: Lines about the whole tile.
     """
 
     title: str
@@ -477,7 +498,7 @@ class LayoutGrid(Struct, frozen=True):
 
     @property
     def columns(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return len(self.rows[0])
 
     @property
@@ -487,7 +508,7 @@ class LayoutGrid(Struct, frozen=True):
 
 
 def layout_text_of(grid: LayoutGrid) -> str:
-    """The grid as text: a line for each row, then what colours of pictures are, and the notes."""
+    """Return the grid as text: a line for each row, the meaning of the colours, and the notes."""
     texts = [[" ".join(cell.lines) or "-" for cell in row] for row in grid.rows]
     wide = max(len(text) for row in texts for text in row)
     lines = ["  ".join([text.ljust(wide) for text in row]).rstrip() for row in texts]
@@ -495,7 +516,7 @@ def layout_text_of(grid: LayoutGrid) -> str:
 
 
 def layout_svg(grid: LayoutGrid) -> str:
-    """The grid as SVG, with a legend of its colours; dark pages have other colours."""
+    """Return the grid as an SVG document with a legend; dark pages have other colours."""
     head = [grid.title, f"each cell: {grid.cell}", *grid.notes]
     legend = [*enumerate(grid.legend)]
     entries: list[tuple[int | None, str]] = [*legend]
@@ -535,14 +556,19 @@ def _cells(grid: LayoutGrid, left: float, top: float) -> Iterator[Shape]:
 
 
 def _filled(x: float, y: float, width: float, height: float, colour: int | None) -> Shape:
-    """A rectangle in a colour of the legend, or in that of elements without a thread."""
+    """Return a rectangle in colour number `colour` of the legend.
+
+    `None` stands for the colour of elements without a thread.
+    """
     if colour is None:
         return box(x, y, width, height, kind="empty")
     return box(x, y, width, height, fill=COLOURS[colour])
 
 
 def grouped_legend(kind: str, count: int) -> tuple[str, ...]:
-    """What each colour is if number `n` of a kind has the colour `n mod 8`.
+    """Return the meaning of each colour if number `n` of a kind has the colour `n mod 8`.
+
+    `kind` is the noun, `count` the number of things of this kind.
 
     >>> grouped_legend("warp", 10)[:3]
     ('warps 0, 8', 'warps 1, 9', 'warp 2')

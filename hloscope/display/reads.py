@@ -73,7 +73,7 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
     which = f"{title}{list(at)}"
     here = Mark([_point(at)], OUTPUT, f"element ({', '.join(map(str, at))})")
     panels = [Panel(f"{title} {shape_text(asked)}", sizes, [here])]
-    panels += [_touched(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
+    panels += [_read_panel(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
     return svg(panels, caption=f"What {which} {verb}", notes=_notes(answer, len(others)))
 
 
@@ -151,7 +151,7 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
     return at
 
 
-def _touched(
+def _read_panel(
     title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
 ) -> Panel:
     """Return the panel of a tensor that is read, with a note about what cannot be drawn.
@@ -299,7 +299,7 @@ def to_elements(answer: Answer, at: Index | None) -> str:
         ValueError: The queried tensor has no element `at`.
     """
     lines = [headline(answer.instruction, answer.opcode)]
-    for asked in _asked(answer, at):
+    for asked in _queried_elements(answer, at):
         source, output, rows = asked.source, asked.output, asked.rows
         if source is None:
             which = f"output {output.number}" if len(answer.outputs) > 1 else "the output"
@@ -324,7 +324,7 @@ def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]
         ValueError: The queried tensor has no element `at`.
     """
     outputs = []
-    for asked in _asked(answer, at):
+    for asked in _queried_elements(answer, at):
         rows = [
             {
                 row.what: row.number,
@@ -367,7 +367,7 @@ class Row(NamedTuple):
     found: Touched
 
 
-class Asked(NamedTuple):
+class QueriedElement(NamedTuple):
     """A queried element of an output, or of an operand's tensor, with the elements it maps to.
 
     For `indexing_from`, there is one for each tensor of the operand and each output; `source` is
@@ -380,16 +380,16 @@ class Asked(NamedTuple):
     rows: list[Row]
 
 
-def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
-    """Yield the queried elements.
+def _queried_elements(answer: Answer, at: Index | None) -> Iterator[QueriedElement]:
+    """Yield the queried elements, with the elements they map to.
 
     From a tuple operand, tensors without such an element are left out; of several outputs, those
-    that do not depend on it.
+    that do not depend on it. `at` is the index; `None` for an element in the middle.
     """
     if answer.direction == "output_to_input":
         for output in answer.outputs:
             here = element(answer.sizes(output.type), at)
-            yield Asked(here, output, None, list(_rows(answer, output, here)))
+            yield QueriedElement(here, output, None, list(_rows(answer, output, here)))
         return
     sources = asked_from(answer)
     if at is not None and len(sources) > 1:
@@ -404,11 +404,14 @@ def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
                 if o.leaf == leaf
             ]
             if rows or len(answer.outputs) == 1:
-                yield Asked(here, output, source, rows)
+                yield QueriedElement(here, output, source, rows)
 
 
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
-    """Yield a row for each tensor with accesses; a tuple operand has a row for each tensor."""
+    """Yield a row for each tensor with elements that `at` maps to.
+
+    A tuple operand has a row for each tensor.
+    """
     for operand in output.touched:
         types = leaf_types(operand.type)
         leaves = sorted({a.leaf for a in operand.accesses})
@@ -439,12 +442,18 @@ def _lines(found: Touched) -> Iterator[str]:
 
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
-    """Return an HTML page with the instruction, the picture and the table of maps."""
+    """Return an HTML page with the instruction, the picture and the table of maps.
+
+    `at` is the index of the element in the picture; by default the one in the middle.
+    """
     return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
-    """Return the result as HTML without the page around it, for a notebook's cell."""
+    """Return the result as HTML without the page around it, for a notebook's cell.
+
+    `at` is the index of the element in the picture; by default the one in the middle.
+    """
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _page_rows(answer)
     )

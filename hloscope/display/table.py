@@ -50,11 +50,12 @@ class Table(NamedTuple):
 
 
 def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
-    """Return the table with one row for all rows that are equal outside of some columns.
+    """Return the table with one row in place of all rows that are equal apart from some columns.
 
     Args:
-        table: The table; the order of rows is kept.
-        but: Columns that may differ; the number of merged rows is added to the first of them.
+        table: The table; the first row of each kind keeps its place.
+        but: Numbers of the columns that may differ; the number of merged rows is added to the text
+            of the first of them.
         top: Maximum number of rows in the result.
 
     >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])

@@ -65,14 +65,14 @@ def headline(ins: Instruction, opcode: str) -> str:
 
 
 def _output(
-    answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
+    answer: Answer, output: OutputAnswer, printed: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
     """Yield the accesses of an output as text; a long list that repeats refers to the first one.
 
     Args:
         answer: The result.
         output: The output.
-        told: Output of each long list that was already printed.
+        printed: Output of each long list that was already printed.
         known: Cache of texts.
     """
     sizes = answer.sizes(output.type)
@@ -83,8 +83,8 @@ def _output(
     type = known.type(output.type)
     element = f"{known.element(answer, sizes)} of {which}, {type},"
     if len(output.touched) > MAX_NAMED:
-        blocks = tuple(_alike(answer, output, sizes, known))
-        before = told.setdefault((type, *blocks), which)
+        blocks = tuple(_grouped_accesses(answer, output, sizes, known))
+        before = printed.setdefault((type, *blocks), which)
         if before != which:
             yield f"{element} {verb} the same as that of {before}"
             return
@@ -112,7 +112,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[object, ...], str] = {}
-        self._alike: dict[tuple[object, ...], str] = {}
+        self._grouped_accesses: dict[tuple[object, ...], str] = {}
         self._types: dict[int, str] = {}
         self._elements: dict[Dims, str] = {}
 
@@ -135,12 +135,12 @@ class _Blocks:
         of = access.map, access.precision, access.reason, access.replica, access.via
         key = sizes, str(operand.check), *of
         array = f"    {{{access.leaf}}} " if access.leaf else "    "
-        known = self._alike.get(key)
+        known = self._grouped_accesses.get(key)
         if known is not None and len(array) + len(known.partition("\n")[0]) <= WIDTH:
             return array + known
         known = _lines_about(operand, sizes)
         if _BELOW not in known:
-            self._alike[key] = known[len(array) :]
+            self._grouped_accesses[key] = known[len(array) :]
         return known
 
     def element(self, answer: Answer, sizes: Dims) -> str:
@@ -158,7 +158,9 @@ class _Blocks:
         return known
 
 
-def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) -> Iterator[str]:
+def _grouped_accesses(
+    answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks
+) -> Iterator[str]:
     """Yield the accesses of many operands; operands with equal types and maps share an entry."""
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:

@@ -415,7 +415,7 @@ def tiles_svg(report: TileReport) -> str:
 
 
 def tiles_html(report: TileReport, *, whole: bool = True) -> str:
-    """Return the picture and the text as a page; as an HTML fragment if `whole` is false."""
+    """Return the picture and the text as HTML: a page, or a fragment if `whole` is false."""
     drawn = tiles_svg(report) if report.sizes is not None else ""
     inside = styled(f"{drawn}<pre><code>{in_page(tiles_text(report))}</code></pre>\n")
     title = headline(report.instruction, opcode_of(report.instruction))

@@ -27,25 +27,25 @@ MOST_STEPS: Final = 12
 """Maximum number of steps of a path in text; JSON has all."""
 
 
-def dynamic_text(found: Sequence[Explanation]) -> str:
+def dynamic_text(explanations: Sequence[Explanation]) -> str:
     r"""Return a paragraph for each origin: its values, the path to the first of them, a remedy.
 
     >>> dynamic_text([])
     'static: every size is known\n'
     """
-    if not found:
+    if not explanations:
         return "static: every size is known\n"
     groups: dict[tuple[str, str, int], list[Explanation]] = {}
-    for each in found:
+    for each in explanations:
         key = (each.origin.kind, each.origin.remedy, id(each.way[-1].value))
         groups.setdefault(key, []).append(each)
-    count = len(found)
+    count = len(explanations)
     lines = [f"{count} value{'s' * (count > 1)} of unknown size"]
     for (kind, remedy, _), group in groups.items():
         last = group[0].way[-1].value
         lines += ["", f"from {_KINDS.get(kind, kind)}: {described(last)}{place_of(last)}"]
         longest = max(group, key=lambda e: len(e.way))
-        lines += _way(longest)
+        lines += _path(longest)
         if len(group) > 1:
             lines.append(f"  {len(group)} values have their sizes from there")
         if remedy:
@@ -65,7 +65,7 @@ _KINDS: Final = {
 }
 
 
-def _way(explanation: Explanation) -> list[str]:
+def _path(explanation: Explanation) -> list[str]:
     links = explanation.way
     lines = []
     for k, link in enumerate(links[:MOST_STEPS]):
@@ -118,7 +118,7 @@ def line_of(value: Value) -> int | None:
     return owner.span.line_col[0]
 
 
-def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
+def dynamic_json(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     """Return each value of unknown size as JSON, with the path to its origin."""
     return [
         {
@@ -126,7 +126,7 @@ def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
             "chain": [{**value_json(link.value), "why": link.why or None} for link in each.way],
             "source": {"kind": each.origin.kind, "remedy": each.origin.remedy or None},
         }
-        for each in found
+        for each in explanations
     ]
 
 
@@ -207,24 +207,24 @@ class InstructionLike(Protocol):
         """Return the sizes at which the maps were compared."""
 
 
-def parametric_text(found: Sequence[InstructionLike]) -> str:
+def parametric_text(instructions: Sequence[InstructionLike]) -> str:
     """Return maps in terms of named sizes as text, a paragraph for each instruction.
 
     The maps are interpolated from some sizes and compared at others; they are not proved for all.
     """
     lines: list[str] = []
-    for each in found:
+    for each in instructions:
         lines.append(each.name)
         for one in each.maps:
             known = f"{one.text}   {one.precision} where compared"
             said = known if one.text else f"unknown: {one.why}"
             lines.append(f"  operand {one.operand}  {said}")
-    checked = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in found[0].checked]
+    checked = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in instructions[0].checked]
     lines += ["", f"compared with the refined program at {'; '.join(checked)}"]
     return "\n".join(lines) + "\n"
 
 
-def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
+def parametric_json(instructions: Sequence[InstructionLike]) -> list[dict[str, Any]]:
     """Return maps in terms of named sizes, as JSON."""
     return [
         {
@@ -241,7 +241,7 @@ def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
             ],
             "checked": [dict(sizes) for sizes in each.checked],
         }
-        for each in found
+        for each in instructions
     ]
 
 

@@ -207,7 +207,7 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
 
     Args:
         ins: The fusion.
-        tile: Sizes of the output's tile; `None` for those in the dump.
+        tile: Sizes of the output's tile; `None` for those in the program's backend config.
         device: The device, for the size of a transaction.
     """
     chosen = chosen_tiles(ins)
@@ -236,14 +236,15 @@ def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) ->
             outputs[traffic.root] = use
         elif traffic.node.instruction in first:
             place = first[traffic.node.instruction], traffic.node.output
-            operands[place] = _both(operands.get(place), use)
+            operands[place] = _combined_use(operands.get(place), use)
     return TileUses(operands, outputs)
 
 
-def _both(one: TileUse | None, other: TileUse) -> TileUse:
-    """Return the tile use with the lower utilisation, with the bytes of both added up.
+def _combined_use(one: TileUse | None, other: TileUse) -> TileUse:
+    """Return the combined use of two tiles of one array.
 
-    `one` is `None` if the array has no other tile.
+    Byte counts are added; all other figures are those of the tile with the lower utilisation. The
+    result is `other` if `one` is `None`.
     """
     if one is None:
         return other
@@ -341,7 +342,9 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
         words = [first[:, part] + k for k in range(phases)]
         masks = [active[:, part]] * phases
         degrees.append(
-            _degree(np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks)
+            _conflict_degrees(
+                np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks
+            )
         )
     every = np.stack(degrees, axis=1)
     # Phases in which no lane is active issue no request and must not lower the mean.
@@ -413,8 +416,8 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
     return addresses, active, total <= MOST_REQUESTS
 
 
-def _degree(words: Ints, active: Bools, banks: int) -> Ints:
-    """Count the distinct words of the bank with the most, for each row.
+def _conflict_degrees(words: Ints, active: Bools, banks: int) -> Ints:
+    """Return, for each request, the number of distinct words in its busiest bank.
 
     `words` and `active` are [requests, lanes]; inactive lanes do not count.
     """
@@ -441,7 +444,7 @@ UNKNOWN: Final = "unknown"
 
 
 class Touch(Struct, frozen=True):
-    """One group of accesses by which a kernel's threads read or write an array.
+    """An access, or equal accesses, by which a kernel's threads read or write an array.
 
     Attributes:
         maps: Maps from threads to addresses, in elements; several if a thread accesses an element
@@ -467,7 +470,8 @@ class ArrayUse(Struct, frozen=True):
         touches: The accesses as LLVM compiles the kernel; empty if the array is not accessed.
         traffic: Their traffic; `None` if it is unknown or was not requested.
         touched: Distinct elements, bytes and sectors that are accessed.
-        by_map: XLA's map verdict; `None` for outputs, which XLA does not judge.
+        by_map: Does XLA's map check consider the reads coalesced? `None` for outputs, which XLA
+            does not check.
         reason: Why the figures are not exact, or unknown.
         tile: Use of transactions by the tiles of a block-level kernel; `None` for other kernels.
         is_output: Is the array written?
@@ -521,7 +525,7 @@ class ArrayUse(Struct, frozen=True):
     @property
     def asked(self) -> int | None:
         """Return the bytes that lanes or tiles request; `None` if they are unknown."""
-        moving = self._moving
+        moving = self._traffic_or_tile
         return None if moving is None else moving.asked
 
     @property
@@ -530,17 +534,17 @@ class ArrayUse(Struct, frozen=True):
 
         `None` if they are unknown.
         """
-        moving = self._moving
+        moving = self._traffic_or_tile
         return None if moving is None else moving.moved
 
     @property
     def wasted(self) -> int:
         """Return the transferred bytes that contiguous accesses would not need; 0 if unknown."""
-        moving = self._moving
+        moving = self._traffic_or_tile
         return 0 if moving is None else moving.wasted
 
     @property
-    def _moving(self) -> Traffic | TileUse | None:
+    def _traffic_or_tile(self) -> Traffic | TileUse | None:
         if self.traffic is not None:
             return self.traffic
         return self.tile if self.tile is not None and self.tile.moved else None

@@ -32,7 +32,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     Args:
         requests: The access.
         budget: Maximum number of lanes to evaluate; of more lanes a sample is drawn. The alignments
-            that run-time values may cause divide it among themselves.
+            that run-time values may cause share the budget.
 
     Raises:
         TooLargeError: Values of a variable of the address, or their number, exceed int64.
@@ -51,7 +51,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     certain = _without_runtime(requests)
     if terms is None:
         # The address is not linear in the run-time values, so no alignment can be derived.
-        best, worst = _anywhere(certain, budget)
+        best, worst = _unknown_address_bounds(certain, budget)
     else:
         best, worst = _Groups(certain, terms, budget).extremes()
     if certain is not requests:  # it may be that no lane takes part
@@ -87,7 +87,7 @@ def _without_runtime(requests: Requests) -> Requests:
     return replace(requests, map=requests.map.with_(constraints=kept[0]), others=tuple(kept[1:]))
 
 
-def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
+def _unknown_address_bounds(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
     """Return the best and the worst traffic of requests with unknown addresses.
 
     At best a request touches one sector, at worst each lane touches sectors of its own.
@@ -178,21 +178,21 @@ class _Groups:
         """Return the traffic at the best and at the worst run-time values."""
         # Groups without gaps have a closed form for all alignments. Otherwise each shift is tried,
         # and the shifts divide the budget between them.
-        if (found := self._counted(self._budget, is_whole=True)) is not None:
+        if (found := self._counted(self._budget, closed_form_only=True)) is not None:
             return found
-        every = self._counted(self._budget // len(self._shifts), is_whole=False)
+        every = self._counted(self._budget // len(self._shifts), closed_form_only=False)
         assert every is not None
         return every
 
-    def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
+    def _counted(self, budget: int, *, closed_form_only: bool) -> tuple[Traffic, Traffic] | None:
         """Return the traffic at the best and at the worst run-time values.
 
-        `None` if `is_whole` is set and the closed form for groups without gaps does not apply.
+        `None` if `closed_form_only` is set and the closed form does not apply.
 
         Args:
             budget: Maximum number of lanes to evaluate.
-            is_whole: Use the closed form only. It needs groups without gaps that can have every
-                alignment.
+            closed_form_only: Use only the closed form, which needs groups without gaps that can
+                have every alignment.
         """
         best, worst = Counter(self._requests, budget), Counter(self._requests, budget)
         unit = max(self._requests.unit_bits // 8, 1)
@@ -201,7 +201,7 @@ class _Groups:
             groups = self._groups(at, lanes.active.shape)
             spans = _spans(lanes, groups, self._requests.vector)
             has_gaps = bool((spans.length != spans.elements * self._requests.vector).any())
-            if (has_gaps or not self._is_free) and is_whole and len(self._shifts) > 1:
+            if (has_gaps or not self._is_free) and closed_form_only and len(self._shifts) > 1:
                 return None
             if self._is_free and not has_gaps:
                 sectors, lines = [self._of_spans(spans, size) for size in BLOCKS]
@@ -284,11 +284,14 @@ class _Groups:
         return ranked(number)
 
 
-def ranked(number: Ints) -> Ints:
-    """Replace each number by how many numbers of its row are smaller."""
-    order = np.argsort(number, axis=1)
-    ordered = np.take_along_axis(number, order, axis=1)
-    smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
+def ranked(numbers: Ints) -> Ints:
+    """Return, for each number, how many numbers of the same request are smaller.
+
+    `numbers` and the result are [requests, lanes].
+    """
+    order = np.argsort(numbers, axis=1)
+    ordered = np.take_along_axis(numbers, order, axis=1)
+    smaller = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape).copy()
     # Equal numbers must get the rank of the first of them: their own positions are set to 0, and
     # the running maximum then carries the first position on.
     smaller[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
@@ -297,13 +300,14 @@ def ranked(number: Ints) -> Ints:
     return ranks
 
 
-def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct numbers of each group of lanes.
+def _distinct_numbers(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct numbers of the active lanes of each group.
 
-    The first array has the group of each, as `request * lanes + group`; the second has the numbers.
+    Both results are flat arrays with one entry per distinct number: its group, as `request * lanes
+    + group`, and the number itself. Numbers may be replaced by their ranks in the request.
 
     Args:
-        numbers: A number of each lane, [requests, lanes].
+        numbers: A number of each lane, such as that of its sector, [requests, lanes].
         active: Is the lane active? [requests, lanes].
         groups: Group number of each lane, [requests, lanes].
     """
@@ -321,7 +325,7 @@ def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
 
 def _distinct(numbers: Ints, active: Bools, groups: Ints) -> Ints:
     """Count the distinct numbers of the active lanes of each group: [requests, groups]."""
-    places, _ = _different(numbers, active, groups)
+    places, _ = _distinct_numbers(numbers, active, groups)
     return np.bincount(places, minlength=active.size).reshape(active.shape)
 
 
@@ -338,7 +342,7 @@ def _spans(lanes: Lanes, groups: Ints, vector: int) -> _Spans:
     if int(lanes.steps.max(initial=0)) >= NOWHERE // lanes.active.shape[1]:
         ranks = _distinct(lanes.steps, lanes.active, groups)
         return _Spans(ranks * 0, ranks * 0, ranks)  # int64 does not hold the gaps
-    places, steps = _different(lanes.steps, lanes.active, groups)
+    places, steps = _distinct_numbers(lanes.steps, lanes.active, groups)
     shape, size = lanes.active.shape, lanes.active.size
     first, last = np.full(size, NOWHERE), np.full(size, -1)
     np.minimum.at(first, places, steps)

@@ -95,12 +95,12 @@ class Memory:
         """
         known = self.of_equal(ins)
         answer = known if known.name == ins.name else self._renamed(known, ins)
-        if self.stated is None or self._is_asked_for_own_kernel:
+        if self.stated is None or self._has_user_settings:
             return answer
-        return self.stated.beside(ins, self._under_stated_launch(ins, answer))
+        return self.stated.completed(ins, self._under_stated_launch(ins, answer))
 
     @property
-    def _is_asked_for_own_kernel(self) -> bool:
+    def _has_user_settings(self) -> bool:
         """Does the user give the launch, thread map or tiles, or ask for XLA's verdicts only?"""
         is_given = self._thread_map is not None or self._tile is not None
         return is_given or any(self._options.values()) or self._verdicts_only
@@ -300,7 +300,7 @@ class Memory:
 
         every = [a for reading, access in reads.loaded(place) for a in addresses(reading, [access])]
         if self._verdicts_only:
-            return _uncounted(every)
+            return _without_traffic(every)
         return self._levels.read(every, type, kernel, loads, reads.predicate(place))
 
     def _touched_of(
@@ -363,7 +363,9 @@ class Memory:
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
             if maps is None or kernel.launch is None or not is_array(type):
                 tile = None if uses is None else uses.outputs.get(number)
-                found.append(self._unplaced(fused, kernel, number, leaf, root.name, type, tile))
+                found.append(
+                    self._output_without_map(fused, kernel, number, leaf, root.name, type, tile)
+                )
                 continue
             measured = Measured()
             try:
@@ -393,10 +395,10 @@ class Memory:
         """
         placed = [self._addresses.written(map, type, stores) for map in maps]
         if self._verdicts_only:
-            return _uncounted(placed)
+            return _without_traffic(placed)
         return self._levels.written(placed, type, kernel, stores)
 
-    def _unplaced(
+    def _output_without_map(
         self,
         fused: Fused,
         kernel: Kernel,
@@ -406,7 +408,7 @@ class Memory:
         type: TensorType,
         tile: TileUse | None,
     ) -> ArrayUse:
-        """Return the result for an output whose map from threads is unknown.
+        """Return the result for an output for which the map from threads to elements is unknown.
 
         Args:
             fused: Instructions of the kernel.
@@ -435,7 +437,7 @@ def _loop(reading: Reading, access: Access) -> int:
     return reading.loop if access.map is not None and access.map.ranges else 0
 
 
-def _uncounted(addresses: Iterable[Address]) -> Measured:
+def _without_traffic(addresses: Iterable[Address]) -> Measured:
     """Return the accesses with unknown traffic, for queries about XLA's verdicts only."""
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))

@@ -191,7 +191,7 @@ def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
 
 
 def _loops(one: Requests) -> dict[Var, int]:
-    """Return the loops that can be unrolled, each with its coefficient in the address.
+    """Return the loops of an access that can be unrolled, with their coefficients in the address.
 
     Such a loop variable occurs in the address only as one linear term.
     """

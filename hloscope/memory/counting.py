@@ -42,7 +42,7 @@ MOST_CONDITIONS: Final = 32
 Each constraint is one bit of an int64.
 """
 MOST_ALIGNMENTS: Final = 64
-"""Maximum number of alignments by run-time values that are tried."""
+"""Maximum number of alignments, caused by run-time values, that are evaluated."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
@@ -70,7 +70,8 @@ def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
 def _values_of(requests: Requests) -> tuple[Values, ...]:
     """Return representative values of each variable that enumerates the requests.
 
-    They represent the others at any run-time values.
+    All values that one value represents have requests of equal traffic, whatever the run-time
+    values are.
     """
     map = requests.map
     origins = [e for v in map.runtime for e in v.arguments]
@@ -158,7 +159,7 @@ class Counter:
     # ------------------------------------------------------------------------------- the work
 
     @property
-    def _seen(self) -> int:
+    def _evaluated_lanes(self) -> int:
         """Return the number of lanes that are evaluated."""
         is_sample = self._total > self._budget
         return (self._sampled if is_sample else self._total) * self._requests.warp
@@ -213,19 +214,19 @@ class Counter:
         """Merge requests with the same pattern: return one of each, with their summed weights.
 
         Requests have the same pattern if the addresses of their lanes differ by whole lines, and
-        the same constraints hold. It suffices to compare the terms without the lane, since `_parts`
-        checks that no term has both the lane and another variable.
+        the same constraints hold. It suffices to compare the terms without the lane, since
+        `_distinguishing_terms` checks that no term has both the lane and another variable.
 
         Args:
             at: Values of the free variables, one for each request.
             weights: Number of requests that each one represents.
             given: Values of run-time variables.
         """
-        parts = self._parts if len(weights) > FEW else None
+        parts = self._distinguishing_terms if len(weights) > FEW else None
         if parts is None:
             return at, weights
         address, conditions = parts
-        every = {**at, **self._read(given)}
+        every = {**at, **self._runtime_values(given)}
         alike = evaluate_array(address, every)
         if alike.dtype != np.int64:
             return at, weights
@@ -244,7 +245,7 @@ class Counter:
         return {x: values[first[order]] for x, values in at.items()}, summed[order]
 
     @property
-    def _parts(self) -> tuple[Expr, list[Constraint]] | None:
+    def _distinguishing_terms(self) -> tuple[Expr, list[Constraint]] | None:
         """Return the address terms and the constraints that distinguish requests.
 
         These are the ones with free variables and without the lane. `None` if a term or constraint
@@ -261,7 +262,7 @@ class Counter:
             return None
         return from_terms(rest, 0), conditions
 
-    def _read(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
+    def _runtime_values(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
         """Return the value of each run-time variable of the access: as given, or the lowest."""
         return {
             Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
@@ -280,7 +281,11 @@ class Counter:
         """
         map = self._requests.map
         every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
-        every = {**self._read(given), **every, LANE: np.arange(self._requests.warp)[:, None]}
+        every = {
+            **self._runtime_values(given),
+            **every,
+            LANE: np.arange(self._requests.warp)[:, None],
+        }
         shape = self._requests.warp, len(next(iter(at.values())))
         addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
         active = np.zeros(shape, dtype=np.bool_)
@@ -438,7 +443,7 @@ class Counter:
             worst,
             typical,
             vector=self._requests.vector,
-            seen=self._seen,
+            seen=self._evaluated_lanes,
         )
 
     def _scaled(self, value: int) -> int:
@@ -457,11 +462,11 @@ class Counter:
         return Request(placed, tuple(first), max(self._requests.unit_bits // 8, 1), sectors)
 
 
-def lane_count(some: Bools) -> Ints:
-    """Count the true values of each row."""
+def lane_count(active: Bools) -> Ints:
+    """Return the number of true entries in each row of a [requests, lanes] array."""
     # Sums of bytes are faster, and a row of less than 256 lanes cannot overflow them.
-    small = some.shape[1] < 256
-    bytes_ = some.view(np.uint8)
+    small = active.shape[1] < 256
+    bytes_ = active.view(np.uint8)
     counted: Ints = bytes_.sum(axis=1, dtype=np.uint8 if small else np.int64).astype(np.int64)
     return counted
 

@@ -114,10 +114,8 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
 # Keys that are equal for instructions with equal kernels, so that each kernel is analysed once.
 
 
-class SameKernels:
-    """Computes keys of one program's kernels.
-
-    Kernels with equal keys differ in names only.
+class KernelKeys:
+    """Keys of one program's kernels: kernels with equal keys differ in names only.
 
     A fusion's kernel is determined by the called computation and the backend config. The kernel of
     an instruction compiled alone is determined by its op, the types of its operands and value, its
@@ -163,7 +161,7 @@ class SameKernels:
         )
 
 
-class Made(NamedTuple):
+class ModelledKernel(NamedTuple):
     """A modelled kernel, with its instructions and the facts that chose its emitter."""
 
     fused: Fused
@@ -177,15 +175,15 @@ class XlaKernels:
     def __init__(self, analysis: Analysis, device: Device) -> None:
         self._analysis: Final = analysis
         self._device: Final = device
-        self._made: Final[dict[object, Made]] = {}
-        self.key: Final = SameKernels(analysis.structure_ids).key
+        self._made: Final[dict[object, ModelledKernel]] = {}
+        self.key: Final = KernelKeys(analysis.structure_ids).key
 
-    def of(self, ins: Instruction, key: tuple[object, ...] | None) -> Made:
+    def of(self, ins: Instruction, key: tuple[object, ...] | None) -> ModelledKernel:
         """Return the kernel of an instruction. Kernels with the same key are built once.
 
         Args:
             ins: The instruction.
-            key: Key by `SameKernels`; `None` builds the kernel anew.
+            key: Key by `KernelKeys`; `None` builds the kernel anew.
 
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.
@@ -195,7 +193,7 @@ class XlaKernels:
         if known is None:
             fused = Fused.of_instruction(ins)
             choice = Choice(fused, self._device, self._analysis)
-            known = Made(fused, choice, kernel_of(choice))
+            known = ModelledKernel(fused, choice, kernel_of(choice))
             if key is not None:
                 self._made[key] = known
         return known

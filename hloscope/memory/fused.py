@@ -153,9 +153,9 @@ class Fused:
         computation reads an operand through several accesses.
 
         Args:
-            analysis: Memoizes accesses.
+            analysis: Indexing analysis of the program.
             value: The value that is computed.
-            leaf: Flat tuple index of its tensor.
+            leaf: Number of the tensor in the flattened value.
             ends: Values whose operands are not followed.
             of_instruction: Returns the operand accesses of an instruction's leaf; by default
                 `analysis.reads`.
@@ -260,7 +260,7 @@ def loads_of(
 
     Args:
         value: The value that is computed.
-        leaf: Flat tuple index of its tensor.
+        leaf: Number of the tensor in the flattened value.
         start: Access from the element to itself.
         interner: Interns and composes accesses.
         position: Position of an instruction in order of definition; `None` for input values.

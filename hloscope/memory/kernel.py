@@ -311,7 +311,7 @@ class Addresses:
             if map is not None:
                 stages.append(stage._replace(map=map))
         by_element = reading.is_row and self._leaves_row(reading, access, type)
-        parts = _judged(stages, reading.proof)
+        parts = _parts_by_alignment(stages, reading.proof)
         return Address(whole, parts, reading.before, by_element)
 
     def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
@@ -367,7 +367,7 @@ class Addresses:
             stage._replace(map=self._of_output(stage.map, type))
             for stage in _stages(map, stores.proof)
         ]
-        return Address(self._of_output(map, type), _judged(stages, stores.proof))
+        return Address(self._of_output(map, type), _parts_by_alignment(stages, stores.proof))
 
     def _of_output(self, map: IndexingMap, type: TensorType) -> IndexingMap:
         known = self._placed.get((map, type))
@@ -426,8 +426,8 @@ def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
     return found
 
 
-def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
-    """Return for each stage whether LLVM splits its vectors.
+def _parts_by_alignment(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
+    """Return the iterations of each stage, and whether LLVM splits the vectors there.
 
     Empty if LLVM certainly proves all vectors aligned.
 

@@ -250,7 +250,7 @@ def _of_op(ins: Instruction, op: Op) -> KernelKind:
     return _of_class(type(op))
 
 
-# Asked for every instruction of a program, of which source_type are few classes.
+# Asked for every instruction of a program, of which there are few classes.
 @cache
 def _of_class(op: type[Op]) -> KernelKind:
     for base in op.__mro__:

@@ -59,7 +59,10 @@ class Measured(Struct, frozen=True):
 
 
 def together(parts: Sequence[Measured]) -> Measured:
-    """Merge the accesses that several loops make to one array; their traffic adds up."""
+    """Return the accesses that several loops make to one array as one result.
+
+    Their traffic adds up.
+    """
     if len(parts) == 1:
         return parts[0]
     traffic = [part.traffic for part in parts if part.traffic is not None]
@@ -110,14 +113,14 @@ class Levels:
             addresses: The accesses by which the threads load it.
             type: Type of the array.
             kernel: The kernel of the threads.
-            loads: Groups the accesses by load, if several may be one load.
+            loads: Returns the accesses grouped by load; called if several may be one load.
             predicate: Widths of the loads into which LLVM splits a load of four predicates.
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)
         before = next((a.before for a in addresses if a.before is not None), None)
         if before is not None:
-            return self._before(before, every, type, kernel)
+            return self._old_element_loads(before, every, type, kernel)
         # Loads of one address on different conditions are one load at best. If no two loads have
         # the same address, the loads need not be distinguished.
         fewest = united(every)
@@ -131,7 +134,9 @@ class Levels:
                 there = [a.map for a in load]
                 different.setdefault(frozenset(there), there)
             parts = [united(self._emitted(own, by_map, type, kernel)) for own in different.values()]
-            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
+            every, is_known = self._distinct_loads(
+                dict.fromkeys(one for part in parts for one in part)
+            )
         most = self._measured(every, by_map, type, kernel, predicate=predicate)
         if is_known or most.traffic is None:
             return most
@@ -163,7 +168,7 @@ class Levels:
         if kernel.is_given:
             touches, traffic = self._touches(found)
             return Measured(tuple(touches), traffic)
-        whole, cut, maybe = self._proved(found, by_map, type, kernel)
+        whole, cut, maybe = self._by_alignment(found, by_map, type, kernel)
         are_loads = stores is None
         stores = stores or PLAIN
         if stores.is_apart:
@@ -215,7 +220,7 @@ class Levels:
             )
         ]
 
-    def _proved(
+    def _by_alignment(
         self,
         found: Iterable[Requests],
         by_map: Mapping[IndexingMap, Address],
@@ -246,25 +251,25 @@ class Levels:
                 there += self._each([part.map], type, kernel)
         return whole, cut, maybe
 
-    def _before(
-        self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
+    def _old_element_loads(
+        self, stores: Stores, requests: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
         """Return the loads of old elements that LLVM adds for atomic updates; XLA emits none."""
-        last = found
+        last = requests
         if stores.is_apart:
-            last = self._stored_apart(found, stores, type, kernel)
+            last = self._stored_apart(requests, stores, type, kernel)
         touches, traffic = self._touches(last)
         traffic = stored(traffic, replace(stores, least=1, tries=1, most=1))
         return Measured(tuple(touches), traffic, (), EXPANDED)
 
     def _stored_apart(
-        self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
+        self, requests: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
         """Return the accesses split into single elements.
 
         Elements narrower than `stores.word` become accesses of whole words.
         """
-        apart = self._elements(found, type, kernel)
+        apart = self._elements(requests, type, kernel)
         is_word = stores.word > storage_bits(type)
         return [in_words(one, stores.word) for one in apart] if is_word else apart
 
@@ -290,14 +295,14 @@ class Levels:
         maps = [map for one in found for map in one.originals]
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 
-    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+    def _distinct_loads(self, loads: Iterable[Requests]) -> tuple[list[Requests], bool]:
         """Return the distinct loads, and whether the comparison of every pair was decided.
 
         Two loads are the same if their maps are proved equal, even if they are written differently.
         """
         kept: list[Requests] = []
         is_known = True
-        for one in found:
+        for one in loads:
             for at, other in enumerate(kept):
                 if not self._may_be_same(one, other):
                     continue
@@ -312,9 +317,9 @@ class Levels:
         return kept, is_known
 
     def _may_be_same(self, one: Requests, other: Requests) -> bool:
-        """Could two loads be the same?
+        """Could two accesses be the same load?
 
-        It requires equal address expressions, and equal numbers of accessed elements.
+        That requires equal address expressions, and equal numbers of accessed elements.
         """
         if one.original.results != other.original.results:
             return False
@@ -352,9 +357,9 @@ class Levels:
             )
         return known
 
-    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+    def _touches(self, accesses: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
         """Return each access with its traffic, and the total traffic."""
-        touches = [self._touch(requests) for requests in found]
+        touches = [self._touch(requests) for requests in accesses]
         return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
 
     def _touch(self, requests: Requests) -> Touch:

@@ -47,7 +47,7 @@ class Period(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The values from `start` to before `stop`; each one represents `weight` values."""
+    """The integers from `start` to before `stop`; each represents `weight` values."""
 
     start: int
     stop: int
@@ -77,16 +77,16 @@ class Values(Struct, frozen=True):
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the values at the given positions of all runs in sequence, and their weights.
+        """Return the values at positions of all runs in sequence, and their weights.
 
-        Positions count from 0.
+        `places` are the positions, counted from 0.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
         >>> values.tolist(), weights.tolist()
         ([3, 41], [10, 1])
         """
-        number, inside, weights = self._found([run.stop - run.start for run in self.runs], places)
+        number, inside, weights = self._located([run.stop - run.start for run in self.runs], places)
         return number + inside, weights
 
     def drawn(self, draw: np.random.Generator, size: int) -> Ints:
@@ -95,10 +95,10 @@ class Values(Struct, frozen=True):
         `draw` is the random number generator.
         """
         sizes = [(run.stop - run.start) * run.weight for run in self.runs]
-        start, inside, weights = self._found(sizes, draw.integers(0, self.total, size))
+        start, inside, weights = self._located(sizes, draw.integers(0, self.total, size))
         return start + inside // weights
 
-    def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
+    def _located(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
         """Return for each position its run's first value, its offset there, and the weight.
 
         Args:
@@ -169,12 +169,12 @@ def _added(parts: Sequence[tuple[Period | None, int]]) -> Period | None:
     return Period(length, shift)
 
 
-def _repeated(found: Period | None, den: int) -> Period | None:
-    """Return the smallest multiple of a period whose shift is a multiple of `den`."""
-    if found is None:
+def _repeated(period: Period | None, den: int) -> Period | None:
+    """Return the smallest multiple of `period` whose shift is a multiple of `den`."""
+    if period is None:
         return None
-    times = abs(den) // gcd(found.shift, den)
-    return Period(found.length * times, found.shift * times)
+    times = abs(den) // gcd(period.shift, den)
+    return Period(period.length * times, period.shift * times)
 
 
 def representatives(

@@ -47,7 +47,10 @@ from hloscope.ops import (
 
 
 MOST_STEPS: Final = 1 << 10
-"""Maximum number of loop steps of a thread that are tested against masks; beyond it none is."""
+"""Maximum number of loop steps of a thread that are compared with masks.
+
+With more steps, all of them count as executed.
+"""
 Place: TypeAlias = tuple[int, int]
 """Number of a kernel's operand, and number of the array in it."""
 
@@ -71,7 +74,7 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """Return the loads of one input array.
+        """Return the loads of the input array `place`.
 
         Each load is a `Reading`, whose value needs elements of the array, and the access from that
         value to the array. Loads of old elements that LLVM adds before a store are included. If
@@ -90,11 +93,11 @@ class Reads:
         ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
-        """Return the accesses of an array grouped by load; `None` if loads cannot be separated."""
+        """Return the accesses of the array `place` by load; `None` if loads cannot be separated."""
         return None if self._loads is None else self._loads.get(place, [])
 
     def predicate(self, place: Place) -> tuple[int, ...]:
-        """Return the widths in bytes into which LLVM splits a load of four predicates.
+        """Return the widths in bytes into which LLVM splits a load of four predicates from `place`.
 
         The tuple is empty if LLVM does not split it.
         """
@@ -103,7 +106,7 @@ class Reads:
         return self._selects.predicates.get(self._fused.edge[place[0]], ())
 
     def _of_roots(self) -> tuple[Reading, ...]:
-        """Return readings of all written elements, for kernels without a thread model."""
+        """Return a load of every written element, for kernels without a thread model."""
         return tuple(
             [
                 Reading(root, leaf, IndexingMap.identity(type.shape))
@@ -112,10 +115,10 @@ class Reads:
             ]
         )
 
-    def _ends(self, reading: Reading) -> frozenset[Instruction]:
-        """Return the values whose operands a reading does not load: they are in registers already.
+    def _register_values(self, reading: Reading) -> frozenset[Instruction]:
+        """Return the values whose operands are not loaded, because a hero left them in registers.
 
-        A value may also be in shared memory.
+        They may also be in shared memory. Empty for loads of a hero's own operands.
         """
         return frozenset() if reading.is_hero else self._from_heroes
 
@@ -123,7 +126,9 @@ class Reads:
         found: dict[Place, list[tuple[Reading, Access]]] = {}
         analysis, fused = self._analysis, self._fused
         for reading in self._readings:
-            edge = fused.reads(analysis, reading.value, reading.leaf, self._ends(reading))
+            edge = fused.reads(
+                analysis, reading.value, reading.leaf, self._register_values(reading)
+            )
             for place, accesses in edge.items():
                 found.setdefault(place, []).extend((reading, access) for access in accesses)
         for k, value in enumerate(fused.edge):
@@ -152,7 +157,7 @@ class Reads:
 
     def _edge(self, reading: Reading, *, with_masks: bool) -> Edge:
         reads = None if self._selects is None else self._selects.reads(with_masks=with_masks)
-        ends = self._ends(reading)
+        ends = self._register_values(reading)
         return self._fused.reads(self._analysis, reading.value, reading.leaf, ends, reads)
 
     # Asked for each array of a kernel with selects; it has those of all arrays.
@@ -160,17 +165,17 @@ class Reads:
     def _chosen(self) -> dict[Place, list[tuple[Reading, Access]]]:
         found: dict[Place, list[tuple[Reading, Access]]] = {}
         for reading in self._readings:
-            parts = self._unmasked(reading)
+            parts = self._within_masks(reading)
             for place, accesses in self._edge(reading, with_masks=False).items():
                 part = parts.get(place, reading)
                 if part is not None:
                     found.setdefault(place, []).extend((part, access) for access in accesses)
         return found
 
-    def _unmasked(self, reading: Reading) -> dict[Place, Reading | None]:
-        """Return the readings of arrays behind masks, restricted to steps that the mask permits.
+    def _within_masks(self, reading: Reading) -> dict[Place, Reading | None]:
+        """Return, for each array read under a mask, `reading` in the steps that the mask allows.
 
-        The value is `None` if it permits no step.
+        An entry is `reading` with fewer loop steps, or `None` if the mask allows none.
         """
         if self._selects is None or not self._selects.masks:
             return {}
@@ -188,11 +193,11 @@ class Reads:
         found: dict[Place, list[tuple[Reading, Load]]] = {}
         reads = None if self._selects is None else self._selects.reads()
         for reading in self._readings:
-            ends = self._ends(reading)
+            ends = self._register_values(reading)
             edge = self._fused.loads(self._analysis, reading.value, reading.leaf, ends, reads)
             if edge is None:
                 return None
-            parts = self._unmasked(reading)
+            parts = self._within_masks(reading)
             for place, loads in edge.items():
                 part = parts.get(place, reading)
                 if part is not None:
@@ -201,10 +206,10 @@ class Reads:
 
 
 def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Reading | None:
-    """Return the reading with the loop steps in which a thread may need an element.
+    """Return the load, restricted to loop steps in which a thread may need an element.
 
     Args:
-        reading: The reading.
+        reading: The load.
         accesses: The needed elements, with masks as conditions.
 
     Returns:
@@ -325,7 +330,9 @@ class Selects:
         return [*found]
 
     def reads(self, *, with_masks: bool = False) -> ReadsOf:
-        """Return a function with an instruction's operand accesses, by the lanes that need them.
+        """Return a function from an instruction and a leaf to the leaf's accesses of operands.
+
+        Accesses through a select are restricted to the lanes that choose the operand.
 
         Args:
             with_masks: Also restrict the lanes by masks.
@@ -338,7 +345,7 @@ class Selects:
             flows = self._analysis.reads(ins, leaf)
             if ins not in chosen:
                 return flows
-            return [_of_choice(flow, ins, chosen[ins]) for flow in flows]
+            return [_accesses_through_select(flow, ins, chosen[ins]) for flow in flows]
 
         return reads
 
@@ -426,7 +433,7 @@ class Selects:
         return None
 
 
-def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
+def _accesses_through_select(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
     """Return an operand's accesses, restricted to the elements that the select takes from it.
 
     Args:

@@ -444,7 +444,7 @@ class Traffic(Struct, frozen=True):
 
 
 def together(parts: list[Traffic]) -> Traffic:
-    """Return the total traffic of several accesses, each with separate requests."""
+    """Return the total traffic of several accesses that make separate requests."""
     if len(parts) == 1:
         return parts[0]
     histogram: dict[int, int] = {}

@@ -64,10 +64,11 @@ class StatedKernels:
         what = f"the folder was compiled for {target.title or 'another GPU'} ({target.cores} cores)"
         return f"{what}, so its launches are not compared with those of {device.name}"
 
-    def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
+    def completed(self, ins: Instruction, model: Coalescing) -> Coalescing:
         """Return the model's result, completed by the facts in the folder.
 
-        Differences become findings. The accesses of a Triton kernel are those of its code.
+        Differences between model and folder become findings. The accesses of a Triton kernel are
+        those of its code.
 
         Args:
             ins: The instruction of the kernel.
@@ -82,7 +83,7 @@ class StatedKernels:
             return model
         launches = self.dump.launches(ins.name)
         findings = [*model.findings, *self._memory_findings(ins, model)]
-        notes = [*model.notes, *self._one_memory(ins, model)]
+        notes = [*model.notes, *self._aliasing_notes(ins, model)]
         if shared := self.dump.shared_bytes(ins.name):
             notes.append(f"shared memory of a block: {shared:,} bytes")
         answer = model
@@ -119,7 +120,8 @@ class StatedKernels:
     ) -> tuple[Coalescing, str]:
         """Return the result with the accesses in a Triton kernel's code, and a note about them.
 
-        Without usable code the model is returned unchanged, with the reason.
+        If the folder lacks the code, or it cannot be used, the model's result is returned
+        unchanged, and the note is the reason.
         """
         try:
             code = self.dump.triton(ins.name)
@@ -147,7 +149,7 @@ class StatedKernels:
         self,
         array: ArrayUse,
         accesses: Sequence[TritonAccess],
-        lost: Sequence[TritonAccess],
+        unknown_accesses: Sequence[TritonAccess],
         launch: Launch,
     ) -> ArrayUse:
         """Return an array's result with the loads and stores that the kernel's code makes.
@@ -155,11 +157,13 @@ class StatedKernels:
         Args:
             array: The model's result for the array.
             accesses: The loads and stores of this array.
-            lost: Accesses whose address is not known; if there are any, only a reason is added.
+            unknown_accesses: Accesses whose address is not known; if there are any, only a reason
+                is added.
             launch: Blocks and threads of the kernel.
         """
-        if lost:
-            reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
+        if unknown_accesses:
+            first = unknown_accesses[0]
+            reason = f"line {first.line} of the kernel's code: {first.reason}"
             return replace(array, reason=reason)
         touches = []
         for access in accesses:
@@ -196,7 +200,7 @@ class StatedKernels:
 
     # --------------------------------------------------------------------------------- memory
 
-    def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
+    def _aliasing_notes(self, ins: Instruction, model: Coalescing) -> list[str]:
         """Return a note for each operand and output that share memory by the buffer assignment."""
         return [
             f"operand {operand.number} and output {output.number} are one memory "

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # `th_x` …, `bl_x` …; `lane`, `warp`, `register` and `block`; `tid` and `pid`.
 
 
-SAME: Final[Mapping[str, str]] = {
+DIMENSION_NAMES: Final[Mapping[str, str]] = {
     "tid": "th_x", "thread": "th_x", "threadIdx_x": "th_x", "threadIdx_y": "th_y",
     "threadIdx_z": "th_z", "pid": "bl_x", "block": "bl_x", "pid_0": "bl_x", "pid_1": "bl_y",
     "pid_2": "bl_z", "blockIdx_x": "bl_x", "blockIdx_y": "bl_y", "blockIdx_z": "bl_z",
@@ -120,7 +120,7 @@ def on_grid(map: IndexingMap, warp: int) -> tuple[IndexingMap, Launch]:
 
 def _names(map: IndexingMap) -> list[str]:
     known = {*GRID, *LANE_NAMES, *LOOPS}
-    given = [SAME.get(v.name, v.name) for v in map.dims]
+    given = [DIMENSION_NAMES.get(v.name, v.name) for v in map.dims]
     if not any(given) and len(given) <= 2:
         return ["th_x", "bl_x"][: len(given)]
     for name, v in zip(given, map.dims, strict=True):
@@ -128,7 +128,7 @@ def _names(map: IndexingMap) -> list[str]:
             said = f"`{v.name}`" if v.name else "a dimension without a name"
             raise UnsupportedError(
                 f"{said} of the thread map: known are {', '.join([*GRID, *LANE_NAMES, *LOOPS])}, "
-                f"{', '.join(SAME)}"
+                f"{', '.join(DIMENSION_NAMES)}"
             )
     if len(set(given)) < len(given):
         raise UnsupportedError("two dimensions of the thread map mean the same")

@@ -124,9 +124,11 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
         # Maps that the same run-time values shift overlap in the same way at every value. Maps with
         # different shifts may or may not overlap, so their footprints only add up to a bound.
         if len(alike) == 1 and isinstance(shift := next(iter(alike)), tuple):
-            return _wherever(maps, type, shift)
+            return _shifted(maps, type, shift)
         if len(alike) < len(maps):
-            return _together([_touched_by(tuple(some), type) for some in alike.values()], type)
+            return _summed_footprints(
+                [_touched_by(tuple(some), type) for some in alike.values()], type
+            )
     parts = [_part(map, type) for map in maps if not map.is_known_empty]
     if not parts:
         return Touched()
@@ -180,7 +182,7 @@ def _shift(map: IndexingMap) -> Shift | None:
     return tuple(found)
 
 
-def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
+def _summed_footprints(parts: Iterable[Touched], type: TensorType) -> Touched:
     """Return an upper bound of the footprint of several parts that may overlap: their sum.
 
     It is at most the whole array.
@@ -200,12 +202,12 @@ def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
     )
 
 
-def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
-    """Return the footprint of maps that run-time values shift together, for any such values.
+def _shifted(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
+    """Return the footprint of maps to which run-time values add one common shift.
 
-    The lowest values represent all, because shifts keep elements and overlaps. The sectors are
-    equally many if each step shifts by whole sectors. Otherwise the elements of one sector may lie
-    in two.
+    The result holds for any run-time values: the lowest ones represent all, because a shift changes
+    neither the number of elements nor their overlaps. The number of sectors is exact if every
+    possible shift is a whole number of sectors. Otherwise it is an upper bound.
 
     Args:
         maps: Maps to indices of the array.
@@ -236,10 +238,10 @@ def _at_lowest(map: IndexingMap) -> IndexingMap:
 
 
 class _Part(Struct, frozen=True):
-    """Footprint of one map, as a list of addresses and offsets of its copies.
+    """Footprint of one map.
 
-    Every address plus one offset from each array of `copies` is accessed. `count` is the number of
-    elements, or 0.
+    It contains the sums of one entry of `addresses` and one of each array of `copies`, in elements.
+    `count` is the number of distinct elements; if it is 0, that number follows from the two lists.
     """
 
     addresses: Ints | None

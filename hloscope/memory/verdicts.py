@@ -185,7 +185,7 @@ def _first_warp(map: IndexingMap) -> IndexingMap:
 
 
 def _innermost(map: IndexingMap) -> IndexingMap:
-    """Return the map of the innermost loop, with other loops at their lowest value.
+    """Return the map along the innermost loop: other loops are at their lowest value.
 
     Constraints are dropped.
     """

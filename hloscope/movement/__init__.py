@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from hloscope.movement.chains import Chain as Chain, Pattern as Pattern
     from hloscope.movement.drafts import (
         Rewriting as Rewriting,
-        as_it_stands as as_it_stands,
+        chain_program as chain_program,
         rewrite as rewrite,
         rewritten as rewritten,
     )
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
         chains_of as chains_of,
     )
     from hloscope.movement.traffic import (
-        Passing as Passing,
+        Exchange as Exchange,
         bytes_of as bytes_of,
+        exchanges_of as exchanges_of,
         is_view as is_view,
-        passings_of as passings_of,
     )
     from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
     from hloscope.movement.walking import Leaf as Leaf

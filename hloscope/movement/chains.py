@@ -1,4 +1,4 @@
-"""Chains of data movement: from a value that is moved no further back to its sources."""
+"""Chains of data movement: from their last value, the sink, back to the sources."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import (
     Arrival,
     Leaf,
+    Neighbourhoods,
     Role,
-    Surroundings,
     Walk,
+    broadcasts_of_scalar,
     composed,
-    hops_to_single,
 )
 from hloscope.ops import Parameter
 from hloscope.simplifier import Proof, Verdict
@@ -38,7 +38,7 @@ _TRIED: Final = 17
 
 
 class _Slots(NamedTuple):
-    """Positions of a chain's values among the values around its sink; see `Around`.
+    """Positions of a chain's values among the values around its sink; see `Neighbourhood`.
 
     Attributes:
         steps: Positions of the steps.
@@ -61,7 +61,8 @@ class Chain:
         steps: The ops, producers first; the last one is the sink.
         walk: The traversal that found them.
         is_cut: Did the traversal end early because the chain has too many values?
-        pattern: Equal for chains at the same positions of equal computations; `None` for others.
+        pattern: Chains that have the same pattern are at the same positions of equal computations;
+            `None` for chains that are not compared this way.
     """
 
     def __init__(
@@ -106,7 +107,10 @@ class Chain:
     # one model may serve many chains.
     @cached_property
     def _slots(self) -> _Slots:
-        """Return the positions of the chain's values, for chains equal to this one."""
+        """Return the positions of the chain's values among the values around the sink.
+
+        Chains that equal this one have their values at the same positions.
+        """
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
@@ -133,12 +137,12 @@ class Chain:
         )
 
     @property
-    def ends_in_sums(self) -> bool:
+    def ends_in_nary(self) -> bool:
         """Does an element-wise op compute a source, so that the chain could continue there?"""
-        return self.model._ends_in_sums
+        return self.model._ends_in_nary
 
     @cached_property
-    def _ends_in_sums(self) -> bool:
+    def _ends_in_nary(self) -> bool:
         return any([computes(leaf.value) for leaf in self.leaves])
 
     @property
@@ -151,7 +155,10 @@ class Chain:
 
     @cached_property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """Return, for each arrival, the values that its op reads for the same index of the sink."""
+        """Return, for each arrival, the arrivals that its op reads.
+
+        The maps of both start from the same index of the sink.
+        """
         if self._like is None:
             return self.walk.read
         here = dict(zip(self._like._around, self._around, strict=True))
@@ -188,10 +195,10 @@ class Chain:
 
     @property
     def kind(self) -> Kind:
-        """Return the verdict on the chain, by the order of `Kind`, from cheap to expensive.
+        """Return the verdict on the whole chain: the most expensive one of `judgements`.
 
-        It is the most expensive verdict on the movement from a source in `main`: `MOVEMENT` without
-        such sources, `UNDECIDED` if the sink is itself a source, `BITCAST` if it has no elements.
+        The order is that of `Kind`. The verdict is `MOVEMENT` if `judgements` is empty, `UNDECIDED`
+        if the sink is itself a source, and `BITCAST` if the sink has no elements.
         """
         return self.model._kind
 
@@ -366,13 +373,15 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
 # - the users of its values: a value that is not returned, and that no user renames, has its users
 #   in the computation;
 # - which parameters are one value, and which are broadcast scalars: that depends on the caller, so
-#   it is part of the key (`Patterns._handed`);
+#   it is part of the key (`Patterns._parameter_facts`);
 # - whether steps are written to memory: of a fusion only its results are, and they are not steps
 #   here.
 
 
 class Pattern:
-    """Chains at the same positions of equal computations. Patterns are compared by identity.
+    """A pattern of chains that are at the same positions of equal computations.
+
+    Patterns are compared by identity.
 
     Attributes:
         places: Positions in the computation of the values around the sink.
@@ -391,7 +400,8 @@ class Moved(NamedTuple):
 
     Attributes:
         place: Position of the value in the computation.
-        ends: Does a chain end in the value? `None` if the caller decides.
+        ends: Does a chain end in the value? `None` if that depends on users outside of the
+            computation.
         pattern: The chain, if all its values are inside the computation; else `None`.
     """
 
@@ -405,15 +415,16 @@ class Patterns:
 
     Args:
         flow: The values of a module.
-        around: Surroundings of the values.
+        around: Neighbourhoods of the values.
         ends_in: Does a chain end in a value?
-        chain_inside: Returns the chain of a value if all values of the chain satisfy a condition.
+        chain_inside: Returns the chain of a value, and the values around it, if all of these values
+            satisfy a condition; else `None`.
     """
 
     def __init__(
         self,
         flow: Flow,
-        around: Surroundings,
+        around: Neighbourhoods,
         ends_in: Callable[[Instruction], bool],
         chain_inside: Callable[
             [Instruction, Callable[[Instruction], bool]], tuple[Chain, list[Instruction]] | None
@@ -445,35 +456,36 @@ class Patterns:
             return None
         # Equal structure is not enough: whether a parameter is a broadcast scalar changes its
         # chains.
-        key = structure, *self._handed(computation)
+        key = structure, *self._parameter_facts(computation)
         if key not in self._known:
-            is_plain = all(map(self._is_plain, computation.instructions))
-            self._known[key] = self._look_at(computation) if is_plain else None
+            is_plain = all(map(self._is_distinct, computation.instructions))
+            self._known[key] = self._moved_values(computation) if is_plain else None
         return self._known[key]
 
-    def _handed(self, computation: Computation) -> list[tuple[int, int | None]]:
-        """Return two facts about the value of each parameter.
+    def _parameter_facts(self, computation: Computation) -> list[tuple[int, int | None]]:
+        """Return, for each parameter, the two facts about its value on which chains inside depend.
 
-        They are the first parameter with the same value, and `hops_to_single` of the value.
+        These are the number of the first parameter with the same value, and
+        `broadcasts_of_scalar` of the value.
         """
         first: dict[Instruction, int] = {}
         found = []
         for k, parameter in enumerate(computation.parameters):
             value = self._flow.source(parameter)
-            found.append((first.setdefault(value, k), hops_to_single(self._flow, value)))
+            found.append((first.setdefault(value, k), broadcasts_of_scalar(self._flow, value)))
         return found
 
-    def _is_plain(self, ins: Instruction) -> bool:
-        """Return `False` if the value may be an operand under another name (`is_renaming`).
+    def _is_distinct(self, ins: Instruction) -> bool:
+        """Is the value certainly not an operand, or a tuple with an operand, under another name?
 
-        For parameters and for the root of a computation the result is always `True`.
+        Parameters and the root of a computation count as such.
         """
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)
         return not is_renaming(type(ins.op)) or (home is not None and home.root is ins)
 
-    def _look_at(self, computation: Computation) -> list[Moved]:
+    def _moved_values(self, computation: Computation) -> list[Moved]:
         """Return the moved values of a computation, with their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
@@ -508,7 +520,7 @@ class Patterns:
                     return False
                 # A user that computes on the value alone may pass it on, so its own users count
                 # too.
-                if reader not in met and self._around.seen(reader).role is Role.ALONE:
+                if reader not in met and self._around.facts_of(reader).role is Role.ALONE:
                     met[reader] = None
                     todo.append(reader)
         return True

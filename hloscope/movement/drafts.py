@@ -1,4 +1,4 @@
-"""Programs that equal a chain, op by op and shorter, and tests that they are equal."""
+"""Programs for a chain: one with the same ops, and a shorter equal one; both can be run."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Move(Struct, frozen=True):
         return TensorType(operand.element, self.sizes, self.layout)
 
 
-class Draft:
-    """Builder of a program."""
+class ProgramBuilder:
+    """Builder of an HLO program: instructions are added one after the other."""
 
     def __init__(self) -> None:
         self._instructions: list[Instruction] = []
@@ -100,13 +100,13 @@ class Draft:
         return Module(name, {**called, "main": entry}, entry)
 
 
-def as_it_stands(chain: Chain) -> Module:
+def chain_program(chain: Chain) -> Module:
     """Return a chain as an HLO program with the same ops in the same order.
 
     Its first parameters are the chain's sources. Further parameters are other operands of the ops;
     the result does not depend on them.
     """
-    draft = Draft()
+    draft = ProgramBuilder()
     made = {leaf.value: draft.parameter(leaf.value.name, leaf.type) for leaf in chain.leaves}
     for step in chain.steps:
         assert isinstance(step.type, TensorType)
@@ -161,45 +161,45 @@ def rewritten(chain: Chain) -> Module | None:
 def _program(
     chain: Chain, paths: list[list[Move]] | tuple[()], *, after: list[Move] | tuple[()] = ()
 ) -> Module:
-    """Return a program: moved sources, then element-wise ops, then movement of the result.
+    """Return a program that moves the sources, computes element-wise ops, and moves the result.
 
     Args:
         chain: The chain to replace.
         paths: The ops that move each main source; empty for none.
         after: The ops that move the result.
     """
-    draft = Draft()
+    builder = ProgramBuilder()
     made: dict[Instruction, Instruction] = {}
     shape: TensorType = chain.type
     for k, leaf in enumerate(chain.main):
-        given = draft.parameter(leaf.value.name, leaf.type)
-        made[leaf.value] = draft.move(given, *paths[k]) if paths else given
+        given = builder.parameter(leaf.value.name, leaf.type)
+        made[leaf.value] = builder.move(given, *paths[k]) if paths else given
         # The element-wise ops then work on the sources' shape, before the movement.
         if not paths:
             shape = leaf.type
     others = {
-        leaf.value: draft.parameter(leaf.value.name, leaf.type)
+        leaf.value: builder.parameter(leaf.value.name, leaf.type)
         for leaf in chain.leaves
         if leaf not in chain.main
     }
-    result = _computed(draft, chain, made, others, shape)
-    return draft.module("rewritten", draft.move(result, *after))
+    result = _add_elementwise(builder, chain, made, others, shape)
+    return builder.module("rewritten", builder.move(result, *after))
 
 
-def _computed(
-    draft: Draft,
+def _add_elementwise(
+    draft: ProgramBuilder,
     chain: Chain,
-    made: dict[Instruction, Instruction],
+    moved_sources: dict[Instruction, Instruction],
     singles: dict[Instruction, Instruction],
     shape: TensorType,
 ) -> Instruction:
-    """Add the element-wise ops of a chain to a draft; return the last result.
+    """Add the element-wise ops of a chain to a program; return the last result.
 
     Args:
         draft: The program.
         chain: The chain.
-        made: The moved sources.
-        singles: The broadcast scalars.
+        moved_sources: The moved source, for each source.
+        singles: The instruction in the program for each source that is a broadcast scalar.
         shape: Type whose sizes all these arrays have.
     """
     first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
@@ -213,8 +213,8 @@ def _computed(
             stack.pop()
             continue
         value = at.value
-        if value in made:
-            done[at] = made[value]
+        if value in moved_sources:
+            done[at] = moved_sources[value]
         elif value in singles:
             single = singles[value]
             assert isinstance(single.type, TensorType)
@@ -475,7 +475,7 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
         AssertionError: The results differ, which is a defect of this module.
     """
     try:
-        found, old = rewritten(chain), as_it_stands(chain)
+        found, old = rewritten(chain), chain_program(chain)
         before = print_hlo(old, style="short")
         if found is None:
             return Rewriting(before=before, reason="nothing shorter is known")
@@ -503,7 +503,10 @@ def _size(module: Module) -> int:
 
 
 def numbered(type_: Any) -> Array:
-    """Return an array of row-major positions, modulo the range of the element type."""
+    """Return an array of the type whose elements are their own row-major positions.
+
+    Positions beyond the range of the element type wrap around.
+    """
     assert isinstance(type_, TensorType)
     numbers = np.arange(type_.num_elements, dtype=np.int64)
     if type_.element.kind == "pred":

@@ -39,10 +39,10 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 """Ops whose result consists of elements of their only operand."""
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result consists of elements of several operands."""
-SEEN: Final = (Fusion, Call)
+FOLLOWED: Final = (Fusion, Call)
 """Ops that are followed: their value is that of their called computation."""
 TUPLES: Final = (Tuple, Return)
-_OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
+_OPENABLE: Final = (Parameter, *FOLLOWED, Return, GetTupleElement)
 """Ops whose value may be the same as another value."""
 _MOST_HOPS: Final = 10_000
 """Maximum number of fusions and tuples that are followed; recursive modules have no end."""
@@ -115,7 +115,10 @@ def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
 
 
 def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
-    """Return the only map from the result to an operand; `None` if it is not exact or not alone."""
+    """Return the only map from the result to an operand.
+
+    `None` if the operand has several maps, or the map is not known and exact.
+    """
     maps = step_maps(ins)[operand]
     return maps[0] if maps is not None and len(maps) == 1 else None
 
@@ -239,7 +242,7 @@ class Flow:
         if computation in self._callers:
             return self._callers[computation]
         every = self._every_caller(computation)
-        is_seen = len(every) == 1 and isinstance(every[0].op, SEEN) and len(every[0].calls) == 1
+        is_seen = len(every) == 1 and isinstance(every[0].op, FOLLOWED) and len(every[0].calls) == 1
         found = self._callers[computation] = every[0] if is_seen else None
         return found
 
@@ -271,19 +274,22 @@ class Flow:
 
     def _is_opened(self, ins: Instruction) -> bool:
         """Is the instruction a fusion or call whose computation is followed?"""
-        if not isinstance(ins.op, SEEN) or len(ins.calls) != 1:
+        if not isinstance(ins.op, FOLLOWED) or len(ins.calls) != 1:
             return False
         return self.caller(ins.calls[0]) is ins
 
     def _root_of(self, ins: Instruction) -> Instruction:
-        """Return the root of the computation of a fusion or call."""
+        """Return the root of the called computation of a fusion or call."""
         self._enter(ins.calls[0])
         return ins.calls[0].root
 
     # ----------------------------------------------------------------------------------- values
 
     def source(self, value: Instruction) -> Instruction:
-        """Return the value that this one is the same as, behind fusions and tuples."""
+        """Return the value that `value` is an alias of, behind fusions, calls and tuples.
+
+        A value that is no alias is returned unchanged.
+        """
         if not _is_openable(type(value.op)):
             return value
         known = self._sources.get(value)
@@ -299,7 +305,10 @@ class Flow:
         return at
 
     def _alias_of(self, at: Instruction) -> Instruction | None:
-        """Return the value that this one is the same as, by one step; `None` without one."""
+        """Return the value that `at` is an alias of, followed by one step.
+
+        `None` if it is no alias.
+        """
         match at.op:
             case Parameter(number=number):
                 home = self.home(at)
@@ -386,7 +395,7 @@ class Flow:
     def users(self, value: Instruction) -> tuple[Instruction, ...]:
         """Return the users of a value in the order of the text.
 
-        Ops that only rename the value are followed and are not users.
+        Fusions, calls and tuples that only forward the value are followed, and are not users.
         """
         return self.used(value)[0]
 
@@ -409,24 +418,27 @@ class Flow:
         return tuple(self.in_order(readers) if len(readers) > 1 else readers), None in uses
 
     def users_if(
-        self, value: Instruction, is_fine: Callable[[Instruction], bool]
+        self, value: Instruction, predicate: Callable[[Instruction], bool]
     ) -> tuple[Instruction, ...] | None:
-        """Return `users` if all satisfy `is_fine` and the value is not returned; else `None`."""
+        """Return `users` if all satisfy `predicate` and the value is not returned; else `None`."""
         known = self._uses.get(value)
         if known is None:
             met: dict[Instruction | None, None] = {}
             # The first use that is not fine ends the search; values with thousands of users are
             # common.
             for use in self._each_use(value):
-                if use is None or not is_fine(use):
+                if use is None or not predicate(use):
                     return None
                 met[use] = None
             known = self._uses[value] = self._in_order_of_text(met)
         users, is_returned = known
-        return None if is_returned or not all(map(is_fine, users)) else users
+        return None if is_returned or not all(map(predicate, users)) else users
 
-    def is_only_for(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
-        """Are all users of the value in `inside`? A returned value has the user `None`."""
+    def is_used_only_in(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
+        """Are all users of the value in `inside`?
+
+        The set contains `None` if the value may be returned.
+        """
         if value in self._other_use and self._other_use[value] not in inside:
             return False
         known = self._uses.get(value)
@@ -438,7 +450,7 @@ class Flow:
         return True
 
     def _each_use(self, value: Instruction) -> Iterator[Instruction | None]:
-        """Yield the users of a value under all its names, as they are found.
+        """Yield the users of a value and of its aliases, as they are found.
 
         `None` is yielded if the value is returned.
         """
@@ -461,7 +473,7 @@ class Flow:
                 stack.pop()
 
     def _has_one_name(self, value: Instruction) -> bool:
-        """Is the value an array that no user renames?"""
+        """Is the value an array that has no alias?"""
         home = self.home(value)
         if home is None or home.root is value or self.has_regions:
             return False
@@ -472,10 +484,13 @@ class Flow:
     def _uses_of_name(
         self, name: Instruction, value: Instruction
     ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
-        """Yield pairs: users of a name (`None` if it is returned), and further names of the value.
+        """Yield pairs: users of `name`, and further aliases of the value.
+
+        `None` is a user that stands for the return of `name`.
 
         Args:
-            name: A name: the value itself, a parameter, a tuple or an element.
+            name: The value itself, or an alias of it: a parameter, a tuple with it, or a tuple
+                element.
             value: The value.
         """
         home = self.home(name)
@@ -488,9 +503,9 @@ class Flow:
             yield (reader,) if is_read else (), self._names_inside(reader, name)
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
-        """Return the instructions that a user makes further names of the value.
+        """Return the aliases of the value that a user of the alias `name` creates.
 
-        They are parameters of a called computation, or the user itself.
+        These are parameters of a called computation, or the user itself.
         """
         if self._is_opened(reader):
             self._enter(reader.calls[0])
@@ -500,7 +515,7 @@ class Flow:
         return [reader] if isinstance(reader.op, (GetTupleElement, *TUPLES)) else []
 
     def _is_alias(self, reader: Instruction) -> bool:
-        """Is the user's value only another name of the value that it reads?"""
+        """Is the user's value only an alias of the value that it reads?"""
         if isinstance(reader.op, TUPLES):
             home = self.home(reader)
             if home is not None and home.root is reader and self.caller(home) is not None:

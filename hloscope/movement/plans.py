@@ -3,8 +3,8 @@
 A plan replaces a value by a shorter program for its chain, by an equal value that exists already,
 or, for a value that a loop does not change, by one that is moved before the loop. All plans
 together form one program. An instruction is removed from it if its value is not returned and all
-its users are removed or replaced (`_gone`). A plan saves the traffic of the removed kernels, minus
-the traffic that it adds. A plan that costs more than it saves is dropped, and the others are
+its users are removed or replaced (`_removed`). A plan saves the traffic of the removed kernels,
+minus the traffic that it adds. A plan that costs more than it saves is dropped, and the others are
 counted again.
 """
 
@@ -23,7 +23,7 @@ from hloscope.movement.drafts import rewritten
 from hloscope.movement.flow import Flow, computes, moves, step_maps
 from hloscope.movement.traffic import Traffic, bytes_moved_by, bytes_of, is_view, memory_space
 from hloscope.movement.verdicts import Kind
-from hloscope.movement.walking import MOST_VALUES, Surroundings, Walk, composed
+from hloscope.movement.walking import MOST_VALUES, Neighbourhoods, Walk, composed
 from hloscope.ops import (
     Constant,
     DynamicUpdateSlice,
@@ -72,7 +72,7 @@ class _Movement(NamedTuple):
     """Ops that only move elements, from computed values to one moved value.
 
     Attributes:
-        steps: The ops, producers first; the last one has the moved value.
+        steps: The ops, producers first; the last one computes the moved value.
         leaves: The computed values, each with maps from an index of the moved value.
     """
 
@@ -86,7 +86,7 @@ class Planner:
     def __init__(self, flow: Flow) -> None:
         self.flow: Final = flow
         self.traffic: Final = Traffic(flow)
-        self._around: Final = Surroundings(flow)
+        self._around: Final = Neighbourhoods(flow)
         # A cost needs a rewritten program; equal chains share that of their model.
         self._costs: Final[dict[Chain, int | None]] = {}
 
@@ -112,9 +112,9 @@ class Planner:
     def shorter(
         self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
     ) -> Plan | None:
-        """Return the plan that saves more: a shorter program for a chain, or for the chain's end.
+        """Return the plan that saves more: a shorter program for the chain, or for its end only.
 
-        `None` if there is neither.
+        `None` if there is neither. The end is the part after the last element-wise op.
 
         Args:
             chain: The chain.
@@ -136,9 +136,11 @@ class Planner:
 
         `None` if the values that the chain computes have no other users.
         """
-        if all([self.flow.is_only_for(s, chain.steps) for s in chain.steps[:-1] if computes(s)]):
+        if all(
+            [self.flow.is_used_only_in(s, chain.steps) for s in chain.steps[:-1] if computes(s)]
+        ):
             return None
-        walk = Walk(self.flow, chain.sink, self._around, through_sums=False, through_ops=False)
+        walk = Walk(self.flow, chain.sink, self._around, through_nary=False, through_ops=False)
         return Chain(self.flow, chain.sink, walk)
 
     def _shorter(
@@ -159,13 +161,13 @@ class Planner:
         if model not in self._costs:
             self._costs[model] = _cost_of_rewriting(model)
         added = self._costs[model]
-        if added is None or not all([self._is_at_hand(leaf.value) for leaf in chain.main]):
+        if added is None or not all([self._is_available(leaf.value) for leaf in chain.main]):
             return None
         if _changes_memory(chain):
             return None
         # A kernel that computes writes its result in any order, so the transpose costs no kernel
         # of its own.
-        if added and self._takes_transpose(chain):
+        if added and self._absorbs_transpose(chain):
             added = 0
         if (
             # A free chain of movement alone becomes an alias of its source. Where that is not
@@ -184,13 +186,16 @@ class Planner:
         added *= self.runs_of(chain.sink, runs)
         return Plan(whole, chain.steps, needs, added, how, program=chain)
 
-    def _is_at_hand(self, value: Instruction) -> bool:
-        """Is a value in memory, or computed by a kernel that stays?"""
+    def _is_available(self, value: Instruction) -> bool:
+        """Can a kernel read the value without running a kernel that only moves data?
+
+        It can if the value is written to memory, is a constant, or is computed by another kernel.
+        """
         if self.flow.is_written(value) or isinstance(value.op, Constant):
             return True
         return not self.traffic.only_moves(self.traffic.kernel_of(value))
 
-    def _takes_transpose(self, chain: Chain) -> bool:
+    def _absorbs_transpose(self, chain: Chain) -> bool:
         """Can a kernel that computes also do the chain's transpose?
 
         Element-wise ops compute the same at every index, so the transpose can be at any position.
@@ -216,33 +221,36 @@ class Planner:
         """
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
-        sources = [self._viewed(source) for source in chain.sources]
+        sources = [self._buffer_source(source) for source in chain.sources]
         for source in sources:
             given = isinstance(source.op, Constant) or self._number_of_argument(source) is not None
             # The loop overwrites the buffer of this source in every iteration.
-            if given and self._is_renewed(source):
+            if given and self._is_overwritten_state(source):
                 return True
             is_taken = given or source in taken or self.is_returned(source)
             # One buffer cannot be two results, or a result and a parameter, unless a loop passes
             # it on in place.
-            if returned and is_taken and not self._is_handed_on(sink, source):
+            if returned and is_taken and not self._replaces_state(sink, source):
                 return True
-            alone = [self.flow.is_only_for(v, chain.steps) for v in self._views_of(source)]
+            alone = [self.flow.is_used_only_in(v, chain.steps) for v in self._views_of(source)]
             if overwritten and (given or not all(alone)):
                 return True
         if returned:
             taken.update(sources)
         return False
 
-    def _is_renewed(self, value: Instruction) -> bool:
-        """Is a value an element of a loop's state that each iteration overwrites?"""
+    def _is_overwritten_state(self, value: Instruction) -> bool:
+        """Is the value an element of a loop's state that each iteration overwrites?"""
         home, number = self.flow.home(value), self._number_of_argument(value)
         if home is None or number is None or self.flow.loop_of(home) is None:
             return False
         return not self._is_invariant(value, home)
 
-    def _viewed(self, value: Instruction) -> Instruction:
-        """Return the value whose buffer contains this value, after views are followed."""
+    def _buffer_source(self, value: Instruction) -> Instruction:
+        """Return the value whose buffer contains this value.
+
+        Views are followed to their operand.
+        """
         for _ in range(MOST_VALUES):
             if not is_view(value):
                 break
@@ -294,7 +302,7 @@ class Planner:
             return value.op.index if isinstance(whole.op, Parameter) else None
         return None
 
-    def _is_handed_on(self, sink: Instruction, source: Instruction) -> bool:
+    def _replaces_state(self, sink: Instruction, source: Instruction) -> bool:
         """Does a loop's body return `sink` where it reads `source` from the loop's state?"""
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
@@ -344,10 +352,11 @@ class Planner:
     # ------------------------------------------------------------------------------- duplicates
 
     def duplicates(self, chains: Sequence[Chain]) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Yield (chain, its movement, equal value that stays) for chains that repeat a value.
+        """Yield chains that compute a value which exists already.
 
-        Values are equal if they have the same elements of the same values at the same indices, in
-        the same layout. Maps are compared in normal form.
+        Each entry has the chain, its movement, and the equal value that stays. Values are equal if
+        they have the same elements of the same values at the same indices, in the same layout. Maps
+        are compared in normal form.
         """
         alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         for chain in chains:
@@ -367,7 +376,7 @@ class Planner:
                 movement = self._movement_to(value)
                 equal[movement.leaves].setdefault(value, (chain, movement))
             for same in equal.values():
-                yield from self._with_keeper(same)
+                yield from self._with_remaining(same)
 
     def _written_by_movement(self, value: Instruction) -> list[Instruction]:
         """Return a value and those it is a view of, up to one that a moving kernel writes.
@@ -383,10 +392,10 @@ class Planner:
             found.append(self.flow.source(found[-1].operands[0]))
         return []
 
-    def _with_keeper(
+    def _with_remaining(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Choose which of several equal values stays; yield the others with it.
+        """Choose which of several equal values stays; yield each other value's chain with it.
 
         A value that is returned and moved by one op stays, or else the first in the text. So there
         is no cycle: everything that a plan needs comes before the value it replaces, or is read
@@ -473,19 +482,19 @@ class Planner:
         Bytes that several plans save count for the first of them.
         """
         replaced = {plan.steps[-1] for plan in plans}
-        gone = self._gone(plans, replaced) | replaced
+        gone = self._removed(plans, replaced) | replaced
         met: set[Instruction] = set()
         return [self._gain(plan, gone, met, runs) - plan.added for plan in plans]
 
     def _gain(
-        self, plan: Plan, gone: set[Instruction], met: set[Instruction], runs: Runs | None
+        self, plan: Plan, removed: set[Instruction], counted: set[Instruction], runs: Runs | None
     ) -> int:
         """Return the bytes of removed kernels, minus those of kernels that must run once more.
 
         Args:
             plan: The plan.
-            gone: Instructions that are removed or replaced.
-            met: Kernels and values counted for earlier plans; those of this plan are added.
+            removed: Instructions that are removed or replaced.
+            counted: Kernels and values counted for earlier plans; those of this plan are added.
             runs: Number of runs of each computation; `None` counts one run.
         """
         traffic, total = self.traffic, 0
@@ -496,25 +505,25 @@ class Planner:
             outputs, times = traffic.outputs(kernel), self.runs_of(kernel, runs)
             own = [step for step in steps if step in outputs]
             if traffic.only_moves(kernel):
-                if kernel in met:
+                if kernel in counted:
                     continue
-                if all([value in gone for value in outputs]):
-                    met.add(kernel)
+                if all([value in removed for value in outputs]):
+                    counted.add(kernel)
                     total += times * traffic.moved(kernel)
                     continue
                 for value in own:
-                    if value in gone and value not in met:
-                        met.add(value)
+                    if value in removed and value not in counted:
+                        counted.add(value)
                         total += times * bytes_of(value)
             elif own and not (moves(kernel) and is_view(kernel)):
                 # A kernel that computes stays, with other operands. If its old result is needed
                 # too, it runs twice.
-                if kernel in met or not all([value in gone for value in own]):
+                if kernel in counted or not all([value in removed for value in own]):
                     total -= times * traffic.all_bytes(kernel)
-                met.add(kernel)
+                counted.add(kernel)
         return total
 
-    def _gone(self, plans: Sequence[Plan], replaced: set[Instruction]) -> set[Instruction]:
+    def _removed(self, plans: Sequence[Plan], replaced: set[Instruction]) -> set[Instruction]:
         """Return the instructions that are not needed after the plans are carried out.
 
         Args:
@@ -524,7 +533,7 @@ class Planner:
         needed = {value for plan in plans for value in plan.needs}
         gone = {step for plan in plans for step in plan.steps} - replaced
         inside = gone | replaced
-        todo = [s for s in gone if s in needed or not self.flow.is_only_for(s, inside)]
+        todo = [s for s in gone if s in needed or not self.flow.is_used_only_in(s, inside)]
         gone.difference_update(todo)
         # A step that stays needs its operands: they stay too, and theirs.
         for step in todo:

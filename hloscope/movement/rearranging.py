@@ -209,7 +209,10 @@ def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[Mini
 
 
 def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
-    """Yield the source dimensions and the target dimensions of each minimal reshape."""
+    """Yield the source dimensions and the target dimensions of each minimal reshape.
+
+    `here` has the sizes of the source, `there` those of the target.
+    """
     if here == there:
         yield from ((range(k, k + 1), range(k, k + 1)) for k in range(len(here)))
     elif 0 in here:

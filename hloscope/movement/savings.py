@@ -14,7 +14,7 @@ from hloscope.movement.flow import Flow, computes, moves
 from hloscope.movement.plans import ONCE, SAME, Plan, Planner, Runs
 from hloscope.movement.traffic import bytes_of, is_view
 from hloscope.movement.verdicts import Kind
-from hloscope.movement.walking import Role, Surroundings, Walk
+from hloscope.movement.walking import Neighbourhoods, Role, Walk
 from hloscope.ops import Fusion, Reduce
 from hloscope.support.walks import reached
 
@@ -22,7 +22,7 @@ from hloscope.support.walks import reached
 # Bytes of movement that a program's plans save, each kernel counted once.
 #
 # Remaining kernels that transpose the same array in the same way may become one kernel with several
-# results, which reads the array once (`_read_once`).  Kernels are merged only if no path leads from
+# results, which reads the array once (`_mergeable`).  Kernels are merged only if no path leads from
 # one to the other, also through kernels that are merged already.
 
 
@@ -54,7 +54,7 @@ class Figures(Struct, frozen=True):
 
 
 class Savings:
-    """Bytes that a program moves, and the part that plans save.
+    """Bytes that a program moves, and how many of them plans save.
 
     Attributes:
         figures: Figures of each chain in the given order, then of kernels in no chain.
@@ -74,14 +74,14 @@ class Savings:
             flow: The values of a module.
             chains: The chains to count.
             runs: Number of runs of each computation.
-            without: Kernels that are not counted, such as invalid ones.
+            without: Kernels that are not counted, for example because they are invalid.
         """
         self._planner: Final = Planner(flow)
         self._flow: Final = flow
         self._runs: Final = runs
         self._chains: Final = chains
         self.plans: Final = self._planner.settled([*self._plans()], runs)
-        self._once: Final = self._read_once()
+        self._once: Final = self._mergeable()
         met = set[object](without)
         self.figures: Final = [*self._of_chains(met), *self._of_others(met)]
 
@@ -144,11 +144,11 @@ class Savings:
         if not isinstance(kernel.op, Fusion):
             operands = [source] if moves(kernel) else []
         fits = not isinstance(kernel.op, Fusion) or kernel.op.kind in _JOINED_KINDS
-        if not fits or source not in operands or not self._is_read_whole(chain.sink, kernel):
+        if not fits or source not in operands or not self._reads_all_elements(chain.sink, kernel):
             return None
         return kernel, source
 
-    def _is_read_whole(self, value: Instruction, kernel: Instruction) -> bool:
+    def _reads_all_elements(self, value: Instruction, kernel: Instruction) -> bool:
         """Does a kernel need all elements of a value that it reads?"""
         outputs = self._planner.traffic.outputs(kernel)
         todo = {value: None}
@@ -163,10 +163,10 @@ class Savings:
                     order.append(reader)
         return False
 
-    def _read_once(self) -> dict[Chain, str]:
+    def _mergeable(self) -> dict[Chain, str]:
         """Return chains whose kernel can merge with another that transposes the same array.
 
-        The value is the name of that other kernel.
+        Each entry has the chain, and the name of that other kernel.
         """
         groups: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         changed = {plan.chain for plan in self.plans}
@@ -180,7 +180,7 @@ class Savings:
                 # the same order.
                 groups[home, source, chain.main[0].maps, order].append((chain, kernel))
         joined: dict[Chain, str] = {}
-        joints = _Joints(self._flow)
+        joints = _MergedKernels(self._flow)
         for members in groups.values():
             kernels = {kernel: chain for chain, kernel in reversed(members)}
             first, *others = [k for k in dict.fromkeys([kernel for _, kernel in members])]
@@ -193,10 +193,10 @@ class Savings:
 
     # ---------------------------------------------------------------------------------- figures
 
-    def _of_chains(self, met: set[object]) -> Iterator[Figures]:
+    def _of_chains(self, counted: set[object]) -> Iterator[Figures]:
         """Yield the figures of each chain.
 
-        `met` are the kernels that are already counted; the kernels of the chains are added.
+        `counted` are the kernels that are already counted; the kernels of the chains are added.
         """
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
@@ -206,7 +206,7 @@ class Savings:
         saving = {plan.chain for plan, gain in self.plans.items() if gain}
         order = sorted(self._chains, key=lambda c: 0 if c in self._once else 1 + (c not in saving))
         for chain in order:
-            moved[chain] = self._moved_in(chain, met)
+            moved[chain] = self._moved_in(chain, counted)
         for chain in self._chains:
             runs = planner.runs_of(chain.sink, self._runs)
             saved, how, like = gains.get(chain, (0, "", ""))
@@ -216,33 +216,33 @@ class Savings:
                 how, like = "", ""
             yield Figures(chain.sink, chain, runs, moved[chain], saved, how, like)
 
-    def _moved_in(self, chain: Chain, met: set[object]) -> int:
+    def _moved_in(self, chain: Chain, counted: set[object]) -> int:
         """Return the bytes that the kernels of a chain move in all their runs.
 
-        Kernels in `met` are already counted: they are left out, and the others are added to `met`.
-        If the sum is 0, the bytes of the array that `_transposing` finds are counted, once for each
-        pair of kernel and array.
+        Kernels in `counted` are left out; all other kernels of the chain are added to it. If the
+        sum is 0, the bytes of the array that `_transposing` finds are counted, once for each pair
+        of kernel and array.
         """
         planner, moved = self._planner, 0
         for kernel in planner.moving_kernels(chain.steps):
-            if kernel not in met:
-                met.add(kernel)
+            if kernel not in counted:
+                counted.add(kernel)
                 moved += planner.traffic.moved(kernel) * planner.runs_of(kernel, self._runs)
         found = None if moved else self._transposing(chain)
-        if found is not None and found not in met and found[0] not in met:
-            met.add(found)
+        if found is not None and found not in counted and found[0] not in counted:
+            counted.add(found)
             moved = bytes_of(found[1]) * planner.runs_of(chain.sink, self._runs)
         return moved
 
-    def _of_others(self, met: set[object]) -> Iterator[Figures]:
+    def _of_others(self, counted: set[object]) -> Iterator[Figures]:
         """Yield the figures of moving kernels in no chain: fusions that share a computation.
 
-        `met` are the kernels that are counted already.
+        `counted` are the kernels that are counted already.
         """
         planner, kept = self._planner, dict[object, Instruction]()
         for computation, times in self._runs.items():
             for kernel in planner.traffic.movement_in(computation):
-                if kernel in met:
+                if kernel in counted:
                     continue
                 moved = planner.traffic.moved(kernel) * times
                 saved, how, like = 0, "", ""
@@ -254,8 +254,8 @@ class Savings:
                 yield Figures(kernel, None, times, moved, saved, how, like)
 
 
-class _Joints:
-    """Groups of merged kernels; merging never creates a cycle."""
+class _MergedKernels:
+    """Kernels that are merged into groups. Merging never creates a cycle of dependences."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -266,9 +266,9 @@ class _Joints:
         return self._members.get(kernel, [kernel])
 
     def join(self, one: Instruction, other: Instruction) -> bool:
-        """Merge the groups of two kernels, unless one depends on the other.
+        """Merge the groups of two kernels, unless one group depends on the other.
 
-        Return whether they are in one group.
+        Return whether both kernels are in one group.
         """
         if other in self._all(one):
             return True
@@ -313,7 +313,7 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
         return
     for ins in flow.in_order(_onward_of(flow, through)):
         if chains.ends_in(ins):
-            yield chains.better(ins)
+            yield chains.best_chain(ins)
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
@@ -322,7 +322,7 @@ def chain_to(flow: Flow, value: Instruction) -> Chain | None:
     `None` if that op does not move elements, or if all users of the value move it further.
     """
     chains = _Chains(flow)
-    return chains.better(value) if chains.ends_in(value) else None
+    return chains.best_chain(value) if chains.ends_in(value) else None
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
@@ -339,11 +339,11 @@ class _Chains:
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
-        self._around: Final = Surroundings(flow)
+        self._around: Final = Neighbourhoods(flow)
         self._planner: Final = Planner(flow)
         # Cached, since every value of the module is queried, and the result depends on all direct
         # and indirect users.
-        self._goes_on: Final[dict[Instruction, bool]] = {}
+        self._is_moved_further: Final[dict[Instruction, bool]] = {}
         self._models: Final[dict[tuple[int, ...], Chain]] = {}
         self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)
 
@@ -354,14 +354,14 @@ class _Chains:
             if known is None:
                 for ins in computation:
                     if self.ends_in(ins):
-                        yield self.better(ins)
+                        yield self.best_chain(ins)
                 continue
             here = computation.instructions
             for place, ends, pattern in known:
                 if pattern is not None:
                     yield self._repeated(here, place, pattern)
                 elif ends or (ends is None and self.ends_in(here[place])):
-                    yield self.better(here[place])
+                    yield self.best_chain(here[place])
 
     def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
         """Return the chain of a pattern in a computation with the instructions `here`.
@@ -380,11 +380,11 @@ class _Chains:
         """
         # No step inside is written to memory, so a chain through ops on several arrays cannot save
         # more than the one that stops at them.
-        plain = self._chain(sink, through_sums=False)
-        around = self._around.of(sink, through_sums=False)
+        plain = self._chain(sink, through_nary=False)
+        around = self._around.of(sink, through_nary=False)
         values = [*around.values]
-        if plain.ends_in_sums:
-            values += self._around.of(sink, through_sums=True).values
+        if plain.ends_in_nary:
+            values += self._around.of(sink, through_nary=True).values
         model = self._models.get(around.key)
         if model is None or not all(map(is_inside, values)):
             return None
@@ -392,14 +392,14 @@ class _Chains:
 
     def ends_in(self, value: Instruction) -> bool:
         """Does the op of the value move elements, while not all its users move them further?"""
-        return self._around.moves(value) and not self.goes_on(value)
+        return self._around.moves(value) and not self.is_moved_further(value)
 
-    def goes_on(self, value: Instruction) -> bool:
-        """Do all users move the value, directly or after element-wise ops on it alone?
+    def is_moved_further(self, value: Instruction) -> bool:
+        """Do all users move the value further, directly or after element-wise ops on it alone?
 
         False for a value whose users form a cycle.
         """
-        known = self._goes_on
+        known = self._is_moved_further
         if value in known:
             return known[value]
         # Depth-first on an explicit stack, as chains of users are long. A user in a cycle is
@@ -429,36 +429,37 @@ class _Chains:
         readers = self._flow.users_if(value, self._goes_through)
         if not readers:
             return None
-        return [reader for reader in readers if self._around.seen(reader).role is Role.ALONE]
+        return [reader for reader in readers if self._around.facts_of(reader).role is Role.ALONE]
 
     def _goes_through(self, reader: Instruction) -> bool:
         """Does the user move the value, or is it element-wise on the value alone?"""
-        return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
+        return self._around.facts_of(reader).role in (Role.ALONE, Role.MOVED)
 
-    def better(self, sink: Instruction) -> Chain:
-        """Return the chain that stops at ops on several arrays, or continues through them.
+    def best_chain(self, sink: Instruction) -> Chain:
+        """Return the better of two chains of a sink.
 
+        The first stops at element-wise ops on several arrays, the second continues through them.
         The second is returned if it saves more.
         """
-        plain = self._chain(sink, through_sums=False)
-        if not plain.ends_in_sums:
+        plain = self._chain(sink, through_nary=False)
+        if not plain.ends_in_nary:
             return plain
-        through = self._chain(sink, through_sums=True)
+        through = self._chain(sink, through_nary=True)
         saved = self._planner.saved_alone
         return through if saved(through) > saved(plain) else plain
 
-    def _chain(self, sink: Instruction, *, through_sums: bool) -> Chain:
-        """Return the chain of a sink. Sinks with equal surroundings share one traversal.
+    def _chain(self, sink: Instruction, *, through_nary: bool) -> Chain:
+        """Return the chain of a sink. Sinks with equal neighbourhoods share one traversal.
 
         Args:
             sink: The sink.
-            through_sums: Continue through element-wise ops on several arrays?
+            through_nary: Continue through element-wise ops on several arrays?
         """
-        around = self._around.of(sink, through_sums)
+        around = self._around.of(sink, through_nary)
         known = self._models.get(around.key)
         if known is not None:
             return Chain(self._flow, sink, known.walk, around.values, known)
-        walk = Walk(self._flow, sink, self._around, through_sums)
+        walk = Walk(self._flow, sink, self._around, through_nary)
         found = Chain(self._flow, sink, walk, around.values)
         inside = {at.value for at in walk.read}
         if inside.issubset(around.opened):  # otherwise more was read than the key has

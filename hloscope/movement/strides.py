@@ -39,10 +39,11 @@ class Strides(NamedTuple):
         steps = [step for step in found if step is not None]
         return tuple(steps) if len(steps) == len(found) else None
 
-    def elsewhere(self, other: Strides) -> Dims | None:
-        """Return an index at which two addresses differ, by a change of one digit.
+    def first_difference(self, other: Strides) -> Dims | None:
+        """Return an index at which the addresses of `self` and `other` differ.
 
-        `None` if no such change shows a difference.
+        Only index 0 and indices that differ from it in one dimension are tried. `None` if none of
+        them shows a difference.
         """
         nowhere = [0] * len(self.forms)
         if self.offset != other.offset:
@@ -69,7 +70,7 @@ class Strides(NamedTuple):
 
 
 def _step(form: Strided) -> int | None:
-    """Return the stride of a function with at most one digit; `None` for more digits."""
+    """Return the stride of a linear function of one coordinate; `None` if it has several digits."""
     match form.modes:
         case ():
             return 0
@@ -116,7 +117,7 @@ def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Stride
     >>> strides_of(turn, parse_type("f32[4,8]"), parse_type("f32[8,4]")).steps
     (1, 8)
     """
-    if not _is_whole(m, output) or in_memory(source) > POS_INF:
+    if not _covers_output(m, output) or in_memory(source) > POS_INF:
         return None
     if source.is_tiled:
         placed = m.compose(address_map(source))
@@ -141,7 +142,7 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
     >>> print(inverse_by_digits(split, parse_type("f32[8]"), parse_type("f32[4,2]")))
     (d0) -> (d0 mod 4, d0 / 4), domain: d0 in [0, 7]
     """
-    found = digits_of(m) if _is_whole(m, output) else None
+    found = digits_of(m) if _covers_output(m, output) else None
     if found is None or any(result.offset for result in found):
         return None
     digits: list[list[tuple[int, int]]] = [[] for _ in output.shape]
@@ -159,17 +160,17 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
                     terms[d].append((digit, lower))
                 lower *= extent
         # Each result needs each of its digits exactly once, else the map is not onto.
-        if not _are_all(placed, size):
+        if not _enumerate_all(placed, size):
             return None
     # And each index needs each of its digits, else the map is not one-to-one.
-    if not all(_are_all(at, n) for at, n in zip(digits, output.shape, strict=True)):
+    if not all(_enumerate_all(at, n) for at, n in zip(digits, output.shape, strict=True)):
         return None
     results = [linear(*parts) if parts else Const(0) for parts in terms]
     return IndexingMap([below(n) for n in source.shape], results=results)
 
 
-def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
-    """Do these digits (stride, number of values) make up every number below `size`?"""
+def _enumerate_all(digits: list[tuple[int, int]], size: int) -> bool:
+    """Do the digits (lower bound, number of values) together form every number below `size`?"""
     end = 1
     for lower, extent in sorted(digits):
         if lower != end:
@@ -178,7 +179,7 @@ def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
     return end == size
 
 
-def _is_whole(m: IndexingMap, output: TensorType) -> bool:
+def _covers_output(m: IndexingMap, output: TensorType) -> bool:
     """Do the dimensions of `m` cover the whole output, with no range or runtime variables?"""
     if m.is_undefined or m.ranges or m.runtime:
         return False

@@ -15,7 +15,7 @@ from hloscope.hlo_parser import print_hlo
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import Computation, Instruction, TensorType, array_bytes
 from hloscope.movement.chains import Chain
-from hloscope.movement.drafts import Draft, moved
+from hloscope.movement.drafts import ProgramBuilder, moved
 from hloscope.movement.flow import Flow, computes, is_array, moves, only_map
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import Leaf
@@ -127,15 +127,15 @@ class Traffic:
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
-        """Compute the result of `moved`, which is cached."""
+        """Return the result of `moved`, without the stored results."""
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
             return 0
-        return self.moves_if(kernel)
+        return self.movement_bytes(kernel)
 
-    def moves_if(self, kernel: Instruction) -> int:
-        """Return the bytes that a fusion reads and writes, if it only moves elements.
+    def movement_bytes(self, kernel: Instruction) -> int:
+        """Return the bytes that a fusion reads and writes, assuming that it only moves data.
 
         An operand counts at most as many bytes as the results.
         """
@@ -185,11 +185,11 @@ class Traffic:
 # perhaps in another order, which can change the rounding of a sum.
 
 
-PLAIN: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
+ONE_TO_ONE: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
 """Kinds of movement that keep every element exactly once; `moved` returns their ops."""
 
 
-class Passing(Struct, frozen=True):
+class Exchange(Struct, frozen=True):
     """A broadcast or reduction, and whether a chain's movement can be exchanged with it.
 
     Attributes:
@@ -217,7 +217,7 @@ class Passing(Struct, frozen=True):
         return isinstance(self.op.op, Reduce)
 
 
-def passings_of(chain: Chain) -> list[Passing]:
+def exchanges_of(chain: Chain) -> list[Exchange]:
     """Return the ops with which a chain's movement may be exchanged.
 
     These are broadcasts in the chain and reductions of its result.
@@ -234,7 +234,7 @@ def passings_of(chain: Chain) -> list[Passing]:
     ...   ROOT s = f32[8] reduce(t, zero), dimensions={1}, to_apply=add
     ... }''')
     >>> chain, = chains_of(Flow(module))
-    >>> found, = passings_of(chain)
+    >>> found, = exchanges_of(chain)
     >>> str(found.judged.kind), found.before, found.after
     ('no-op', 2048, 0)
     """
@@ -246,7 +246,7 @@ def passings_of(chain: Chain) -> list[Passing]:
     return [*_before_broadcasts(chain, leaf), *_after_reductions(chain, leaf)]
 
 
-def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
+def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
     """Yield the exchange of a chain's movement with its first broadcast, if other ops follow it."""
     found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
     m = leaf.maps[0]
@@ -260,29 +260,29 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
     if prod(sizes) != leaf.type.num_elements:
         split = ", ".join(f"d{d}" for d in filled)
         reason = f"dimensions {split} of {chain.sink.name} are broadcast in part only"
-        yield Passing(op, reason=reason)
+        yield Exchange(op, reason=reason)
         return
     new: dict[Var, ExprLike] = {Dim(d): Dim(k) for k, d in enumerate(filled)}
     inner = IndexingMap.of_sizes(sizes, (), [substitute(e, new) for e in m.results])
     between = TensorType(output.element, sizes)
     judged = judge(inner, leaf.type, between)
-    if judged.kind not in PLAIN:
-        yield Passing(op, reason=f"what would move before it is {judged.kind}")
+    if judged.kind not in ONE_TO_ONE:
+        yield Exchange(op, reason=f"what would move before it is {judged.kind}")
         return
     spread = IndexingMap.of_sizes(output.shape, (), [Dim(d) for d in filled])
     proof = prove_equal([m], [spread.compose(inner).simplify()])
-    draft = Draft()
+    draft = ProgramBuilder()
     value = draft.parameter(leaf.value.name, leaf.type)
     value = draft.move(value, *moved(judged, leaf.type, between))
     root = draft.add("broadcast", BroadcastInDim(tuple(filled)), output, value)
     after = bytes_of(chain.sink) + (0 if judged.kind.is_free else bytes_of(leaf.value))
-    yield _passed(op, judged, _written(chain), after, proof, draft, root)
+    yield _exchange(op, judged, _written(chain), after, proof, draft, root)
 
 
-def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
+def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Exchange]:
     """Yield the exchanges with reductions of a chain's result, if it has no other users."""
     readers = chain.flow.users(chain.sink)
-    if chain.flow.is_returned(chain.sink) or chain.kind not in PLAIN:
+    if chain.flow.is_returned(chain.sink) or chain.kind not in ONE_TO_ONE:
         return
     if not readers or not all(_reduces(chain, reader) for reader in readers):
         return
@@ -300,7 +300,7 @@ def _reduces(chain: Chain, reader: Instruction) -> bool:
     )
 
 
-def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
+def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Exchange:
     """Return the exchange of a chain's movement with one reduction of its result.
 
     Args:
@@ -322,18 +322,18 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
         # part.
         if used & reduced and used - reduced:
             reason = f"dimension {j} of {leaf.value.name} is reduced in part only"
-            return Passing(reader, reason=reason)
+            return Exchange(reader, reason=reason)
         if used & reduced:
             gone.append(j)
         else:
             results.append(substitute(result, number))
     if prod([leaf.type.shape[j] for j in gone]) != prod([output.shape[d.index] for d in reduced]):
-        return Passing(reader, reason=f"the reduced dimensions are not whole in {leaf.value.name}")
+        return Exchange(reader, reason=f"the reduced dimensions are not whole in {leaf.value.name}")
     rest = tuple([size for j, size in enumerate(leaf.type.shape) if j not in gone])
     between = TensorType(reader.type.element, rest)
     judged = judge(IndexingMap.of_sizes(reader.type.shape, (), results), between, reader.type)
-    if judged.kind not in PLAIN:
-        return Passing(reader, reason=f"what would move after it is {judged.kind}")
+    if judged.kind not in ONE_TO_ONE:
+        return Exchange(reader, reason=f"what would move after it is {judged.kind}")
     # The proof compares what each result reads: the old reduction over the chain's result, and the
     # new one over whole source dimensions.
     runs = {Dim(d): Range(k) for k, d in enumerate(reader.op.dimensions)}
@@ -347,13 +347,13 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
         for ranges, read in ((sizes, old), (whole, new))
     ]
     proof = prove_equal([before], [after])
-    draft, start = Draft(), chain.flow.source(reader.operands[1])
+    draft, start = ProgramBuilder(), chain.flow.source(reader.operands[1])
     assert isinstance(start.type, TensorType)
     inputs = draft.parameter(leaf.value.name, leaf.type), draft.parameter(start.name, start.type)
     value = draft.add(reader.name, Reduce(tuple(gone)), between, *inputs, calls=reader.calls)
     root = draft.move(value, *moved(judged, between, reader.type))
     size = 0 if judged.kind.is_free else bytes_of(reader)
-    return _passed(reader, judged, _written(chain), size, proof, draft, root)
+    return _exchange(reader, judged, _written(chain), size, proof, draft, root)
 
 
 def _written(chain: Chain) -> int:
@@ -363,15 +363,15 @@ def _written(chain: Chain) -> int:
     return sum([traffic.written(kernel) for kernel in kernels if traffic.only_moves(kernel)])
 
 
-def _passed(
+def _exchange(
     op: Instruction,
     judged: Judgement,
     before: int,
     after: int,
     proof: Proof,
-    draft: Draft,
+    draft: ProgramBuilder,
     root: Instruction,
-) -> Passing:
+) -> Exchange:
     """Return an exchange with its program, or the reason why there is none.
 
     Args:
@@ -384,9 +384,9 @@ def _passed(
         root: Its result.
     """
     if not proof.is_proved:
-        return Passing(op, reason=f"not proved: {proof.reason}", proof=proof)
+        return Exchange(op, reason=f"not proved: {proof.reason}", proof=proof)
     try:
         text = print_hlo(draft.module("passed", root), style="short")
     except HloscopeError as error:
-        return Passing(op, judged, before, after, proof, reason=error.message)
-    return Passing(op, judged, before, after, proof, text)
+        return Exchange(op, judged, before, after, proof, reason=error.message)
+    return Exchange(op, judged, before, after, proof, text)

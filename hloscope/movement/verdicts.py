@@ -55,7 +55,7 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         kind: The verdict.
-        known: The proof; `None` if it is computed when `proof` is read.
+        known: The proof; `None` if the property `proof` computes it.
         form: Function from addresses in the output to addresses in the source, if it is digits
             times strides plus an offset; for tiled arrays, between row-major positions.
         output_layout: A layout of the output with which the movement would be a bitcast; `None` if
@@ -63,7 +63,8 @@ class Judgement(Struct, frozen=True):
         source_layout: A layout of the source with which it would be a bitcast; if `output_layout`
             is given too, with both together.
         reason: Further explanation as text.
-        asked: Map and types of a movement that is not free, from which its proof is computed.
+        movement: Map, source type and output type of a movement that is not free. The property
+            `proof` computes the proof from them.
     """
 
     kind: Kind
@@ -72,7 +73,7 @@ class Judgement(Struct, frozen=True):
     output_layout: Layout | None = None
     source_layout: Layout | None = None
     reason: str = ""
-    asked: tuple[IndexingMap, TensorType, TensorType] | None = None
+    movement: tuple[IndexingMap, TensorType, TensorType] | None = None
 
     @property
     def proof(self) -> Proof:
@@ -81,8 +82,8 @@ class Judgement(Struct, frozen=True):
         The counter-example is an index of the output and an address: that in the output, or that of
         the element in the source.
         """
-        if self.known is None and self.asked is not None:
-            return _refuted(*self.asked)
+        if self.known is None and self.movement is not None:
+            return _refuted(*self.movement)
         return self.known or _NOT_FREE
 
 
@@ -110,9 +111,9 @@ def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterE
     """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
-        index = strides.elsewhere(own)
+        index = strides.first_difference(own)
         return None if index is None else CounterExample(index, (strides.address(index),), (), 1)
-    return _moved(m, source, output)
+    return _moved_element(m, source, output)
 
 
 # Cached: equal layers have equal movements, and plans judge windows of the same chains again.
@@ -147,24 +148,24 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
-    """Prove that every element keeps its address.
+    """Return a proof that every element keeps its address, or the failed attempt.
 
-    `None` if a comparison without isl shows that one does not.
+    `None` if a comparison without isl shows that an element does not.
     """
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
         # Equal strides with different padded sizes are not one buffer.
         same = strides == own and in_memory(source) == in_memory(output)
         return PROVED if same else None
-    return None if _moved(m, source, output) else at_same_address(m, source, output)
+    return None if _moved_element(m, source, output) else at_same_address(m, source, output)
 
 
-def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
+def _moved_element(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
     """Return one of a few indices whose element has another address; `None` if none does."""
     if m.ranges or m.runtime or m.is_undefined or source.num_elements > POS_INF:
         return None  # addresses would exceed 64 bits
     here, there = address_map(output), address_map(source)
-    for index in _tried(output.shape):
+    for index in _tested_indices(output.shape):
         if not m.satisfies(index):
             return CounterExample(index, here.evaluate(index))
         address = there.evaluate(m.evaluate(index))
@@ -173,7 +174,7 @@ def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExa
     return None
 
 
-def _tried(shape: Dims) -> Iterator[Dims]:
+def _tested_indices(shape: Dims) -> Iterator[Dims]:
     """Yield the indices that are tested: the first, the last, and the ends of each dimension."""
     first, last = (0,) * len(shape), tuple([n - 1 for n in shape])
     yield from (first, last)
@@ -215,8 +216,8 @@ def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> P
 def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
     """Return the verdict on a movement that is not free with these layouts."""
     form = _address_form(m, source, output)
-    why = _why(m, source, output, form)
-    moved = Judgement(Kind.MOVEMENT, form=form, reason=why, asked=(m, source, output))
+    why = _why_not_transpose(m, source, output, form)
+    moved = Judgement(Kind.MOVEMENT, form=form, reason=why, movement=(m, source, output))
     if source.num_elements != output.num_elements or (form is not None and not form.is_permutation):
         return moved
     if form is not None:
@@ -246,7 +247,9 @@ def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Str
     return found.merged() if found is not None and whole else None
 
 
-def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None) -> str:
+def _why_not_transpose(
+    m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None
+) -> str:
     """Return why a movement is not one transpose; empty if it is.
 
     `form` is the result of `_address_form`.

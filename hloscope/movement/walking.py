@@ -1,7 +1,7 @@
 """Traversals from the last op of a chain of data movement to its sources.
 
-Layers of a program repeat. So the surroundings of an op are described without names (`Around`), and
-all ops with equal surroundings share one traversal.
+Layers of a program repeat. So the neighbourhood of an op is described without names (see
+`Neighbourhood`), and all ops with equal neighbourhoods share one traversal.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MOST_COMPUTED: Final = 8
 
 
 class Arrival(NamedTuple):
-    """A value that a chain's last op, the sink, is computed from, with one map to it.
+    """A value that a traversal from a chain's last op, the sink, has reached by one path.
 
     Attributes:
         value: The value.
-        map: Map from an index of the sink to the index of the element that is read.
+        map: Map from an index of the sink to the index of the element that it reads.
     """
 
     value: Instruction
@@ -75,7 +75,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
 
 
 class Role(Enum):
-    """What an op does with the elements of its operands, for a traversal."""
+    """What an op does with the elements of its operands; it decides how a traversal continues."""
 
     MOVED = "moved"
     """The op only moves elements."""
@@ -87,12 +87,11 @@ class Role(Enum):
     """Any other op. A traversal ends there: the value is a source."""
 
 
-class Seen(NamedTuple):
-    """Facts about a value that a traversal needs.
+class ValueFacts(NamedTuple):
+    """Facts about a value on which a traversal depends.
 
     Attributes:
-        number: Number that is equal for values which a traversal treats equally, apart from their
-            operands.
+        number: A number; values with equal numbers differ, for a traversal, in their operands only.
         role: What the op does with elements.
         sources: The values that it reads; empty for `MADE`.
     """
@@ -102,23 +101,23 @@ class Seen(NamedTuple):
     sources: tuple[Instruction, ...]
 
 
-class _Kind(NamedTuple):
+class _OpFacts(NamedTuple):
     """Facts that follow from a value's op and types alone.
 
     Attributes:
-        made: The facts if a traversal ends at the value.
+        made: Facts about the value as the source of a chain, at which a traversal ends.
         role: What the op does with elements; `ALONE` for element-wise ops on one array or several.
         number: Number of these facts for this role.
         several: Number of these facts for `SEVERAL`.
     """
 
-    made: Seen
+    made: ValueFacts
     role: Role
     number: int
     several: int
 
 
-class Around(NamedTuple):
+class Neighbourhood(NamedTuple):
     """The values around a sink that a traversal may read, described without names.
 
     Attributes:
@@ -132,16 +131,16 @@ class Around(NamedTuple):
     opened: list[Instruction]
 
 
-class Surroundings:
-    """Finds the surroundings of a module's values; the facts of each value are computed once."""
+class Neighbourhoods:
+    """Finds the neighbourhood of a module's values; the facts of each value are computed once."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
-        # Surroundings of neighbouring sinks overlap, so each value is asked many times.
-        self._seen: Final[dict[Instruction, Seen]] = {}
+        # Neighbourhoods of neighbouring sinks overlap, so each value is asked many times.
+        self._facts: Final[dict[Instruction, ValueFacts]] = {}
         self._number: Final = Numbering()
         self._numbers: Final[dict[object, int]] = {}
-        self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
+        self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _OpFacts]]] = {}
 
     def moves(self, value: Instruction) -> bool:
         """Does the value's op only move elements?"""
@@ -149,27 +148,27 @@ class Surroundings:
             return False
         return self._kind_of(value).role is Role.MOVED
 
-    def seen(self, value: Instruction) -> Seen:
-        """Return the facts about a value that a traversal needs."""
-        known = self._seen.get(value)
+    def facts_of(self, value: Instruction) -> ValueFacts:
+        """Return the facts about a value on which a traversal depends."""
+        known = self._facts.get(value)
         if known is None:
-            known = self._seen[value] = self._look_at(value)
+            known = self._facts[value] = self._found_facts(value)
         return known
 
-    def _look_at(self, value: Instruction) -> Seen:
-        """Compute the facts about a value."""
+    def _found_facts(self, value: Instruction) -> ValueFacts:
+        """Compute the facts about a value; `facts_of` stores them."""
         if value in self._flow.opaque:
-            return Seen(self._same(self._number(value.type)), Role.MADE, ())
+            return ValueFacts(self._number_of(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
         if role is Role.MADE:
             return made
         source = self._flow.source
         sources = tuple([source(operand) for operand in value.operands])
         if role is Role.ALONE and len(sources) > 1 and self._are_several(sources):
-            return Seen(several, Role.SEVERAL, sources)
-        return Seen(number, role, sources)
+            return ValueFacts(several, Role.SEVERAL, sources)
+        return ValueFacts(number, role, sources)
 
-    def _kind_of(self, value: Instruction) -> _Kind:
+    def _kind_of(self, value: Instruction) -> _OpFacts:
         """Return the facts that follow from a value's op and types.
 
         They are cached by the `id`s of objects that the module keeps alive.
@@ -182,53 +181,55 @@ class Surroundings:
             known = self._kinds[key] = value, self._found_kind(value)
         return known[1]
 
-    def _found_kind(self, value: Instruction) -> _Kind:
+    def _found_kind(self, value: Instruction) -> _OpFacts:
         """Compute the facts from op and types."""
         number = self._number
-        made = self._same(number(value.type))
-        seen = Seen(made, Role.MADE, ())
+        made = self._number_of(number(value.type))
+        source = ValueFacts(made, Role.MADE, ())
         if moves(value):
             role = Role.MOVED
         elif computes(value):
             role = Role.ALONE
         else:
-            return _Kind(seen, Role.MADE, made, made)
+            return _OpFacts(source, Role.MADE, made, made)
         types = [number(operand.type) for operand in value.operands]
         facts = number(value.op), number(value.type), value.calls, *types
-        return _Kind(seen, role, self._same(role, *facts), self._same(Role.SEVERAL, *facts))
+        return _OpFacts(
+            source, role, self._number_of(role, *facts), self._number_of(Role.SEVERAL, *facts)
+        )
 
     def _are_several(self, sources: tuple[Instruction, ...]) -> bool:
-        """Are at least two distinct values not broadcast scalars?"""
+        """Are at least two of the values distinct and not broadcast scalars?"""
         first: Instruction | None = None
         for value in sources:
-            if value is not first and not is_single(self._flow, value):
+            if value is not first and not is_broadcast_scalar(self._flow, value):
                 if first is not None:
                     return True
                 first = value
         return False
 
-    def _same(self, *facts: object) -> int:
+    def _number_of(self, *facts: object) -> int:
         """Return a number for these facts; equal facts get equal numbers."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
-    def of(self, sink: Instruction, through_sums: bool) -> Around:
-        """Return the surroundings of a sink, as far as a traversal may go.
+    def of(self, sink: Instruction, through_nary: bool) -> Neighbourhood:
+        """Return the values around a sink that a traversal may read.
 
-        `through_sums` continues through element-wise ops on several arrays.
+        With `through_nary` it continues through element-wise ops on several arrays.
         """
         places = {sink: 0}
         values, opened = [sink], []
-        key = [int(through_sums)]
-        known, made, several = self._seen, Role.MADE, Role.SEVERAL
+        key = [int(through_nary)]
+        known, made, several = self._facts, Role.MADE, Role.SEVERAL
         computed, count = 0, 1
         # Breadth first with the limits of `Walk`, so that the key covers all that a traversal can
         # read.
         for value in values:
-            number, role, sources = known.get(value) or self.seen(value)
+            number, role, sources = known.get(value) or self.facts_of(value)
             key.append(number)
             if role is several:
                 computed += 1
-                if not through_sums or computed > MOST_COMPUTED:
+                if not through_nary or computed > MOST_COMPUTED:
                     continue
             if role is made or count > 1 + MOST_VALUES:
                 continue
@@ -240,7 +241,7 @@ class Surroundings:
                     values.append(source)
                     count += 1
                 key.append(~place)  # negative, unlike the numbers
-        return Around(tuple(key), values, opened)
+        return Neighbourhood(tuple(key), values, opened)
 
 
 class Walk:
@@ -257,8 +258,8 @@ class Walk:
         self,
         flow: Flow,
         sink: Instruction,
-        surroundings: Surroundings,
-        through_sums: bool,
+        neighbourhoods: Neighbourhoods,
+        through_nary: bool,
         through_ops: bool = True,
     ) -> None:
         """Traverse the values from a sink to its sources.
@@ -266,13 +267,13 @@ class Walk:
         Args:
             flow: The values of a module.
             sink: The last op.
-            surroundings: Facts about values.
-            through_sums: Continue through ops that compute on several arrays.
+            neighbourhoods: Facts about values.
+            through_nary: Continue through ops that compute on several arrays.
             through_ops: Continue through ops that compute on one array.
         """
         self.flow = flow
-        self._seen = surroundings.seen
-        self.through_sums = through_sums
+        self._facts_of = neighbourhoods.facts_of
+        self.through_nary = through_nary
         self._through_ops = through_ops
         self.is_cut = False
         self.read: dict[Arrival, tuple[Arrival, ...]] = {}
@@ -297,7 +298,7 @@ class Walk:
         inner = {at.value for at in seen} - set(self._reached)
         self.steps = tuple(_in_order(flow, sink, inner))
         self.leaves = tuple(
-            [Leaf(v, tuple(maps), tuple(self._way(v, sink))) for v, maps in self._reached.items()]
+            [Leaf(v, tuple(maps), tuple(self._path(v, sink))) for v, maps in self._reached.items()]
         )
 
     def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
@@ -315,7 +316,7 @@ class Walk:
         if len(self._next) > MOST_VALUES:
             self.is_cut = True
             return False
-        role = self._seen(at.value).role
+        role = self._facts_of(at.value).role
         if role is Role.MOVED:
             return True
         if role is Role.MADE or at in self._joined:
@@ -323,10 +324,10 @@ class Walk:
         if role is Role.ALONE:
             return self._through_ops
         self._computed += 1
-        return self.through_sums and self._computed <= MOST_COMPUTED
+        return self.through_nary and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
-        """Return an arrival's operands with maps from the sink; `None` if a map is not exact."""
+        """Return the operands of an arrival, as arrivals; `None` if a map is not exact."""
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:
@@ -340,19 +341,19 @@ class Walk:
                     found.append(Arrival(value, both))
         return tuple(found)
 
-    def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
+    def _path(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
         """Yield the ops on one path from a source to the sink."""
         while value is not sink:
             value = self._next[value]
             yield value
 
 
-def is_single(flow: Flow, value: Instruction) -> bool:
+def is_broadcast_scalar(flow: Flow, value: Instruction) -> bool:
     """Is the value a scalar, or a broadcast of one?"""
-    return hops_to_single(flow, value) is not None
+    return broadcasts_of_scalar(flow, value) is not None
 
 
-def hops_to_single(flow: Flow, value: Instruction) -> int | None:
+def broadcasts_of_scalar(flow: Flow, value: Instruction) -> int | None:
     """Return the number of broadcasts between a scalar and this value; `None` for other values."""
     for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:

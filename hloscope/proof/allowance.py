@@ -79,15 +79,18 @@ class Deadline:
             raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
-class Purse(Struct):
-    """Time limits of a child process in seconds: `seconds` for an output, `left` for all."""
+class TimeLimits(Struct):
+    """Time limits of a child process, in seconds.
+
+    `seconds` is the limit for one output, `left` the time that remains for all.
+    """
 
     seconds: float
     left: float
 
 
 class Allowance:
-    """The time limits of one prover; the total time runs from the first call of `left`.
+    """The time limits of one prover. The total time is measured from the first call of `left`.
 
     Attributes:
         total: Processor time of all queries, in seconds; afterwards every query is undecided.
@@ -101,10 +104,10 @@ class Allowance:
         self.total: Final = total
         self._begin: float | None = None
         self._is_over = False
-        self.first: Final = Purse(seconds, of_isl)
-        self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
-        self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
-        self.everywhere: Final = Purse(SECONDS_EVERYWHERE, inf)
+        self.first: Final = TimeLimits(seconds, of_isl)
+        self.shortly: Final = TimeLimits(min(seconds, SECONDS_MORE), of_isl / 2)
+        self.again: Final = TimeLimits(min(seconds, SECONDS_MORE), of_isl / 8)
+        self.everywhere: Final = TimeLimits(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
         """Return the seconds that are left of the total time."""
@@ -118,9 +121,12 @@ class Allowance:
         self._is_over = left <= 0
         return left
 
-    def ready(self, purse: Purse) -> float:
-        """Return the seconds that `purse` and the total time leave for the next output."""
-        return max(0.0, min(purse.seconds, purse.left, self.left()))
+    def ready(self, limits: TimeLimits) -> float:
+        """Return the time limit of the next output, in seconds.
+
+        It is the least of `limits.seconds`, `limits.left` and the rest of the total time.
+        """
+        return max(0.0, min(limits.seconds, limits.left, self.left()))
 
     @property
     def is_spent(self) -> bool:

@@ -192,7 +192,10 @@ def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
 
 
 def named(values: Sequence[Value], types: Sequence[Type]) -> dict[str, Array]:
-    """Return all arrays of some results, by numpy's default names `arr_0`, `arr_1` and so on."""
+    """Return all arrays of some results, by numpy's default names `arr_0`, `arr_1` and so on.
+
+    Tuples among `values` are flattened.
+    """
     found = [a for v, t in zip(values, types, strict=True) for a, _ in leaves(v, t)]
     return {f"arr_{i}": array for i, array in enumerate(found)}
 
@@ -203,7 +206,9 @@ def arranged(
     names: Sequence[str],
     spell: Formatter = plain,
 ) -> list[Value]:
-    """Return the arrays of a file as arguments: by name if all names match, else in file order.
+    """Return the arrays of a file as arguments of a program.
+
+    Arrays are assigned to parameters by name if all names match, else in file order.
 
     Args:
         arrays: The arrays of the file.
@@ -239,7 +244,7 @@ def _count(type_: Type) -> int:
 
 
 def _arranged(rest: Iterator[Array], type_: Type) -> Value:
-    """Return a value of the type, made of the next arrays of `rest`."""
+    """Return a value of the type, made of the next arrays of `rest`, which are consumed."""
     if isinstance(type_, TupleType):
         return tuple([_arranged(rest, inner) for inner in type_.elements])
     if not isinstance(type_, TensorType):
@@ -312,7 +317,7 @@ def _value(
 ) -> Any:
     """Return a random value of a type.
 
-    `unknown` is the size for dynamic dimensions.
+    `unknown` is the size that dynamic dimensions get; `run` selects the kind of values.
     """
     if isinstance(type_, TupleType):
         parts = [_value(inner, limits, run, unknown, generator) for inner in type_.elements]

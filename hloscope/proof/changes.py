@@ -22,7 +22,7 @@ from hloscope.ir import (
 )
 from hloscope.ops import Constant, GetTupleElement, Parameter, Result, Return, Tuple
 from hloscope.passes import find_pass
-from hloscope.proof.meanings import Meaning, Meanings, essence_of, flat
+from hloscope.proof.meanings import Meaning, Meanings, compared_fields, flat
 from hloscope.proof.pairing import without_layouts
 from hloscope.proof.structure import (
     Matching,
@@ -44,7 +44,11 @@ _HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", 
 
 
 class Aspect(NamedTuple):
-    """A property that differs, with its text in each program; `None` if a program lacks it."""
+    """A property that differs between two programs.
+
+    `what` is its name. `before` and `after` are its texts in the first and the second program;
+    `None` if a program lacks it.
+    """
 
     what: str
     before: str | None
@@ -78,7 +82,9 @@ class Change(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """Changes in two corresponding computations, or in one that only one program has.
+    """Changes in a computation of the first program and its counterpart in the second.
+
+    One of the two is missing if only one program has the computation.
 
     Attributes:
         before: The computation of the first program; `None` if only the second has it.
@@ -136,7 +142,7 @@ def differences(a: Module, b: Module) -> Differences:
 
 
 class _Differing:
-    """The comparison of two programs in one language, computation by computation."""
+    """The comparison of two programs in one language, one pair of computations after the other."""
 
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
@@ -204,7 +210,7 @@ class _Differing:
             # Instructions with equal operands all the way down need no look; random ones do, since
             # equality of structure does not make them one value.
             if x not in matching.equal or x in self.structure.drawn:
-                aspects = self._aspects(x, y, pairs, down)
+                aspects = self._differing_properties(x, y, pairs, down)
                 if at_root and y is b.root:
                     aspects = (*aspects, Aspect("root", a.root.name, b.root.name))
                 if aspects:
@@ -215,7 +221,7 @@ class _Differing:
         found = _merged(found, [_change(x, None, (), users[0]) for x in gone], before, places)
         return Part(a, b, tuple(found), len(pairs)), inside
 
-    def _aspects(
+    def _differing_properties(
         self,
         x: Instruction,
         y: Instruction,
@@ -246,7 +252,7 @@ class _Differing:
         return tuple(found)
 
     def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
-        """Yield the properties of two instructions that differ, except the operands."""
+        """Yield the properties of two instructions that differ, apart from the operands."""
         if x.op.name != y.op.name:
             yield Aspect("op", x.op.name, y.op.name)
         elif isinstance(x.op, Constant):
@@ -312,7 +318,7 @@ def _change(
 
 def _in_order(
     a: Computation,
-    gone: list[Instruction],
+    removed: list[Instruction],
     pairs: dict[Instruction, Instruction],
     places: dict[Instruction, int],
 ) -> dict[Instruction, int]:
@@ -321,7 +327,7 @@ def _in_order(
     The successor is the next instruction that is in both programs. `places` has the positions in
     the second program.
     """
-    missing = set(gone)
+    missing = set(removed)
     found: dict[Instruction, int] = {}
     following = len(places)
     for x in reversed(list(a)):
@@ -333,14 +339,15 @@ def _in_order(
 
 
 def _merged(
-    there: list[Change],
-    gone: list[Change],
+    changes: list[Change],
+    removals: list[Change],
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """Return the changes `there` and the removals `gone` in the order of the second program.
+    """Return the changes `changes` and the removals `removals`, in the order of the second program.
 
-    `before` has the positions of removed instructions, `places` those of all others.
+    `before` has, for each removed instruction, the position of its successor, `places` the
+    positions of all instructions of the second program.
     """
 
     def place(change: Change) -> tuple[int, int]:
@@ -349,18 +356,18 @@ def _merged(
         assert change.before is not None
         return before[change.before], 0
 
-    return sorted([*there, *gone], key=place)
+    return sorted([*changes, *removals], key=place)
 
 
 def _uncalled(
     a: Module, b: Module, structure: Structure
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
-    """Yield the pairs of computations that nothing calls, except the entries.
+    """Yield pairs of computations, one of each program, that no instruction calls.
 
-    Equal computations are paired first, then those of equal name. `None` is in place of a missing
-    partner.
+    Entries are left out. Equal computations are paired first, then those of equal name. `None` is
+    in place of a missing partner.
     """
-    mine, others = _alone(a), _alone(b)
+    mine, others = _uncalled_in(a), _uncalled_in(b)
     # Equal structure first, so that a renamed computation is not compared with another of its
     # name.
     by_number: dict[int, list[Computation]] = {}
@@ -380,7 +387,7 @@ def _uncalled(
         yield None, y
 
 
-def _alone(module: Module) -> list[Computation]:
+def _uncalled_in(module: Module) -> list[Computation]:
     """Return the computations that no instruction calls, except the entry."""
     called = {callee for one in module for callee in one.callees}
     return [one for one in module if one not in called and one is not module.entry]
@@ -459,7 +466,7 @@ class _Languages:
             count = f"{len(self.elided)} constants" if len(self.elided) > 1 else "1 constant"
             notes.append(f"the text leaves out the elements of {count}: not compared")
         header = _header(self.a.entry, self.b.entry)
-        before, after = self._numbered(self._watch)
+        before, after = self._numbered(self._record_first)
         if before == after:
             return Differences(header, (), tuple(notes))
         # Without pairs, everything after a change differs. In the second pass a changed
@@ -471,7 +478,7 @@ class _Languages:
         mine = _reached(self.a.entry, of, self._numbers)
         others = _reached(self.b.entry, of, self._seen)
         changed = {x: y for x, y in self.pairs.items() if x in different}
-        changes = [_pair_change(x, y, self._aspects(x, y)) for x, y in changed.items()]
+        changes = [_pair_change(x, y, self._differing_properties(x, y)) for x, y in changed.items()]
         changes += [_pair_change(x, None, ()) for x in mine if x not in changed]
         changes += [_pair_change(None, y, ()) for y in others if y not in self._taken]
         if before != after and not changes:
@@ -487,12 +494,12 @@ class _Languages:
             settle: Called with each instruction of the first program and its number; returns the
                 number to use.
         """
-        self.meanings.settle = self._note
+        self.meanings.settle = self._record_second
         after = self.meanings.program(self.b.entry)
         self.meanings.settle = settle
         return self.meanings.program(self.a.entry), after
 
-    def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
+    def _record_first(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Record the value numbers of an instruction of the first program.
 
         The numbers are returned unchanged.
@@ -506,10 +513,11 @@ class _Languages:
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _pair_change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
-    def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """Record the value numbers of an instruction of the second program; return them unchanged.
+    def _record_second(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Record the value numbers of an instruction of the second program.
 
-        The instruction is stored by the values that it reads, as a candidate for pairs.
+        The numbers are returned unchanged. The instruction is stored under the values that it
+        reads, so that `_settle` finds it as a partner.
         """
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
@@ -525,7 +533,8 @@ class _Languages:
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
         """Return the value numbers to use for an instruction of the first program.
 
-        They are those of its partner in the second program, if it has exactly one candidate.
+        They are those of its partner in the second program, if exactly one instruction there can be
+        the partner; else `meaning`.
         """
         numbers = flat(meaning)
         self._seen.update(numbers)
@@ -563,13 +572,13 @@ class _Languages:
         )
 
     @staticmethod
-    def _aspects(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
+    def _differing_properties(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
         """Return the properties of two paired instructions that differ."""
         found: list[Aspect] = []
         if x.op.name != y.op.name:
             found.append(Aspect("op", x.op.name, y.op.name))
         else:
-            here, there = essence_of(x.op), essence_of(y.op)
+            here, there = compared_fields(x.op), compared_fields(y.op)
             found += [
                 Aspect(name, str(here.get(name)), str(there.get(name)))
                 for name in here
@@ -601,11 +610,12 @@ def _reached(
 ) -> list[Instruction]:
     """Return the instructions on which results depend and whose values are not in `known`.
 
-    `of` has the value numbers by instruction; the search ends at known values.
+    `of` has the value numbers by instruction. Operands of instructions with known values are not
+    searched.
     """
 
     def is_same(ins: Instruction) -> bool:
-        """Does the other program compute this value, too?"""
+        """Does the other program compute the value of `ins`, too?"""
         meaning = of.get(ins)
         return meaning is None or known.issuperset(flat(meaning))
 

@@ -88,7 +88,8 @@ class Executed(Struct, frozen=True):
 
     Attributes:
         runs: Number of executions.
-        seen: Number of pairs of an output and an operand element whose dependence was observed.
+        seen: Number of pairs of an output element and an operand element whose dependence was
+            observed.
         pairs: Number of such pairs in the maps, for the output elements that were compared.
         shapes: Types of the smaller test program that was run; empty if the program itself was run.
         reason: Why nothing was run.
@@ -230,7 +231,7 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """Return the results of execution for several tensors of one value.
+    """Return the results of execution for several tensors of one value as one result.
 
     `None` if there are none.
     """

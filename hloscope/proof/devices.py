@@ -166,12 +166,12 @@ class Counts(NamedTuple):
                 return self.replicas
 
 
-def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUNTS) -> Counts:
+def counts_of(involved: Iterable[Instruction], stated: DeviceCounts = UNKNOWN_COUNTS) -> Counts:
     """Return the smallest grid that fits the groups of all collectives.
 
     Args:
         involved: Instructions, the collectives among them.
-        said: Counts in the program's header, for an all-to-all without groups.
+        stated: Counts in the program's header, for an all-to-all without groups.
 
     Raises:
         GridError: No grid fits, or it is too large.
@@ -187,7 +187,7 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
         groups = known_groups(ins)
         size = written_size(ins)
         if isinstance(op, AllToAll) and not groups.rows and size < 2:
-            size = said.along(groups.axis) or 0  # equal types do not tell the size
+            size = stated.along(groups.axis) or 0  # equal types do not tell the size
         # Groups name replicas; each stands for the replica in all partitions, so the size counts
         # both.
         if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
@@ -222,28 +222,28 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Set the number, if `count` is not 0."""
+        """Set the number to `count`; 0 changes nothing."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
         """Raise the lower bound to `count`."""
         self.least = max(self.least, count)
 
-    def may_be(self, count: int, where_it_matters: int) -> bool:
-        """May the number be `count`?
+    def can_be(self, count: int, least_if_asked: int) -> bool:
+        """Can `count` be the number, given what is known?
 
         Args:
             count: The number.
-            where_it_matters: Lower bound if an instruction depends on the number.
+            least_if_asked: Lower bound that holds if an instruction depends on the number.
         """
         if self.known:
             return count == self.known >= self.least
-        return count >= max(self.least, where_it_matters if self.is_asked else 1)
+        return count >= max(self.least, least_if_asked if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Return numbers to try.
+        """Return numbers that are score trying.
 
-        The divisors of `whole`, the number of devices, are among them if it is not 0.
+        They include the divisors of `whole`, the number of all devices, if `whole` is not 0.
         """
         if self.known:
             return {self.known}
@@ -252,7 +252,7 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
-    """Return the smallest grid that satisfies what is known.
+    """Return the smallest grid that satisfies the conditions on each number.
 
     Raises:
         GridError: No grid satisfies it.
@@ -264,13 +264,13 @@ def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
     candidates = [number.candidates(devices.known) for number in (replicas, partitions)]
     # At least two where an instruction depends on the number: with one, all devices would have
     # equal numbers and a wrong route would not be noticed.
-    for where_it_matters in (2, 1):
+    for least_if_asked in (2, 1):
         found = [
             (rows * columns, rows, columns)
             for rows, columns in product(*candidates)
-            if replicas.may_be(rows, where_it_matters)
-            and partitions.may_be(columns, where_it_matters)
-            and devices.may_be(rows * columns, where_it_matters)
+            if replicas.can_be(rows, least_if_asked)
+            and partitions.can_be(columns, least_if_asked)
+            and devices.can_be(rows * columns, least_if_asked)
         ]
         if found:
             return Counts(*min(found)[1:])
@@ -293,7 +293,10 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """Return 1 more than the largest number in the rows: that many devices are needed."""
+    """Return 1 more than the largest number in all rows: that many devices are needed.
+
+    A row is one group of a collective.
+    """
     return 1 + max([n for row in rows for n in row], default=-1)
 
 
@@ -378,13 +381,13 @@ def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Reg
         if chosen is not None:
             yield _regrouped(found, counts, chosen)
     if counts.total <= MOST:
-        everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
+        everything = _KeptDevices(range(counts.replicas), range(counts.partitions), counts)
         sizes = {c.ins: (size, size) for c in found if (size := c.size(everything))}
         yield Regrouping(counts.devices, counts.total, sizes=sizes)
 
 
-class _Kept:
-    """The replicas and partitions that a smaller grid keeps, numbered again in order."""
+class _KeptDevices:
+    """The replicas and partitions that a smaller grid keeps. They are numbered again in order."""
 
     def __init__(self, replicas: Iterable[int], partitions: Iterable[int], counts: Counts) -> None:
         self.replicas: Final = {n: k for k, n in enumerate(sorted(replicas))}
@@ -427,7 +430,7 @@ class _Collective:
         sizes = {len(row) for row in self._rows}
         self._is_even = len(sizes) == 1
 
-    def size(self, kept: _Kept) -> int:
+    def size(self, kept: _KeptDevices) -> int:
         """Return the group size on the kept devices.
 
         It is 0 for source-target pairs, or if sizes differ.
@@ -438,7 +441,7 @@ class _Collective:
         across = len(kept.partitions) if self._across > 1 else 1
         return sizes.pop() * across if len(sizes) == 1 else 0
 
-    def groups(self, kept: _Kept) -> tuple[Dims, ...]:
+    def groups(self, kept: _KeptDevices) -> tuple[Dims, ...]:
         """Return the groups on the kept devices, with new device numbers."""
         numbers = kept.numbers(self.axis)
         seats = sorted([(*self._seats[n], numbers[n]) for n in numbers if n in self._seats])
@@ -447,7 +450,7 @@ class _Collective:
             rows.setdefault(row, []).append(number)
         return tuple(map(tuple, rows.values()))
 
-    def pairs(self, kept: _Kept) -> Pairs:
+    def pairs(self, kept: _KeptDevices) -> Pairs:
         """Return the source-target pairs on the kept devices.
 
         From each kept source the pairs are followed to the next kept target.
@@ -471,7 +474,7 @@ class _Collective:
         """Yield sets of devices that exchange values: groups, or source and target."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
-    def worth(self, kept: _Kept) -> int | None:
+    def score(self, kept: _KeptDevices) -> int | None:
         """Return a score of how much of the groups the kept devices preserve.
 
         `None` if the collective is not valid on them.
@@ -491,32 +494,32 @@ class _Collective:
         largest = max(map(len, groups))
         if largest < 2 <= max(map(len, self._rows)) or len(kept.partitions) < min(2, self._across):
             return None
-        if self._is_whole_needed and sum(map(len, groups)) < sum(
+        if self._keeps_all_members and sum(map(len, groups)) < sum(
             len(self._rows[k]) for k in {self._seats[n][0] for n in numbers}
         ):
             return None
         return min(2, len(groups)) + min(2, largest)
 
     @property
-    def _is_whole_needed(self) -> bool:
-        """Must groups keep all members, because the operands determine the group size?
+    def _keeps_all_members(self) -> bool:
+        """Must every group keep all its members?
 
-        That holds for an all-to-all without a split dimension, by the number of operands, and for a
-        ragged all-to-all, by the contents of operands.
+        True if the operands determine the group size: by their number for an all-to-all without a
+        split dimension, by their elements for a ragged all-to-all.
         """
         op = self.op
         return isinstance(op, RaggedAllToAll) or (
             isinstance(op, AllToAll) and op.split_dimension is None
         )
 
-    def regrouped(self, kept: _Kept) -> Op:
+    def regrouped(self, kept: _KeptDevices) -> Op:
         """Return the op with its groups on the kept devices."""
         op = self._regrouped(kept)
         if isinstance(self.ins.op, AsyncStart):
             return with_fields(self.ins.op, wrapped=op)
         return op
 
-    def _regrouped(self, kept: _Kept) -> Op:
+    def _regrouped(self, kept: _KeptDevices) -> Op:
         op = self.op
         if isinstance(op, CollectivePermute):
             pairs = self.pairs(kept)
@@ -532,35 +535,39 @@ class _Collective:
         return with_fields(op, **new)
 
 
-def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Regrouping:
+def _regrouped(
+    collectives: Sequence[_Collective], counts: Counts, kept: _KeptDevices
+) -> Regrouping:
     """Return the grid of the kept devices, with all collectives on it."""
-    everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
+    everything = _KeptDevices(range(counts.replicas), range(counts.partitions), counts)
     return Regrouping(
         Devices(len(kept.replicas), len(kept.partitions)),
         counts.total,
-        {c.ins: c.regrouped(kept) for c in found},
-        {c.ins: (c.size(everything), c.size(kept)) for c in found if c.size(kept)},
+        {c.ins: c.regrouped(kept) for c in collectives},
+        {c.ins: (c.size(everything), c.size(kept)) for c in collectives if c.size(kept)},
     )
 
 
-def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, bool]) -> _Kept | None:
+def _chosen(
+    collectives: Sequence[_Collective], counts: Counts, reads_ids: tuple[bool, bool]
+) -> _KeptDevices | None:
     """Return a small set of replicas and partitions that preserves the groups best.
 
-    `asked` says whether an instruction reads the replica or the partition number. `None` if no set
-    is valid.
+    `reads_ids` has two flags: does an instruction read the replica number, and the partition
+    number? `None` if no set is valid.
     """
     best: tuple[int, int] | None = None
-    chosen: _Kept | None = None
+    chosen: _KeptDevices | None = None
     for most in (FEW, MOST):
-        for replicas, partitions in _choices(found, counts, most):
-            if _loses(asked, counts, len(replicas), len(partitions)):
+        for replicas, partitions in _choices(collectives, counts, most):
+            if _is_id_lost(reads_ids, counts, len(replicas), len(partitions)):
                 continue
-            kept = _Kept(replicas, partitions, counts)
-            worths = [c.worth(kept) for c in found]
-            if any(worth is None for worth in worths):
+            kept = _KeptDevices(replicas, partitions, counts)
+            worths = [c.score(kept) for c in collectives]
+            if any(score is None for score in worths):
                 continue
             # Most structure first, then fewest devices.
-            order = -sum(worth or 0 for worth in worths), kept.count
+            order = -sum(score or 0 for score in worths), kept.count
             if best is None or order < best:
                 best, chosen = order, kept
         if chosen is not None:
@@ -568,15 +575,20 @@ def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, boo
     return None
 
 
-def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: int) -> bool:
-    """Would only one replica or partition be left although an instruction reads its number?"""
-    return (asked[0] and replicas < min(2, counts.replicas)) or (
-        asked[1] and partitions < min(2, counts.partitions)
+def _is_id_lost(
+    reads_ids: tuple[bool, bool], counts: Counts, replicas: int, partitions: int
+) -> bool:
+    """Does a grid of these sizes have only one replica, or partition, although its number is read?
+
+    The flags in `reads_ids` are as in `_chosen`. False for a program that itself has only one.
+    """
+    return (reads_ids[0] and replicas < min(2, counts.replicas)) or (
+        reads_ids[1] and partitions < min(2, counts.partitions)
     )
 
 
 def _choices(
-    found: Sequence[_Collective], counts: Counts, most: int
+    collectives: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Yield sets of replicas and of partitions to keep, with at most `most` devices."""
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
@@ -585,7 +597,7 @@ def _choices(
     if counts.total == counts.along(Axis.PARTITION if along else Axis.REPLICA):
         # If all devices are on one axis, a set of devices that exchange values with each other can
         # be kept alone; no value enters from outside.
-        bases[along].extend(_components(found))
+        bases[along].extend(_components(collectives))
     choices = product(*[[some for one in base for some in _parts(one, most)] for base in bases])
     for replicas, partitions in islice(choices, MOST_CHOICES):
         if 1 < len(replicas) * len(partitions) <= most:
@@ -624,7 +636,7 @@ def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
         yield [base[at] for at in sorted(places)]
 
 
-def _components(found: Sequence[_Collective]) -> list[list[int]]:
+def _components(collectives: Sequence[_Collective]) -> list[list[int]]:
     """Return a list of one set: the first connected component of devices that exchange values.
 
     The set is empty if no devices exchange values.
@@ -638,7 +650,7 @@ def _components(found: Sequence[_Collective]) -> list[list[int]]:
             n = leader[n]
         return n
 
-    for numbers in [numbers for c in found for numbers in c.joined()]:
+    for numbers in [numbers for c in collectives for numbers in c.joined()]:
         for n in numbers[1:]:
             leader[root(n)] = root(numbers[0])
     members: dict[int, list[int]] = {}

@@ -28,17 +28,17 @@ from hloscope.indexing import (
 from hloscope.interpreter import Value
 from hloscope.ir import TensorType
 from hloscope.proof.allowance import Deadline
-from hloscope.proof.graph import AS_THEY_ARE
+from hloscope.proof.graph import OWN_NAMES
 from hloscope.proof.instance import Instance
-from hloscope.proof.relations import Touching
+from hloscope.proof.relations import ElementFollower
 from hloscope.proof.running import (
     Base,
     Draw,
     Observed,
+    bounded_shapes,
     leaves_of,
     moved,
     spread,
-    whole_shapes,
     with_leaf,
 )
 from hloscope.proof.sizes import shape_of
@@ -62,11 +62,11 @@ class Leaf(Struct, frozen=True, eq=False):
     Attributes:
         device: Number of the device.
         source: Number of the source.
-        value: Index of the source's value in a list of the values of all devices.
+        value: Index of the source's value in a list of the sources' values, device by device.
         number: Number of the tensor in the source.
         type: Type of the tensor.
         shape: Its shape, with bounds for dynamic sizes.
-        first: Number of its first element.
+        first: Column of its first element.
     """
 
     device: int
@@ -105,7 +105,7 @@ class Elements:
         for leaf in self.leaves:
             self._by_tensor.setdefault((leaf.source, leaf.number), []).append(leaf)
         self.size: Final = self.leaves[-1].end if self.leaves else 0
-        own = whole_shapes(instance)
+        own = bounded_shapes(instance)
         self.outputs: Final = len(own)
         self.shapes: Final = [shape for _ in devices for shape in own]
         rng = np.random.default_rng(seed)
@@ -256,12 +256,15 @@ class Touched:
                 self._deadline.check()
                 if accesses and elements.has(*place[1:]):
                     block = np.ix_(elements.rows_of(place[0]), elements.columns_of(*place[1:]))
-                    found[block] = self._known(base, place, accesses)
+                    found[block] = self._stored_part(base, place, accesses)
             self._whole[key] = found
         return self._whole[key]
 
-    def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """Return the part of the table for one place; it is computed once if it never changes."""
+    def _stored_part(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
+        """Return whether each row of an output depends on each column of a leaf; see `part`.
+
+        The result is stored if it is the same for all runs.
+        """
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
         if place not in self._fixed:
@@ -269,10 +272,10 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """Return the part of the table for one place, by the maps `accesses`.
+        """Return whether each row of an output depends on each column of a leaf, by `accesses`.
 
-        With `inverse`, the maps lead from the source to the output. `True` stands for all pairs, if
-        a map is unknown.
+        `place` has the numbers of the output, the source and its leaf. With `inverse`, the maps
+        lead from the source to the output. `True` stands for all pairs, if a map is unknown.
 
         Raises:
             UndecidedError: A map cannot be evaluated.
@@ -319,9 +322,9 @@ class Touched:
         ends = shape if inverse else source
         if (starts.shape[1], len(ends)) != (len(m.dims), len(m.results)):
             raise UndecidedError("the program is inconsistent: ranks differ")
-        follower = Touching(Observed(base, device, self._devices))
+        follower = ElementFollower(Observed(base, device, self._devices))
         both = with_every_position(joined(access), self._devices.count)
-        start, results = follower.results(both, starts, AS_THEY_ARE)
+        start, results = follower.results(both, starts, OWN_NAMES)
         rank = len(ends)
         positions = [results[:, rank + k] for k in range(len(access.via))]
         others = self._devices.reached(device, access.via, positions)
@@ -400,7 +403,7 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Chooses sets of columns so that each row depends on at most one column of a set.
+    """Chooses sets of columns for runs: each row depends on at most one column of a set.
 
     Columns that were chosen least often come first.
     """

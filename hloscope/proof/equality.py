@@ -127,7 +127,7 @@ class _Comparison:
     ) -> ParameterReads:
         """Return what the values of a computation read of its parameters and of the values `ends`.
 
-        `until` is the processor time at which the analysis stops.
+        `until` is the processor time, as by `cpu_seconds`, at which the analysis stops.
         """
         return ParameterReads(self.analysis, side, ends, until)
 
@@ -217,13 +217,13 @@ class _Comparison:
         for one, two in zip(*flows, strict=True):
             if not isinstance(one.operand, int) or not isinstance(two.operand, int):
                 return None
-            if not self._is_alike(a, one, b, two):
+            if not self._have_equal_maps(a, one, b, two):
                 return None
             found.append(((a.operands[one.operand], one.leaf), (b.operands[two.operand], two.leaf)))
         return found
 
-    def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
-        """Do the maps of two dependences surely have the same elements?
+    def _have_equal_maps(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
+        """Do the maps of two dependences certainly lead to the same elements?
 
         `one` is a dependence of instruction `a`, `two` of `b`. Values that the maps read at run
         time have to be equal, too.
@@ -285,16 +285,16 @@ class _Comparison:
         )
         said: str | None = ""
         with suppress(OutOfTimeError):
-            said = self._told_apart(one, other)
+            said = self._difference_text(one, other)
             if said is None or self._reads_same_parameters(one, other):
                 return None
         return Unlike(pair, said or "")
 
-    def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
-        """Return `None` if two tensors surely read the same elements of values in both programs.
+    def _difference_text(self, one: Leaf, other: Leaf) -> str | None:
+        """Return a text of how two tensors differ in the elements that they read.
 
-        Otherwise the result describes a difference: the value and an index. It is empty if none is
-        known.
+        `one` and `other` are tensors of the two programs. The text names a value and an index; it
+        is empty if no index is known. `None` if both tensors certainly read the same elements.
         """
         if not all(
             _is_certain(flow.accesses or ())
@@ -324,8 +324,8 @@ class _Comparison:
     def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
         """Do two tensors surely read the same parameter elements, although along different paths?
 
-        Example: sums over an array and over its reverse.  Then the instructions that use them need
-        no comparison.
+        `one` is a tensor of the first program, `other` of the second. Example: sums over an array
+        and over its reverse.  Then the instructions that use them need no comparison.
         """
         a, b = self._parameters_read(one, other)
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
@@ -340,7 +340,8 @@ class _Comparison:
     def _same_reads(self, mine: Accesses, theirs: Accesses) -> Proof:
         """Prove or refute that accesses of both programs have the same elements.
 
-        Equal values count as one value that the maps read at run time.
+        `mine` are accesses of the first program, `theirs` of the second. Equal values count as one
+        value that the maps read at run time.
         """
         key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # interned accesses
         if key not in self._same:
@@ -371,7 +372,7 @@ class _Comparison:
         return found
 
     def _place(self, end: Leaf) -> tuple[int, int]:
-        """Return a key that is the same for leaves of equal values in both programs."""
+        """Return a key of a leaf: leaves of equal values in both programs have equal keys."""
         return self._number[end[0]], end[1]
 
 
@@ -511,7 +512,7 @@ class Numbering:
                 if isinstance(whole.op, Tuple) and whole in known:
                     known[ins] = known[whole.operands[index]]
                     continue
-                made_of = self._made_of(whole, index)
+                made_of = self._operands_of_element(whole, index)
                 if made_of is not None:
                     key = self._key(whole, made_of, known)
                     known[ins] = self._table.setdefault((index, key), len(self._table))
@@ -539,10 +540,10 @@ class Numbering:
             *[number.number(callee) for callee in ins.calls],
         )
 
-    def _made_of(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
+    def _operands_of_element(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
         """Return the operands on which element `index` of a called tuple depends.
 
-        `None` if the instruction is no such call, or the operands are not known.
+        `None` if the instruction does not call such a computation, or the operands are not known.
         """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None

@@ -67,18 +67,18 @@ class Execution:
         computation: Computation | None = None,
         seed: int = 0,
         seconds: float = inf,
-        said: DeviceCounts = UNKNOWN_COUNTS,
+        stated: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         self.reason = ""
         self._inverse: dict[Place, Accesses] = {}
         self.evidence: Evidence | None = None
         self._deadline: Final = Deadline(min(seconds, SECONDS))
         try:
-            self.instance = instance_of(ins, computation, self._deadline, said)
+            self.instance = instance_of(ins, computation, self._deadline, stated)
             devices = self.instance.devices
             counts = DeviceCounts(devices.replicas, devices.partitions)
             self._analysis: Final = Analysis(counts=counts)
-            claims = _asked(self._claims)
+            claims = _analysed(self._claims)
             self.evidence = Evidence(self.instance, claims, seed, self._deadline)
         except (NotExecutableError, UndecidedError) as error:
             self.reason = str(error)
@@ -136,7 +136,7 @@ class Execution:
         """
         evidence, place = self.evidence, (output, operand, leaf)
         if evidence is None or not evidence.runs:
-            return Executed(reason=self._why_not())
+            return Executed(reason=self._reason())
         if not evidence.elements.has(*place[1:]):
             return Executed(reason="it has no elements")
         # Maps of the program do not apply to a smaller test program, which has its own.
@@ -144,11 +144,11 @@ class Execution:
             accesses = None
             if inverse:
                 try:
-                    accesses = _asked(partial(self.inverse, place))
+                    accesses = _analysed(partial(self.inverse, place))
                 except UndecidedError as error:
                     return Executed(reason=str(error))
-        said = evidence.claims.get(place, ()) if accesses is None else accesses
-        if any(a.map is None for a in said):
+        claimed = evidence.claims.get(place, ()) if accesses is None else accesses
+        if any(a.map is None for a in claimed):
             return Executed(reason="nothing is claimed of the instance")
         try:
             seen, pairs, violation = evidence.shows(place, accesses, inverse)
@@ -169,13 +169,13 @@ class Execution:
         return frozenset([place[1:] for place in places if place[0] == output])
 
     def without_suspects(self) -> Executed:
-        """Return the result for the tensors that are not `suspects`: no dependence was observed."""
+        """Return the result for tensors that are not in `suspects`: no dependence was observed."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
-            return Executed(reason=self._why_not())
+            return Executed(reason=self._reason())
         return Executed(evidence.runner.count, shapes=self.instance.shapes)
 
-    def _why_not(self) -> str:
+    def _reason(self) -> str:
         """Return the reason why nothing was run, as a text."""
         if self.evidence is None:
             return self.reason
@@ -183,8 +183,8 @@ class Execution:
         return [*self.evidence.failures, *failures][0]
 
 
-def _asked(question: Callable[[], T]) -> T:
-    """Return the result of an analysis of a program that may be inconsistent.
+def _analysed(question: Callable[[], T]) -> T:
+    """Return `question()`, an analysis of a program that may be inconsistent.
 
     Raises:
         UndecidedError: The program is inconsistent.
@@ -256,10 +256,11 @@ class Run(Struct, frozen=True, eq=False):
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
-class _Asked(Struct, frozen=True, eq=False):
-    """A query about one place, with the maps to check if they are not those of the test program.
+class _Query(Struct, frozen=True, eq=False):
+    """A query about the maps from one output to one leaf of a source.
 
-    With `inverse`, these lead from the source to the output.
+    `place` has the numbers of these. `accesses` are the maps to check; `None` stands for those of
+    the test program. With `inverse`, they lead from the source to the output.
     """
 
     place: Place
@@ -322,7 +323,7 @@ class Evidence:
                 self.failures.append(str(getattr(error, "message", error)))
                 continue
             try:
-                relation = self._guide(base)
+                relation = self._claimed_relation(base)
             except TimeOverError as error:
                 self.failures.append(error.message)
                 return
@@ -343,10 +344,11 @@ class Evidence:
         if not self.runs and not self.failures:
             self.failures.append("all that is read moves everything")
 
-    def _guide(self, base: Base) -> Bools:
-        """Return whether each row depends on each column, by the maps. Shape `[rows, columns]`.
+    def _claimed_relation(self, base: Base) -> Bools:
+        """Return whether each row depends on each column, by the maps.
 
-        All entries are true if the maps cannot be evaluated.
+        The result has shape `[rows, columns]`. All entries are true if the maps cannot be
+        evaluated.
         """
         try:
             return self._touched.relation(base)
@@ -401,7 +403,7 @@ class Evidence:
     def shows(
         self, place: Place, accesses: Accesses | None = None, inverse: bool = False
     ) -> tuple[int, int, Violation | None]:
-        """Return what the runs show about one place.
+        """Return what the runs show about the dependence of an output on one leaf of a source.
 
         Args:
             place: Numbers of the output, the source and its leaf.
@@ -420,27 +422,30 @@ class Evidence:
         # No map, and no unexplained change: there is nothing to compare.
         if not accesses and not self.claims.get(place) and not self.is_suspect(place):
             return 0, 0, None
-        asked = _Asked(place, accesses, inverse)
+        query = _Query(place, accesses, inverse)
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         block = np.ix_(rows, columns)
-        relations = self._others(asked, block) if accesses is not None else None
+        relations = self._queried_relations(query, block) if accesses is not None else None
         if relations is None:
             first, found, wrong = self._first[block], self._found[block], self._wrong
         else:
-            first, found, wrong = self._again(relations, block)
+            first, found, wrong = self._reevaluated(relations, block)
         mine = np.zeros(self.elements.rows, np.bool_)
         mine[rows] = True
         violation: Violation | None = None
         self.runner.deadline = Deadline(SECONDS_AFTER)
         for run, row in [w for w in wrong if mine[w[1]]][:MOST_NARROWED]:
-            violation = violation or self._narrowed(run, row, asked)
+            violation = violation or self._narrowed(run, row, query)
         seen = found & first
         if violation is None:
-            violation = self._copies_explained(asked, relations, rows, columns, seen)
+            violation = self._copies_explained(query, relations, rows, columns, seen)
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """May this place have a dependence that a run showed and the test program's maps lack?"""
+        """Did a run show a dependence of an output on a leaf that the test program's maps may lack?
+
+        `place` has the numbers of the output, the source and its leaf.
+        """
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
@@ -459,7 +464,7 @@ class Evidence:
 
     def _copies_explained(
         self,
-        asked: _Asked,
+        query: _Query,
         relations: Mapping[int, Bools] | None,
         rows: Ints,
         columns: Ints,
@@ -467,8 +472,9 @@ class Evidence:
     ) -> Violation | None:
         """Mark observed copies in `seen`; return a copy that the maps do not have as a violation.
 
-        `relations` has tables by the `id` of a base run; `None` stands for the test program's maps.
-        `rows` and `columns` are those of the place, and the shape of `seen`.
+        `relations` has the relation of each base run by `id`; `None` stands for those of the test
+        program's maps. `rows` are those of the queried output, `columns` those of the queried leaf;
+        `seen` has a flag for each pair.
         """
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
@@ -477,19 +483,20 @@ class Evidence:
                 if relation[row, column]:
                     seen[at, np.searchsorted(columns, column)] = True
                     continue
-                violation = self._confirmed(base, int(row), column, asked)
+                violation = self._confirmed(base, int(row), column, query)
                 if violation is not None:
                     return violation
         return None
 
-    def _others(self, asked: _Asked, block: Any) -> dict[int, Bools] | None:
-        """Return the tables of all base runs, in which one place has the pairs of the queried maps.
+    def _queried_relations(self, query: _Query, block: Any) -> dict[int, Bools] | None:
+        """Return the relation of each base run, with the pairs of the queried maps.
 
-        The tables are given by the `id` of the base run. `block` are the rows and columns of the
-        place. `None` if all tables stay the same.
+        A relation is a table of flags `[rows, columns]`; keys are the `id`s of base runs. `block`
+        are the rows of the queried output and the columns of the queried leaf; the rest is as by
+        the test program's maps. `None` if no relation changes.
         """
-        accesses = asked.accesses or ()
-        if not asked.inverse and accesses == self.claims.get(asked.place, ()):
+        accesses = query.accesses or ()
+        if not query.inverse and accesses == self.claims.get(query.place, ()):
             return None
         found: dict[int, Bools] = {}
         same = True
@@ -497,7 +504,7 @@ class Evidence:
         part: Bools | bool | None = None
         for base in self._bases():
             if part is None or moves:
-                part = self._touched.part(base, asked.place, accesses, asked.inverse)
+                part = self._touched.part(base, query.place, accesses, query.inverse)
             # Only the block of the queried place is replaced; the other places keep the guiding
             # maps, so that a change they explain is not blamed on this place.
             relation = self._touched.relation(base)
@@ -513,17 +520,17 @@ class Evidence:
         found = dict.fromkeys(run.base for run in self.runs)
         return [*found | dict.fromkeys(base for base, _ in self.copies)]
 
-    def _again(
+    def _reevaluated(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """Evaluate all runs with other tables than those of the test program's maps.
+        """Evaluate all runs with other relations than those of the test program's maps.
 
-        Return the table of the first base run, the observed pairs, and the wrong changes: the rows
-        of runs that no changed column explains.
+        Return the part of the first base run's relation in `block`, the observed pairs in `block`,
+        and the wrong changes: runs with the row that no changed column explains.
 
         Args:
-            relations: Tables by the `id` of a base run.
-            block: Rows and columns of the place.
+            relations: The relation of each base run, by `id`.
+            block: Rows of the queried output, and columns of the queried leaf.
         """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)
@@ -534,16 +541,16 @@ class Evidence:
             found[run.alone(touched)] = True
         return first, found[block], wrong
 
-    def _confirmed(self, base: Base, row: int, column: int, asked: _Asked) -> Violation | None:
+    def _confirmed(self, base: Base, row: int, column: int, query: _Query) -> Violation | None:
         """Change the element that a row copies; return a violation if the row changes with it."""
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
         if run is None or not run.moved[row]:
             return None
-        return self._narrowed(run, row, asked)
+        return self._narrowed(run, row, query)
 
-    def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
+    def _narrowed(self, run: Run, row: int, query: _Query) -> Violation | None:
         """Return the violation by one changed element of a run, which bisection finds.
 
         `row` is an output element that the run changed. `None` if the maps have the pair of both.
@@ -560,12 +567,15 @@ class Evidence:
         try:
             while high - low > 1:
                 middle = (low + high) // 2
-                found = self.runner.outputs(self._partly(run, columns[:middle]))
+                found = self.runner.outputs(self._partly_changed(run, columns[:middle]))
                 if elements.moved(run.base.outputs, found)[row]:
                     high = middle
                 else:
                     low = middle
-            before, after = self._partly(run, columns[:low]), self._partly(run, columns[:high])
+            before, after = (
+                self._partly_changed(run, columns[:low]),
+                self._partly_changed(run, columns[:high]),
+            )
             # The base for the last step has the first `low` elements changed, so exactly one
             # differs.
             base = self.runner.given(before, run.base)
@@ -579,7 +589,7 @@ class Evidence:
             return None
         column = int(columns[low])
         if not elements.moved(base.outputs, ends)[row] or self._is_claimed(
-            base, row, column, asked
+            base, row, column, query
         ):
             return None
         leaf = elements.leaf_at(column)
@@ -589,26 +599,29 @@ class Evidence:
             self.instance,
             before,
             after,
-            asked.place,
+            query.place,
             unflat(column - leaf.first, leaf.shape),
             index,
             (shown[0], shown[1]),
             (leaf.device, number // elements.outputs),
         )
 
-    def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
-        """Do the queried maps have the pair, or is it outside of the queried place?"""
-        place, given = asked.place, asked.accesses
+    def _is_claimed(self, base: Base, row: int, column: int, query: _Query) -> bool:
+        """Do the queried maps have the pair of a row and a column?
+
+        Pairs outside of the queried output and leaf count as contained.
+        """
+        place, given = query.place, query.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         if column not in columns:
             return True
         accesses = self.claims.get(place, ()) if given is None else given
-        part = self._touched.part(base, place, accesses, asked.inverse and given is not None)
+        part = self._touched.part(base, place, accesses, query.inverse and given is not None)
         if isinstance(part, bool):
             return True
         return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
 
-    def _partly(self, run: Run, columns: Ints) -> tuple[Value, ...]:
+    def _partly_changed(self, run: Run, columns: Ints) -> tuple[Value, ...]:
         """Return the sources' values of the base run, with the run's new values in some columns."""
         return partly_changed(self.elements, run.base, run.values, columns)
 

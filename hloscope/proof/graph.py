@@ -66,9 +66,10 @@ class Follower(Protocol[T]):
     """Represents the elements that a traversal has reached, as states of type `T`."""
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
-        """Return the elements that an access reads from those reached; `None` if there are none.
+        """Return the elements that an access leads to from the elements `reached`.
 
-        `names` gives the names of values that the access reads at run time.
+        `None` if there are none. `names` distinguishes values that the access reads at run time by
+        the call that they belong to.
         """
 
     def join(self, one: T, other: T) -> T:
@@ -78,9 +79,9 @@ class Follower(Protocol[T]):
         """Return a key of a state; equal keys mean equal elements."""
 
     def weight(self, reached: T) -> int | None:
-        """Return the number of integers that a state stores.
+        """Return the memory of a state, in numbers of 8 bytes.
 
-        `None` if the state has no meaning in another traversal.
+        `None` if the state must not be stored for other traversals.
         """
 
 
@@ -90,7 +91,8 @@ class Reached(Struct, Generic[T], frozen=True):
     Attributes:
         elements: State of the follower; `None` if no known map leads to an element.
         unknown: Text that says why more elements may be reached; empty if that is impossible.
-        over: Text that says why fewer elements may be reached; empty if that is impossible.
+        over: Text that says why fewer elements than these may be reached; empty if that is
+            impossible.
     """
 
     elements: T | None
@@ -108,7 +110,7 @@ It yields the traversals of called computations, is sent their ends, and returns
 
 
 class Called(Flow):
-    """A dependence on a leaf of the root of a called computation, which must be traversed.
+    """A dependence on a leaf of a called computation's root, which must be traversed.
 
     `accesses` are the maps to that leaf.
 
@@ -138,7 +140,7 @@ class Steps:
         # Asked for every traversal of a computation, and each output has several traversals.
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._has_runtime: Final[dict[Computation, bool]] = {}
-        self.kept: Final = Kept()
+        self.kept: Final = ResultStore()
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """Return the index of each instruction in its computation."""
@@ -224,10 +226,10 @@ class Steps:
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Return a mark that the computation `callee` must be traversed.
+        """Return a `Called`: the computation `callee` must be traversed.
 
-        The traversal starts at leaf `leaf` of its root. `first` is the number of the operand that
-        is its first parameter.
+        The traversal starts at leaf `leaf` of its root. `first` is the number of the operand of
+        `ins` that is its first parameter.
         """
         mark = Called(first, leaf, None)
         mark.callee, mark.first = callee, first
@@ -283,18 +285,18 @@ class Walker(Generic[T]):
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
                 names = (
-                    AS_THEY_ARE
+                    OWN_NAMES
                     if isinstance(ins.op, INSIDE)
-                    else self._names_in(flow, ins, AS_THEY_ARE)
+                    else self._names_in(flow, ins, OWN_NAMES)
                 )
-                inside = self._ended(self._inside(flow, first, AS_THEY_ARE, names))
+                inside = self._ended(self._inside(flow, first, OWN_NAMES, names))
                 for (end, i), reached in inside.items():
                     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)
                     elif flow.first is not None:
                         self._add(found, (flow.first + end.op.number, i), reached)
             else:
-                reached = self._through(first, flow.accesses, AS_THEY_ARE)
+                reached = self._through(first, flow.accesses, OWN_NAMES)
                 number = flow.operand if isinstance(flow.operand, int) else more[flow.operand]
                 self._add(found, (number, flow.leaf), reached)
         return found
@@ -306,7 +308,7 @@ class Walker(Generic[T]):
 
         Keys are the numbers of the parameter of `computation`, and of its leaf.
         """
-        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), AS_THEY_ARE))
+        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), OWN_NAMES))
         return {
             (end.op.number, i): reached
             for (end, i), reached in ends.items()
@@ -357,13 +359,13 @@ class Walker(Generic[T]):
             self._open.discard(callee)
             self._known[key] = known
             if not is_open:
-                self._keep(key, entered, known)
+                self._store(key, entered, known)
         return known
 
-    def _keep(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
-        """Store the ends of a computation without runtime variables, for other traversals.
+    def _store(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
+        """Store the ends of a traversal under `key`, if the computation has no runtime variables.
 
-        `entered` are the elements of the root from which it was traversed.
+        `entered` are the elements of the root from which the computation was traversed.
         """
         reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
         weights = [self._follower.weight(elements) for elements in reached]
@@ -443,7 +445,7 @@ class Walker(Generic[T]):
         return ends
 
     def _through(self, reached: Reached[T], accesses: Accesses | None, names: Names) -> Reached[T]:
-        """Return the elements of an operand that accesses read, one step towards producers.
+        """Return the elements of an operand that accesses lead to, one step towards producers.
 
         Args:
             reached: The elements of a value that the traversal has reached.
@@ -470,7 +472,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
-        """Add reached elements to those in `table[key]`."""
+        """Join reached elements with those in `table[key]`."""
         known = table.get(key)
         if known is None:
             table[key] = more
@@ -493,9 +495,9 @@ def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], nam
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
-    """Return the value in the caller for an end inside a called computation.
+    """Return the value of the caller that an end inside a called computation stands for.
 
-    `None` for a parameter that is an element of an operand.
+    `None` for a parameter of a computation that is applied to elements, such as a reduction's.
     """
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
@@ -515,7 +517,7 @@ class Names:
 
     def __init__(
         self,
-        handed: Mapping[Instruction, Instruction] | None = None,
+        passed: Mapping[Instruction, Instruction] | None = None,
         outside: Collection[Instruction] = (),
         call: tuple[Instruction, int] | None = None,
         caller: Names | None = None,
@@ -523,13 +525,13 @@ class Names:
         """Create the names in a called computation; without arguments every value is its own name.
 
         Args:
-            handed: Operands by parameter, in the caller's names.
+            passed: Operands by parameter, in the caller's names.
             outside: Values that the computation captures.
             call: The calling instruction, and the number of its operand that is the first
                 parameter.  `None` if the computation has no other caller.
             caller: Names in the calling computation.
         """
-        self._handed: Final = handed or {}
+        self._handed: Final = passed or {}
         self._outside: Final = outside
         self._call: Final = call
         self._caller: Final = caller
@@ -546,7 +548,7 @@ class Names:
         return value
 
 
-AS_THEY_ARE: Final = Names()
+OWN_NAMES: Final = Names()
 """Names where a traversal begins: every value is its own name."""
 
 
@@ -558,10 +560,10 @@ MOST: Final = 1 << 22
 """Limit of the stored results' weight, in numbers of 8 bytes."""
 
 
-class Kept:
-    """Results by key; if their total weight exceeds the limit, all are discarded.
+class ResultStore:
+    """Stored results by key. If their total weight exceeds the limit, all are discarded.
 
-    >>> kept = Kept(most=3)
+    >>> kept = ResultStore(most=3)
     >>> kept.add("a", 1, weight=2)
     >>> kept.get("a")
     1

@@ -130,7 +130,7 @@ def instance_of(
     ins: Instruction,
     computation: Computation | None = None,
     deadline: Deadline | None = None,
-    said: DeviceCounts = UNKNOWN_COUNTS,
+    stated: DeviceCounts = UNKNOWN_COUNTS,
 ) -> Instance:
     """Return a small test program for queries about an instruction.
 
@@ -138,7 +138,7 @@ def instance_of(
         ins: The instruction.
         computation: The instruction's computation, if the maps lead to its parameters.
         deadline: Time limit.
-        said: Numbers of replicas and partitions that the program states.
+        stated: Numbers of replicas and partitions that the program states.
 
     Raises:
         NotExecutableError: The instruction cannot be run.
@@ -146,16 +146,16 @@ def instance_of(
         TimeOverError: The time limit is exceeded.
     """
     deadline = deadline or Deadline()
-    involved = taking_part(ins, computation)
+    involved = test_instructions(ins, computation)
     largest = max((_elements(i.type) for i in involved), default=0)
     reason = ""
     try:
-        counts = counts_of(involved, said)
+        counts = counts_of(involved, stated)
         reason = f"it runs on {counts.total} devices, and not on fewer"
         # The smallest grid first; the next one if the instance does not fit it.
         for grouping in regroupings(involved, counts):
             try:
-                return _instance(_Question(ins, computation, involved, largest), grouping, deadline)
+                return _instance(_Query(ins, computation, involved, largest), grouping, deadline)
             except NotExecutableError as error:
                 reason = str(error)
     except GridError as error:
@@ -163,8 +163,12 @@ def instance_of(
     raise NotExecutableError(reason)
 
 
-class _Question(NamedTuple):
-    """A query: an instruction, all instructions of its test program, and the largest size."""
+class _Query(NamedTuple):
+    """A query about an instruction.
+
+    `involved` are all instructions of its test program, `largest` is the number of elements of
+    their largest tensor.
+    """
 
     ins: Instruction
     computation: Computation | None
@@ -172,13 +176,13 @@ class _Question(NamedTuple):
     largest: int
 
 
-def _instance(question: _Question, grouping: Regrouping, deadline: Deadline) -> Instance:
+def _instance(query: _Query, grouping: Regrouping, deadline: Deadline) -> Instance:
     """Return the test program on given devices; it is shrunk if it is large or group sizes change.
 
     Raises:
         NotExecutableError: The program cannot be run on these devices.
     """
-    ins, computation, involved, largest = question
+    ins, computation, involved, largest = query
     reason = ""
     # Group sizes enter types, so with fewer devices the instance must be resized even if it is
     # small.
@@ -275,11 +279,11 @@ class _Rebuilding:
                     if operand not in self._new:
                         free.append(self._parameter(operand, len(free)))
                 if before not in self._new:
-                    computed.append(self._again(before))
+                    computed.append(self._copied(before))
             if value not in self._new:
                 free.append(self._parameter(value, len(free)))
         new = {value: self._new[value] for value in read}
-        made = self._again(ins)
+        made = self._copied(ins)
         copies = {**self._new}
         both = (*ins.operands, *captured(ins))
         sources = tuple([new[value] for value in both])
@@ -302,7 +306,7 @@ class _Rebuilding:
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
         """Return the test program whose sources are the parameters of a computation."""
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
-        inside = [self._again(i) for i in needed(ins) if i not in self._new]
+        inside = [self._copied(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
         body = Body((*parameters, *inside), tuple(parameters), root)
         running = Computation("entry", body)
@@ -333,7 +337,7 @@ class _Rebuilding:
         self._names.add(found)
         return found
 
-    def _again(self, ins: Instruction, name: str = "") -> Instruction:
+    def _copied(self, ins: Instruction, name: str = "") -> Instruction:
         """Return a copy of an instruction with new operands, sizes and computations.
 
         Raises:
@@ -350,7 +354,7 @@ class _Rebuilding:
                 type = resized_type(type, self._sizes)
                 op = resized_op(Step(ins, self._sizes, tuple([o.type for o in operands]), type))
             elif isinstance(op, Constant) and op.literal.is_elided:
-                op = _made_up(ins)
+                op = _invented_constant(ins)
             # A collective has no sizes of its own: the regrouped op replaces it.
             op = self._grouping.ops.get(ins, op)
             _check(op, operands, calls, type)
@@ -382,7 +386,7 @@ class _Rebuilding:
             made: list[Instruction] = []
             for ins in body.instructions:
                 is_parameter = isinstance(ins.op, Parameter) and ins in body.parameters
-                made.append(self._new[ins] if is_parameter else self._again(ins))
+                made.append(self._new[ins] if is_parameter else self._copied(ins))
             inner = Body(
                 tuple(made),
                 tuple([self._new[p] for p in body.parameters]),
@@ -394,7 +398,7 @@ class _Rebuilding:
         return known
 
 
-def _made_up(ins: Instruction) -> Op:
+def _invented_constant(ins: Instruction) -> Op:
     """Return a constant op of the instruction's type whose elements are made up.
 
     It replaces a constant whose elements are missing in the text (`{...}`).
@@ -406,7 +410,7 @@ def _made_up(ins: Instruction) -> Op:
 def _check(
     op: Op, operands: Sequence[Instruction], calls: Sequence[Computation], type: Type
 ) -> None:
-    """Check that a declared type agrees with the inferred one.
+    """Check that the declared type `type` agrees with the type inferred from the other arguments.
 
     Raises:
         ValueError: The types contradict each other.
@@ -474,8 +478,8 @@ def within(ins: Instruction) -> tuple[Instruction, ...]:
     return tuple(dict.fromkeys([ins, *chain.from_iterable(called)]))
 
 
-def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """Return all instructions of the test program for a query, with those of called computations.
+def test_instructions(ins: Instruction, computation: Computation | None) -> list[Instruction]:
+    """Return all instructions of an instruction's test program, called computations included.
 
     Producers of operands are left out if a parameter represents the operand.
 

@@ -92,9 +92,9 @@ class Index:
         return self._columns
 
 
-Asked: TypeAlias = tuple[Instruction, Index | None]
+Request: TypeAlias = tuple[Instruction, Index | None]
 """A request for elements of an instruction's value: at indices, or all in row-major order."""
-Asking: TypeAlias = Generator[Asked, Known | None, Known | None]
+RequestCoroutine: TypeAlias = Generator[Request, Known | None, Known | None]
 """A coroutine that yields requests for elements, is sent them, and returns elements.
 
 Both may be `None`, if no element is known.
@@ -131,8 +131,8 @@ class Integers:
         Raises:
             UndecidedError: The elements depend on too many others.
         """
-        stack: list[tuple[Asked, Asking]] = [((ins, index), self._elements(ins, index))]
-        done: dict[Asked, Known | None] = {}
+        stack: list[tuple[Request, RequestCoroutine]] = [((ins, index), self._elements(ins, index))]
+        done: dict[Request, Known | None] = {}
         answer: Known | None = None
         work = 0
         while stack:
@@ -156,7 +156,7 @@ class Integers:
                 )
         return answer
 
-    def _elements(self, ins: Instruction, index: Index) -> Asking:
+    def _elements(self, ins: Instruction, index: Index) -> RequestCoroutine:
         """Return the elements at indices; those of small tensors are stored."""
         type = ins.type
         if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
@@ -178,7 +178,7 @@ class Integers:
             found = found.at(_places(columns, shape, index.count))
         return Known(found.values, found.is_known & inside)
 
-    def _all(self, ins: Instruction) -> Asking:
+    def _all(self, ins: Instruction) -> RequestCoroutine:
         """Return all elements in row-major order; they are computed once for each instruction."""
         if ins not in self._whole:
             shape = _shape(ins)
@@ -187,7 +187,7 @@ class Integers:
             self._whole[ins] = found if is_any else None
         return self._whole[ins]
 
-    def _computed(self, ins: Instruction, index: Index) -> Asking:
+    def _computed(self, ins: Instruction, index: Index) -> RequestCoroutine:
         """Return the elements, computed from the op; those that overflow the type are not known."""
         found: Known | None = None
         match ins.op:
@@ -201,7 +201,7 @@ class Integers:
                 found = yield from self._arithmetic(ins, op, index)
         return None if found is None else _fitting(found, ins.type)
 
-    def _moved(self, ins: Instruction, index: Index) -> Asking:
+    def _moved(self, ins: Instruction, index: Index) -> RequestCoroutine:
         """Return the elements of an op that only moves elements: those of the operands."""
         values: Array = np.zeros(index.count, np.int64)
         known, open_ = np.zeros(index.count, np.bool_), np.ones(index.count, np.bool_)
@@ -224,7 +224,7 @@ class Integers:
                     values[rows], known[rows] = found
         return Known(values, known)
 
-    def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> Asking:
+    def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> RequestCoroutine:
         """Return the elements of an elementwise op, computed from those of the operands."""
         compute = _arithmetic_of(op)
         if compute is None:
@@ -272,15 +272,15 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
     return Known(np.broadcast_to(values, index.count), np.ones(index.count, np.bool_))
 
 
-def _fitting(found: Known, type: Type) -> Known:
+def _fitting(known: Known, type: Type) -> Known:
     """Mark integers that a type cannot represent as not known, and set them to 0."""
     limits = _limits(type)
     assert limits is not None
-    values, ends = found.values, limits
+    values, ends = known.values, limits
     if values.dtype != object:  # numpy compares int64 with int64
         ends = max(limits[0], NEG_INF), min(limits[1], POS_INF)
     fits = (values >= ends[0]) & (values <= ends[1])
-    return Known(_as_small(np.where(fits, values, 0)), found.is_known & fits.astype(np.bool_))
+    return Known(_as_small(np.where(fits, values, 0)), known.is_known & fits.astype(np.bool_))
 
 
 def _limits(type: Type) -> tuple[int, int] | None:
@@ -289,22 +289,22 @@ def _limits(type: Type) -> tuple[int, int] | None:
 
 
 def _as_small(values: Array) -> Array:
-    """Return the integers as int64 if all fit, else unchanged."""
+    """Return the integers as int64 if all of them fit, else unchanged."""
     if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
         return values
     return values.astype(np.int64)
 
 
-def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> Array:
-    """Return the result of an integer function without overflow.
+def _exactly(compute: Callable[..., Any], operands: Sequence[Array], name: str) -> Array:
+    """Return the result of an integer function of `operands`, without overflow.
 
     It uses int64 if the operands are small enough, else Python integers. `name` is the op.
     """
     # Products of numbers below 2^31, and sums of numbers below 2^61, fit int64.
     end = 1 << (31 if name == "multiply" else 61)
-    if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
-        return np.asarray(compute(*given), np.int64)
-    return _as_small(np.asarray(compute(*[one.astype(object) for one in given]), object))
+    if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in operands):
+        return np.asarray(compute(*operands), np.int64)
+    return _as_small(np.asarray(compute(*[one.astype(object) for one in operands]), object))
 
 
 def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:

@@ -41,7 +41,7 @@ Meaning: TypeAlias = "int | tuple[Meaning, ...]"
 _Steps: TypeAlias = "Generator[_Steps, Any, Any]"
 """A coroutine that waits for those it yields: regions nest deeper than Python's call limit."""
 
-_NOT_SAID: Final = frozenset(
+_NOT_COMPARED: Final = frozenset(
     "settings compare_type channel_id channel_type by_window sparsity sparsity_config algorithm"
     " padding_type use_global_device_ids".split()
 )
@@ -136,9 +136,9 @@ class Meanings:
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Return numbers for a computation's parameters that depend on position and type only.
+        """Return numbers for a computation's parameters, which depend on position and type only.
 
-        `what` distinguishes them from other values.
+        Numbers for different keys `what` are different.
         """
         found: list[Meaning] = []
         place = 0
@@ -225,8 +225,9 @@ class Meanings:
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
         """Return the numbers of a call's results, by evaluating the function for these operands.
 
-        After `_MOST_VISITS` evaluations, they are made of the operands and the function's numbers.
-        `read` are the numbers of the operands.
+        After `_MOST_VISITS` evaluations of the function, each result is a new number for its key:
+        the operands and the result's number in the function. `read` are the numbers of the
+        operands.
         """
         (callee,) = ins.calls
         if self._visits.get(callee, 0) <= _MOST_VISITS:
@@ -236,7 +237,7 @@ class Meanings:
         return _like(ins.type, [self.number(("call", number, *operands)) for number in returned])
 
     def _other(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Return the number of an op without a special rule.
+        """Return the number of the value of an op that has no special rule.
 
         It is that of an operand, for an identity, that of a constant, or one for the op and its
         operands.
@@ -268,7 +269,7 @@ class Meanings:
         for callee in ins.calls:
             symbols = self._symbols(callee, ("argument", depth + 1))
             called.append(tuple(flat((yield self._computation(callee, symbols, depth + 1)))))
-        key = (op.name, essence(op), without_layouts(ins.type), *operands, *called)
+        key = (op.name, _fields_key(op), without_layouts(ins.type), *operands, *called)
         leaves = _leaves(ins.type)
         if not isinstance(ins.type, TupleType):
             number = self.number(key)
@@ -387,7 +388,7 @@ class Meanings:
         before, after = ins.operands[0].type, ins.type
         assert isinstance(after, TensorType)
         if not isinstance(before, TensorType) or not before.is_static or not after.is_static:
-            return self.number((ins.op.name, essence(ins.op), without_layouts(after), operand))
+            return self.number((ins.op.name, _fields_key(ins.op), without_layouts(after), operand))
         value = self._values.get(operand)
         if value is not None and value.shape and after.num_elements <= _MOST_FOLDED:
             folded = self._folded(ins, [operand])
@@ -490,7 +491,7 @@ class Meanings:
         """
         first = [number for part in read for number in flat(part)]
         condition, body = ins.calls
-        passed = _passed(body, len(first))
+        passed = _unchanged(body, len(first))
         visits = self._visits.get(body, 0)
         if visits > _MOST_VISITS:
             passed = [False] * len(first)
@@ -555,11 +556,11 @@ def _wide(type_: TensorType) -> tuple[int, ...]:
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
-def essence_of(op: Op) -> dict[str, object]:
-    """Return the fields of an op that both languages have, by name."""
+def compared_fields(op: Op) -> dict[str, object]:
+    """Return the fields of an op that exist in HLO and in StableHLO, by name."""
     found: dict[str, object] = {}
     for name in op.__struct_fields__:
-        if name in _NOT_SAID:
+        if name in _NOT_COMPARED:
             continue
         value = getattr(op, name, None)
         if name == "precision_config" and value is not None:
@@ -568,13 +569,16 @@ def essence_of(op: Op) -> dict[str, object]:
     return found
 
 
-def essence(op: Op) -> tuple[object, ...]:
-    """Return the fields of an op that both languages have, as a hashable key."""
-    return tuple(essence_of(op).values())
+def _fields_key(op: Op) -> tuple[object, ...]:
+    """Return the fields of an op that exist in HLO and in StableHLO, as a hashable key."""
+    return tuple(compared_fields(op).values())
 
 
-def _passed(body: Computation, count: int) -> list[bool]:
-    """Return which of the `count` values that a loop carries its body returns unchanged."""
+def _unchanged(body: Computation, count: int) -> list[bool]:
+    """Return, for each of `count` values that a loop carries, whether it never changes.
+
+    That is the case if the body returns the value unchanged.
+    """
     root = body.root
     places: dict[Instruction, int] = {}
     at = 0

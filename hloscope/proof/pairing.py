@@ -43,12 +43,12 @@ CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
 STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
 """Ops that compute nothing: parameters, tuples, and returns."""
 
-_BY_THE_WAY: Final = frozenset(
+_IGNORED_FIELDS: Final = frozenset(
     "settings compare_type precision_config algorithm sparsity sparsity_config channel_id"
     " channel_type".split()
 )
 """Fields of ops that are not compared: the languages differ, or only rounding changes."""
-_MOST_UNLIKE: Final = 2
+_MOST_DIFFERENT_OPS: Final = 2
 """Largest number of ops that only one of two corresponding computations has."""
 
 Pairs = dict[Instruction, Instruction]
@@ -102,7 +102,8 @@ class _Numbers:
 
         Args:
             computation: The computation.
-            outer: Returns a key of a captured value; values with equal keys get equal numbers.
+            outer: Returns a key of a value that the computation captures; equal keys get equal
+                numbers.
             settle: Called with each instruction and its number; returns the number to use instead.
         """
         self.of(computation)  # and all it calls
@@ -160,7 +161,7 @@ class _Numbers:
         if op.name in COMMUTATIVE:
             read = sorted(read)
         called = [tuple(self._of[c].get(v, -1) for v in _returned(c)) for c in ins.calls]
-        return self._number((op.name, essence(op), without_layouts(ins.type), *read, *called))
+        return self._number((op.name, _fields_key(op), without_layouts(ins.type), *read, *called))
 
     def _of_constant(self, ins: Instruction) -> int:
         """Return the number of a constant.
@@ -188,7 +189,9 @@ class _Numbers:
         """
         before = ins.operands[0].type
         if not isinstance(before, TensorType) or None in before.sizes:
-            return self._number((ins.op.name, essence(ins.op), without_layouts(ins.type), operand))
+            return self._number(
+                (ins.op.name, _fields_key(ins.op), without_layouts(ins.type), operand)
+            )
         base, dims = self._spread.get(operand, (operand, _wide(before)))
         places = _places(ins.op, before, ins.type)
         if places is None:
@@ -228,9 +231,9 @@ def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
     return dict(zip(wide, new, strict=True))
 
 
-def essence(op: Op) -> tuple[object, ...]:
+def _fields_key(op: Op) -> tuple[object, ...]:
     """Return the fields of an op that decide its value, as a hashable key."""
-    return tuple(getattr(op, name) for name in op.__struct_fields__ if name not in _BY_THE_WAY)
+    return tuple(getattr(op, name) for name in op.__struct_fields__ if name not in _IGNORED_FIELDS)
 
 
 def without_layouts(type_: Type) -> object:
@@ -243,7 +246,7 @@ def without_layouts(type_: Type) -> object:
 
 
 def paired(mine: Computation, theirs: Computation) -> Pairs:
-    """Return pairs: the partner in `theirs` of each instruction of `mine` that has one.
+    """Return, for each instruction of `mine` that has a partner in `theirs`, this partner.
 
     Partners compute the same value, or correspond by position. Instructions of a called function
     are paired only if its calls are paired with the calls of the other function, in the same order:
@@ -265,7 +268,7 @@ def paired(mine: Computation, theirs: Computation) -> Pairs:
             if isinstance(x.op, CALLERS) and isinstance(y.op, CALLERS):
                 work += zip(x.calls, y.calls, strict=False)
     del inside[mine, theirs]
-    _drop_unlike_calls(pairs, inside, _sites(mine), _sites(theirs))
+    _drop_unmatched_calls(pairs, inside, _sites(mine), _sites(theirs))
     return pairs
 
 
@@ -282,7 +285,7 @@ def _sites(entry: Computation) -> _Sites:
     return found
 
 
-def _drop_unlike_calls(
+def _drop_unmatched_calls(
     pairs: Pairs,
     inside: dict[tuple[Computation, Computation], Pairs],
     mine: _Sites,
@@ -356,7 +359,7 @@ class _Pairing:
             self._pair(x, found.pop() if len(found) > 1 else found[0])
             return number
         if not isinstance(x.op, Return):
-            ranked = [(self._alike(x, y), y) for y in self._candidates(x)]
+            ranked = [(self._similarity(x, y), y) for y in self._candidates(x)]
             best = max((rank for rank, _ in ranked), default=0)
             likely = [y for rank, y in ranked if rank == best]
             if best and len(likely) == 1:
@@ -374,7 +377,7 @@ class _Pairing:
             if y not in self.partners and without_layouts(y.type) == without_layouts(x.type):
                 yield y
 
-    def _alike(self, x: Instruction, y: Instruction) -> int:
+    def _similarity(self, x: Instruction, y: Instruction) -> int:
         """Return a score for how similar `y` is to `x`; 0 if it cannot be its partner.
 
         An instruction with another op or other attributes needs the same name and paired operands:
@@ -383,7 +386,9 @@ class _Pairing:
         if len(x.operands) != len(y.operands):
             return 0
         same = (
-            x.op.name == y.op.name and essence(x.op) == essence(y.op) and _are_similar_calls(x, y)
+            x.op.name == y.op.name
+            and _fields_key(x.op) == _fields_key(y.op)
+            and _are_similar_calls(x, y)
         )
         named = x.name == y.name
         operands = list(zip(x.operands, y.operands, strict=True))
@@ -396,7 +401,7 @@ class _Pairing:
         return 1 + named if same and telling and all(fits) else 0
 
     def _unpaired(self, p: Instruction, q: Instruction) -> bool:
-        """Do two operands have no partner, but the same op and type?"""
+        """Do operands `p` and `q` have no partner, but the same op and type?"""
         known = p in self.pairs or q in self.partners
         return (
             not known
@@ -415,11 +420,11 @@ def _is_constant(ins: Instruction) -> bool:
 def _are_similar_calls(x: Instruction, y: Instruction) -> bool:
     """Do two instructions call equally many computations with almost the same ops?
 
-    The computations are compared in order. At most `_MOST_UNLIKE` ops of two computations may occur
-    in only one of them, by op name; parameters, tuples and returns are not counted.
+    The computations are compared in order. At most `_MOST_DIFFERENT_OPS` ops of two computations
+    may occur in only one of them, by op name; parameters, tuples and returns are not counted.
     """
     return len(x.calls) == len(y.calls) and all(
-        sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_UNLIKE
+        sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_DIFFERENT_OPS
         for c, d in zip(x.calls, y.calls, strict=True)
     )
 
@@ -484,7 +489,7 @@ class Identities:
             if len(kept) == 1 and (op.name in COMMUTATIVE or kept == operands[:1]):
                 return kept[0]
         if op.name == "compare":
-            return self._truth(ins, operands)
+            return self._compared_operand(ins, operands)
         if op.name == "reverse" and self._reverses_nothing(ins):
             return operands[0]
         if op.name == "slice" and operands[0] in self._joined:
@@ -521,7 +526,10 @@ class Identities:
             start += size
 
     def _part(self, ins: Instruction, joined: int) -> int | None:
-        """Return the operand of the concatenation `joined` that equals a slice of it, or `None`."""
+        """Return the value number of the operand of a concatenation that equals a slice of it.
+
+        `joined` is the value number of the concatenation. `None` if the slice is no whole operand.
+        """
         op, (whole,) = ins.op, ins.operands
         assert isinstance(op, Slice)
         assert isinstance(whole.type, TensorType)
@@ -531,10 +539,10 @@ class Identities:
             return None
         return self._joined[joined].get(cut[0])
 
-    def _truth(self, ins: Instruction, operands: list[int]) -> int | None:
-        """Return the value number of `x` if the comparison is `x != false` or `x == true`.
+    def _compared_operand(self, ins: Instruction, operands: list[int]) -> int | None:
+        """Return the operand `x` of a comparison `x != false` or `x == true`, as a value number.
 
-        `operands` are the value numbers of its operands. `None` for other comparisons.
+        `operands` are the value numbers of the comparison's operands. `None` for other comparisons.
         """
         wanted = {"NE": False, "EQ": True}.get(ins.op.comparison_direction)  # type: ignore[attr-defined]
         if wanted is None or len(operands) != 2:

@@ -77,7 +77,7 @@ def fitting_counts(computations: Iterable[Computation]) -> Counts | None:
 
 
 class Table(NamedTuple):
-    """The groups of one collective, so that equal groups are equal objects.
+    """The groups of one collective, in a form in which equal groups compare equal.
 
     Attributes:
         axis: What the numbers in groups count: replicas, partitions or devices.

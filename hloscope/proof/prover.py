@@ -22,13 +22,13 @@ from hloscope.proof.allowance import (
     SECONDS_MORE,
     Allowance,
     Isolated,
-    Purse,
+    TimeLimits,
 )
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
 from hloscope.proof.graph import Called, WalkTooLongError
 from hloscope.proof.instance import integers_before
-from hloscope.proof.reference import Looked, Order, Question, Truth
+from hloscope.proof.reference import ComparisonResult, Order, Question, Reference
 from hloscope.proof.relations import StepsThroughBodies
 from hloscope.simplifier import CounterExample, UndecidedError, isl_context
 
@@ -51,7 +51,7 @@ class Prover:
         allowance: Time limits.
         by_execution: Whether test programs are run, too.
         convention: How maps describe the inputs that reductions read.
-        said: Numbers of replicas and partitions that the program states.
+        stated: Numbers of replicas and partitions that the program states.
     """
 
     def __init__(
@@ -64,24 +64,24 @@ class Prover:
         total: float = inf,
         by_execution: bool = False,
         convention: Convention = "structural",
-        said: DeviceCounts = UNKNOWN_COUNTS,
+        stated: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
         self.allowance: Final = Allowance(seconds, seconds_of_isl, total)
         self.by_execution: Final = by_execution
         self.convention: Final = convention
-        self.said: Final = said
-        self._steps = StepsThroughBodies(convention, said)
+        self.stated: Final = stated
+        self._steps = StepsThroughBodies(convention, stated)
         self._structure_ids = StructureIds()
         # Operands and outputs of one instruction are asked one after the other, and equal
         # instructions of a program have equal results.
         self._numbers: dict[object, int] = {}
         self._numbered: tuple[Instruction, int] | None = None
         self._structures: dict[object, int] = {}
-        self._asked: tuple[Instruction | None, int] = (None, 0)
+        self._result_of: tuple[Instruction | None, int] = (None, 0)
         self._done: dict[object, Check] = {}
-        self._last: tuple[object, Truth] | None = None
+        self._last: tuple[object, Reference] | None = None
         self._read: tuple[Instruction | None, tuple[Instruction, ...]] = (None, ())
         self._execution: tuple[object, Execution] | None = None
 
@@ -118,7 +118,7 @@ class Prover:
         self,
         ins: Instruction,
         output: int,
-        asked: Sequence[tuple[int, int, Accesses]],
+        queries: Sequence[tuple[int, int, Accesses]],
         *,
         order: Order = "logical",
         inverse: bool = False,
@@ -126,15 +126,16 @@ class Prover:
     ) -> list[Check]:
         """Check the maps of several operands of one output, with one traversal of the program.
 
-        `asked` has operand, leaf and accesses of each query. All other arguments are as in `check`.
+        `queries` has the number of the operand, that of the leaf, and the maps of each query. All
+        other arguments are as in `check`.
         """
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
-        return self.check_outputs(ins, [(output, asked)], **options)[0]
+        return self.check_outputs(ins, [(output, queries)], **options)[0]
 
     def check_outputs(
         self,
         ins: Instruction,
-        asked: Sequence[tuple[int, Sequence[tuple[int, int, Accesses]]]],
+        queries: Sequence[tuple[int, Sequence[tuple[int, int, Accesses]]]],
         *,
         order: Order = "logical",
         inverse: bool = False,
@@ -142,14 +143,16 @@ class Prover:
     ) -> list[list[Check]]:
         """Check the maps of several outputs, with one child process for isl.
 
-        `asked` has, for each output, its number and its queries, as in `check_all`. All other
+        `queries` has, for each output, its number and its queries, as in `check_all`. All other
         arguments are as in `check`.
         """
         options = (order, inverse, computation)
-        keys = [[self._key(ins, output, *one, *options) for one in some] for output, some in asked]
+        keys = [
+            [self._key(ins, output, *one, *options) for one in some] for output, some in queries
+        ]
         left: dict[object, Question] = {}
         outputs: list[list[Question]] = []
-        for mine, (output, some) in zip(keys, asked, strict=True):
+        for mine, (output, some) in zip(keys, queries, strict=True):
             # A key asked twice in one call becomes one query.
             new = {k: one for k, one in zip(mine, some, strict=True) if k not in left}
             found = self._questions(ins, output, new, *options)
@@ -166,17 +169,17 @@ class Prover:
         self,
         ins: Instruction,
         output: int,
-        asked: Mapping[object, tuple[int, int, Accesses]],
+        queries: Mapping[object, tuple[int, int, Accesses]],
         order: Order,
         inverse: bool,
         computation: Computation | None,
     ) -> dict[object, Question]:
-        """Return the queries about one output that are still to be decided, by key.
+        """Return the queries about one output that have no stored result, by key.
 
         Results of trivial ones are stored immediately.
         """
         found: dict[object, Question] = {}
-        for key, (operand, leaf, accesses) in asked.items():
+        for key, (operand, leaf, accesses) in queries.items():
             if any(a.map is None for a in accesses):
                 self._done[key] = Check(Outcome.UNCLAIMED)
             if key in self._done:
@@ -185,7 +188,7 @@ class Prover:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
                 continue
             # The reference is shared by all operands of an output; it is computed at first use.
-            truth = self._truth(ins, output, computation)
+            truth = self._reference(ins, output, computation)
             try:
                 found[key] = Question(truth, operand, leaf, accesses, order, inverse)
             except UndecidedError as error:
@@ -210,7 +213,7 @@ class Prover:
             elif self.allowance.is_spent:
                 rest = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
             else:
-                found, rest = self._truth(ins, output, computation).reached(), _OUT_OF_REACH
+                found, rest = self._reference(ins, output, computation).reached(), _OUT_OF_REACH
         except UndecidedError as error:
             rest = Check(Outcome.UNDECIDED, reason=str(error))
         except UnsupportedError as error:
@@ -243,16 +246,18 @@ class Prover:
         key = (ins, computation)
         if self._execution is None or self._execution[0] != key:
             seconds = self.allowance.left() / 2  # something is left for other questions
-            self._execution = (key, Execution(ins, computation, self.seed, seconds, self.said))
+            self._execution = (key, Execution(ins, computation, self.seed, seconds, self.stated))
         return self._execution[1]
 
-    def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
+    def _reference(
+        self, ins: Instruction, output: int, computation: Computation | None
+    ) -> Reference:
         """Return the reference relations of an output; those of the last output are stored."""
         key = (ins, output, computation)
         if self._last is None or self._last[0] != key:
             values = computation.parameters if computation else self._values(ins)
             options = (self.seed, self.budget, self.allowance.left)
-            truth = Truth(self._steps, ins, output, computation, values, *options)
+            truth = Reference(self._steps, ins, output, computation, values, *options)
             self._last = (key, truth)
         return self._last[1]
 
@@ -263,7 +268,10 @@ class Prover:
         return self._read[1]
 
     def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
-        """Return the (operand, leaf) that an output of a `tuple` op is; `None` for other ops."""
+        """Return the (operand, leaf) that output number `output` of a `tuple` op is.
+
+        `None` for other ops.
+        """
         if not isinstance(ins.op, Tuple):
             return None
         steps = self._steps
@@ -290,10 +298,10 @@ class Prover:
             accesses, *how = others
             about = tuple([_of_any_leaf(a) if a.leaf == leaf else a for a in accesses])
             return Tuple, *types, part == (operand, leaf), about, *how
-        if self._asked[0] is not ins:
+        if self._result_of[0] is not ins:
             number = self._structures.setdefault(self._structure(ins), len(self._structures))
-            self._asked = (ins, number)
-        return self._asked[1], *rest
+            self._result_of = (ins, number)
+        return self._result_of[1], *rest
 
     def _structure(self, ins: Instruction) -> object:
         """Return a key of the parts of an instruction on which results depend."""
@@ -352,7 +360,7 @@ def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
 # Comparison of maps with the reference relation, at single elements and by isl.
 
 
-_Found: TypeAlias = Looked | UndecidedError
+_Found: TypeAlias = ComparisonResult | UndecidedError
 
 
 class Comparison:
@@ -376,7 +384,7 @@ class Comparison:
         allowance = self._allowance
         for question in self.questions:
             spent = UndecidedError(allowance.reason) if allowance.is_spent else None
-            self._points.append(spent or _tried(question.at_points))
+            self._points.append(spent or _result_or_error(question.at_points))
         open_ = []
         for k, found in enumerate(self._points):
             if isinstance(found, WalkTooLongError):
@@ -385,16 +393,16 @@ class Comparison:
                 open_.append(k)
         few = [question.truth.are_few for question in self.questions]
         # Fully enumerated queries are decided: isl is a second proof, with the smallest budget.
-        whole = [k for k in open_ if _is_whole(self._points[k])]
+        whole = [k for k in open_ if _compares_all(self._points[k])]
         self._ask(whole, Question.isl_json, allowance.again, self._by_isl)
-        open_ = [k for k in open_ if not _is_whole(self._points[k])]
-        for is_few, purse in ((True, allowance.shortly), (False, allowance.first)):
+        open_ = [k for k in open_ if not _compares_all(self._points[k])]
+        for is_few, limits in ((True, allowance.shortly), (False, allowance.first)):
             some = [k for k in open_ if few[k] is is_few]
-            self._ask(some, Question.isl_json, purse, self._by_isl)
-        self._ask_everywhere([k for k in open_ if few[k] and _is_open(self._by_isl[k])])
+            self._ask(some, Question.isl_json, limits, self._by_isl)
+        self._ask_everywhere([k for k in open_ if few[k] and _is_undecided(self._by_isl[k])])
         each = (perf_counter() - begin) / max(1, len(self.questions))
         both = zip(self.questions, self._points, self._by_isl, strict=True)
-        return [_judged(*one, each) for one in both]
+        return [_check_of(*one, each) for one in both]
 
     def _ask_everywhere(self, open_: Sequence[int]) -> None:
         """Enumerate all elements of some outputs with few elements, then run isl on them again.
@@ -407,24 +415,24 @@ class Comparison:
             p if isinstance(e, UndecidedError) else e
             for p, e in zip(self._points, every, strict=True)
         ]
-        left = [k for k in open_ if not (_is_whole(p := self._points[k]) or _is_refuting(p))]
+        left = [k for k in open_ if not (_compares_all(p := self._points[k]) or _is_refuting(p))]
         self._ask(left, Question.isl_json, self._allowance.first, self._by_isl)
 
     def _ask(
         self,
         open_: Sequence[int],
         ask: Callable[[Question], Any],
-        purse: Purse,
+        limits: TimeLimits,
         found: list[_Found],
     ) -> None:
-        """Send queries to a child process that can be killed, with time limits from `purse`.
+        """Send queries to a child process that can be killed, with time limits from `limits`.
 
         One query may take half of the time of its output.
 
         Args:
-            open_: Numbers of the queries.
-            ask: The method of a query that is called.
-            purse: Time limits; the time used is subtracted from `left`.
+            open_: Numbers of the queries to send.
+            ask: The function that is called with each query.
+            limits: Time limits; the time used is subtracted from `left`.
             found: Results of all queries; those of `open_` are replaced.
         """
         if not open_:
@@ -436,35 +444,35 @@ class Comparison:
             for number, k in enumerate(open_):
                 # The time is per output: its first query starts a new budget.
                 if self._output[k] != output:
-                    output, left = self._output[k], self._allowance.ready(purse)
+                    output, left = self._output[k], self._allowance.ready(limits)
                     most = max(left / 2, SECONDS_MORE)
                 if left <= 0:
                     spent = self._allowance.is_spent
                     found[k] = UndecidedError(self._allowance.reason if spent else NO_TIME)
                     continue
-                found[k] = _tried(partial(_asked, apart, number, min(left, most)))
+                found[k] = _result_or_error(partial(_result_of, apart, number, min(left, most)))
                 left -= apart.taken
-                purse.left -= apart.taken
+                limits.left -= apart.taken
         finally:
             apart.stop()
 
 
-def _is_open(found: _Found) -> bool:
+def _is_undecided(result: _Found) -> bool:
     """Is the result of a query undecided?"""
-    return isinstance(found, UndecidedError)
+    return isinstance(result, UndecidedError)
 
 
-def _is_refuting(found: _Found) -> bool:
+def _is_refuting(result: _Found) -> bool:
     """Does the result of a query have a counter-example?"""
-    return isinstance(found, Looked) and found.example is not None
+    return isinstance(result, ComparisonResult) and result.example is not None
 
 
-def _is_whole(found: _Found) -> bool:
-    """Were all elements compared?"""
-    return isinstance(found, Looked) and found.is_whole
+def _compares_all(result: _Found) -> bool:
+    """Were all elements compared, and not only a sample?"""
+    return isinstance(result, ComparisonResult) and result.is_whole
 
 
-def _tried(ask: Callable[[], Looked]) -> _Found:
+def _result_or_error(ask: Callable[[], ComparisonResult]) -> _Found:
     """Return the result of a function, or the error that says why there is none."""
     try:
         return ask()
@@ -476,16 +484,18 @@ def _tried(ask: Callable[[], Looked]) -> _Found:
         return UndecidedError("sizes beyond 64 bits")
 
 
-def _asked(apart: Isolated, number: int, seconds: float) -> Looked:
+def _result_of(apart: Isolated, number: int, seconds: float) -> ComparisonResult:
     """Return the result of query `number` in the child process, limited to `seconds`."""
     means, is_whole, example = apart.ask(number, seconds)
     if example is None:
-        return Looked(means, is_whole, None)
+        return ComparisonResult(means, is_whole, None)
     dims, results, only_in = example
-    return Looked(means, is_whole, CounterExample(tuple(dims), tuple(results), only_in=only_in))
+    return ComparisonResult(
+        means, is_whole, CounterExample(tuple(dims), tuple(results), only_in=only_in)
+    )
 
 
-def _judged(
+def _check_of(
     question: Question,
     points: _Found,
     by_isl: _Found,
@@ -499,19 +509,22 @@ def _judged(
 
     # A counter-example of either method refutes; it is checked before any proof counts.
     for found in (points, by_isl):
-        if isinstance(found, Looked) and found.example is not None:
+        if isinstance(found, ComparisonResult) and found.example is not None:
             refuted = check(Outcome.REFUTED, (found.means,))
             return replace(refuted, counter_example=found.example)
-    means = (points.means,) if isinstance(points, Looked) else ()
-    if isinstance(by_isl, Looked):
+    means = (points.means,) if isinstance(points, ComparisonResult) else ()
+    if isinstance(by_isl, ComparisonResult):
         return check(Outcome.PROVED, ("isl", *means))
     reason = str(by_isl)
     if isinstance(points, UndecidedError):
-        return check(Outcome.UNDECIDED, (), _both(reason, str(points)))
+        return check(Outcome.UNDECIDED, (), _joined_reasons(reason, str(points)))
     outcome = Outcome.PROVED if points.is_whole else Outcome.SAMPLED
     return check(outcome, means, reason)
 
 
-def _both(by_isl: str, at_points: str) -> str:
-    """Return the reason why isl did not decide, with that of the single elements if it differs."""
+def _joined_reasons(by_isl: str, at_points: str) -> str:
+    """Return a text of both reasons: why isl did not decide, and why single elements did not.
+
+    Equal reasons are given once.
+    """
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

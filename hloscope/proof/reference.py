@@ -23,9 +23,9 @@ from hloscope.indexing import (
     unravel,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker, WalkTooLongError
+from hloscope.proof.graph import OWN_NAMES, Names, Reached, Steps, Walker, WalkTooLongError
 from hloscope.proof.integers import Values
-from hloscope.proof.relations import Relating, Relations, Rows, Touching, first_difference
+from hloscope.proof.relations import ElementFollower, IslFollower, Relations, Rows, first_difference
 from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_context
 from hloscope.support.arrays import Ints, np, sorted_unique
 
@@ -45,8 +45,11 @@ MORE_ROWS: Final = 1 << 19
 """Largest number of elements that one state of a traversal has if isl does not decide."""
 
 
-class Truth:
-    """The reference relations of one output; each is computed when it is first requested."""
+class Reference:
+    """The reference relations of one output: the dependences that the program itself has.
+
+    Each relation is computed when it is first requested.
+    """
 
     def __init__(
         self,
@@ -67,11 +70,11 @@ class Truth:
         self.seed, self.budget = seed, budget
         self.here: Type = steps.leaves(ins.type)[self.output]
         # All operands of the output are compared with the same reference.
-        self._relations: Way | UndecidedError | None = None
-        self._points: Way | UndecidedError | None = None
-        self._all: Way | UndecidedError | None = None
+        self._relations: ReferenceRelations | UndecidedError | None = None
+        self._points: ReferenceRelations | UndecidedError | None = None
+        self._all: ReferenceRelations | UndecidedError | None = None
 
-    def there(self, operand: int, tensor: int) -> Type:
+    def operand_type(self, operand: int, tensor: int) -> Type:
         """Return the type of tensor `tensor` of operand or parameter `operand`."""
         return self.steps.tensor_types(self._values[operand].type)[tensor]
 
@@ -100,9 +103,9 @@ class Truth:
         Raises:
             UndecidedError: The program cannot be traversed.
         """
-        return frozenset(self.walk(Reaching(), True))
+        return frozenset(self.walk(ReachabilityFollower(), True))
 
-    def relations(self) -> Way:
+    def relations(self) -> ReferenceRelations:
         """Return the reference relations as isl relations.
 
         Raises:
@@ -112,16 +115,16 @@ class Truth:
             try:
                 values = Values(self.seed)
                 with budgeted(self.budget) as isl:
-                    follower = Relating(isl, values)
+                    follower = IslFollower(isl, values)
                     found = self.walk(follower, follower.identity(sizes_of(self.here)))
-                self._relations = Way(follower, found)
+                self._relations = ReferenceRelations(follower, found)
             except UndecidedError as error:
                 self._relations = error
         if isinstance(self._relations, UndecidedError):
             raise self._relations
         return self._relations
 
-    def points(self) -> Way:
+    def points(self) -> ReferenceRelations:
         """Return the reference relations at all elements of the output, or at some.
 
         Raises:
@@ -133,7 +136,7 @@ class Truth:
             raise self._points
         return self._points
 
-    def all_points(self) -> Way:
+    def all_points(self) -> ReferenceRelations:
         """Return the reference relations at all elements of the output.
 
         Raises:
@@ -159,31 +162,33 @@ class Truth:
         except UnsupportedError:
             return False
 
-    def _some_points(self) -> Way | UndecidedError:
+    def _some_points(self) -> ReferenceRelations | UndecidedError:
         """Return the reference relations at all elements, or at as many as the limits allow.
 
         If that fails, return the error.
         """
         shape = sizes_of(self.here)
         total = prod(shape)
-        found: Way | UndecidedError = UndecidedError("the output has no elements")
+        found: ReferenceRelations | UndecidedError = UndecidedError("the output has no elements")
         # A small output is enumerated. Otherwise fewer and fewer samples are tried, because one
         # element may reach too many others; a traversal that is too long would be so for fewer as
         # well.
         for count in (total if total <= ENUMERATED else 0, *SAMPLES):
             if 0 < count <= max(total, SAMPLES[-1]):
                 found = self._from_points(shape, count, ROWS)
-                if isinstance(found, Way | WalkTooLongError):
+                if isinstance(found, ReferenceRelations | WalkTooLongError):
                     break
         return found
 
-    def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> Way | UndecidedError:
+    def _from_points(
+        self, shape: tuple[int, ...], count: int, rows: int
+    ) -> ReferenceRelations | UndecidedError:
         """Return the reference relations at `count` elements of an output, or the error.
 
         `rows` is the limit of the elements in one state.
         """
         values = Values(self.seed)
-        follower = Touching(values, rows)
+        follower = ElementFollower(values, rows)
         try:
             chosen = some_points(shape, count, self.seed)
             found = self.walk(follower, follower.start(chosen))
@@ -191,10 +196,10 @@ class Truth:
             return error
         except OverflowError:
             return UndecidedError("sizes beyond 64 bits")
-        return Way(follower, found, chosen, len(chosen) == prod(shape), values)
+        return ReferenceRelations(follower, found, chosen, len(chosen) == prod(shape), values)
 
 
-class Reaching:
+class ReachabilityFollower:
     """A follower of traversals whose state is only that something is reached."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
@@ -214,11 +219,12 @@ class Reaching:
         return 1
 
 
-class Way:
+class ReferenceRelations:
     """Reference relations of one kind, with the follower that computed them.
 
-    `found` has what is reached by (operand, tensor), `chosen` the indices of the output from which
-    it is.
+    `found` has the elements reached, by (operand, tensor). `chosen` are the indices of the output
+    from which they were reached; `None` if `found` has relations of isl, which hold for all
+    indices.
     """
 
     def __init__(
@@ -277,11 +283,11 @@ def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
-class Looked(Struct, frozen=True):
-    """Result of a comparison.
+class ComparisonResult(Struct, frozen=True):
+    """Result of a comparison of maps with the reference.
 
-    It has a text of the method, whether all elements were compared, and a pair in one relation only
-    as an example; `None` if there is none.
+    `means` is a text of the method, `is_whole` says whether all elements were compared. `example`
+    is a pair that only one of both relations has; `None` if there is none.
     """
 
     means: str
@@ -300,7 +306,7 @@ class Question:
 
     def __init__(
         self,
-        truth: Truth,
+        truth: Reference,
         operand: int,
         leaf: int,
         accesses: Accesses,
@@ -309,18 +315,18 @@ class Question:
     ) -> None:
         self.truth, self.accesses, self.inverse = truth, accesses, inverse
         self.place = operand, leaf
-        self.there = truth.there(operand, leaf)
-        self.placed = placing(truth.here, order), placing(self.there, order)
+        self.operand_type = truth.operand_type(operand, leaf)
+        self.placed = placing(truth.here, order), placing(self.operand_type, order)
         self.is_over = any(a.precision is Precision.OVER for a in accesses)
-        self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
+        self.is_far = any(_is_far(t, order) for t in (truth.here, self.operand_type))
 
-    def _reached(self, way: Way) -> Reached[Any]:
-        """Return the elements of the operand that a reference relation reaches.
+    def _reached(self, reference: ReferenceRelations) -> Reached[Any]:
+        """Return the elements of the operand that the relations in `reference` reach.
 
         Raises:
             UndecidedError: A map on the path is unknown.
         """
-        reached = way.found.get(self.place, Reached(None))
+        reached = reference.found.get(self.place, Reached(None))
         if reached.unknown:
             raise UndecidedError(f"unknown on the way: {reached.unknown}")
         return reached
@@ -329,7 +335,7 @@ class Question:
 
     def isl_json(self) -> Any:
         """Return the result of `by_isl` as JSON data."""
-        return Looked("isl", True, self.by_isl()).to_json()
+        return ComparisonResult("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
         """Return a pair that only one of both relations has; `None` if they are equal.
@@ -339,41 +345,41 @@ class Question:
         """
         way = self.truth.relations()
         reached = self._reached(way)
-        follower: Relating = way.follower
+        follower: IslFollower = way.follower
         with budgeted(self.truth.budget) as isl:
             real = self._real(isl, follower, reached.elements or {})
-            said = follower.union(self.accesses)
+            claimed = follower.union(self.accesses)
             if self.is_far:
-                real, said = self._bounded(isl, follower, real, said)
+                real, claimed = self._bounded(isl, follower, real, claimed)
             # Relations along different routes lead to different devices and are compared
             # separately.
-            for steps in dict.fromkeys((*real, *said)):
-                example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
+            for steps in dict.fromkeys((*real, *claimed)):
+                example = self._differs(isl, follower, real.get(steps), claimed.get(steps), reached)
                 if example is not None:
                     return example
         return None
 
-    def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
-        """Return the reference relations with the index order and direction of the maps."""
+    def _real(self, isl: Any, follower: IslFollower, real: Relations) -> Relations:
+        """Return the reference relations in the index order and direction of the maps."""
         here, there = self.placed
         if here is not None:
-            start = follower.relation(here, AS_THEY_ARE).reverse()
+            start = follower.relation(here, OWN_NAMES).reverse()
             real = {steps: start.apply_range(r) for steps, r in real.items()}
         if there is not None:
-            real = follower.through(real, Access(there), AS_THEY_ARE) or {}
+            real = follower.through(real, Access(there), OWN_NAMES) or {}
         if not self.inverse:
             return real
         return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
 
     def _bounded(
-        self, isl: Any, follower: Relating, real: Relations, said: Relations
+        self, isl: Any, follower: IslFollower, real: Relations, claimed: Relations
     ) -> tuple[Relations, Relations]:
         """Return both relations restricted to indices inside the tensors.
 
-        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference, `said` the
-        maps'.
+        Intervals of maps cannot bound sizes beyond 64 bits. `real` is the reference relation,
+        `claimed` that of the maps.
         """
-        types = self.truth.here, self.there
+        types = self.truth.here, self.operand_type
         ends = []
         for type, place in zip(types, self.placed, strict=True):
             shape = sizes_of(type)
@@ -382,7 +388,7 @@ class Question:
             text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
             # isl's text has integers of any size, unlike the intervals of a map.
             box = isl.Set.read_from_str(isl_context(), text)
-            ends.append(box if place is None else box.apply(follower.relation(place, AS_THEY_ARE)))
+            ends.append(box if place is None else box.apply(follower.relation(place, OWN_NAMES)))
         start, end = reversed(ends) if self.inverse else ends
 
         def bounded(relation: Any) -> Any:
@@ -395,25 +401,25 @@ class Question:
             return relation.intersect_domain(start).intersect_range(end.flat_product(devices))
 
         real = {steps: bounded(r) for steps, r in real.items()}
-        said = {steps: bounded(r) for steps, r in said.items()}
-        return real, said
+        claimed = {steps: bounded(r) for steps, r in claimed.items()}
+        return real, claimed
 
     def _differs(
-        self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
+        self, isl: Any, follower: IslFollower, real: Any, claimed: Any, reached: Reached[Any]
     ) -> CounterExample | None:
         """Return a pair that only one of both relations has; `None` if there is none.
 
-        `real` is the reference, `said` the maps'.
+        `real` is the reference relation, `claimed` that of the maps.
 
         Raises:
             UndecidedError: The reference may have pairs that the program does not have, and one of
                 them differs.
         """
         # An absent side is the empty relation of the same space.
-        real = said.subtract(said) if real is None else real
-        said = real.subtract(real) if said is None else said
-        missing = real.subtract(said)
-        sides = [(1, missing)] if self.is_over else [(1, missing), (0, said.subtract(real))]
+        real = claimed.subtract(claimed) if real is None else real
+        claimed = real.subtract(real) if claimed is None else claimed
+        missing = real.subtract(claimed)
+        sides = [(1, missing)] if self.is_over else [(1, missing), (0, claimed.subtract(real))]
         for only_in, difference in sides:
             # Runtime values are parameters of isl; only differences for values they can have
             # count.
@@ -436,7 +442,7 @@ class Question:
         """Return the result of `at_points` with `everywhere`, as JSON data."""
         return self.at_points(everywhere=True).to_json()
 
-    def at_points(self, *, everywhere: bool = False) -> Looked:
+    def at_points(self, *, everywhere: bool = False) -> ComparisonResult:
         """Compare the relations at some elements; with `everywhere`, at all elements.
 
         Raises:
@@ -449,40 +455,42 @@ class Question:
         real: Rows = reached.elements or {}
         assert way.chosen is not None
         assert way.values is not None
-        follower: Touching = way.follower
+        follower: ElementFollower = way.follower
         here, there = self.placed
         chosen = _moved(here, way.chosen)
         real = {steps: _moved_rows(there, rows) for steps, rows in real.items()}
         if self.inverse:
             example = self._back(way, chosen, real)
         else:
-            said = follower.union(self.accesses, follower.start(chosen))
-            example = self._first(chosen, real, said, reached)
+            claimed = follower.union(self.accesses, follower.start(chosen))
+            example = self._first(chosen, real, claimed, reached)
         # Drawn runtime values are samples, and the inverse direction is only sampled.
         is_all = way.is_all and not way.values.drawn and not self.inverse
         count = len(chosen)
         means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"
-        return Looked(means, is_all, example)
+        return ComparisonResult(means, is_all, example)
 
     def _first(
-        self, chosen: Ints, real: Rows, said: Rows, reached: Reached[Any]
+        self, chosen: Ints, real: Rows, claimed: Rows, reached: Reached[Any]
     ) -> CounterExample | None:
         """Return the first pair, from chosen output indices, that only one relation has, or `None`.
 
-        `real` is the reference, `said` the maps'.
+        `real` has the pairs of the reference relation, `claimed` those of the maps.
         """
-        row = first_difference(real, said)
+        row = first_difference(real, claimed)
         only_in = 1
         if row is not None and reached.over:
             raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
         if row is None and not self.is_over:
-            row, only_in = first_difference(said, real), 0
+            row, only_in = first_difference(claimed, real), 0
         if row is None:
             return None
         dims = tuple(chosen[row[0]].tolist())
         return CounterExample(dims, row[1:], only_in=only_in)
 
-    def _back(self, way: Way, chosen: Ints, real: Rows) -> CounterExample | None:
+    def _back(
+        self, reference: ReferenceRelations, chosen: Ints, real: Rows
+    ) -> CounterExample | None:
         """Compare maps that lead from the operand to the output, at sampled elements.
 
         `chosen` are output indices and `real` the operand elements that they reach in the
@@ -491,17 +499,17 @@ class Question:
         Returns:
             A pair that only one of both relations has; `None` if none is found.
         """
-        reached = way.found.get(self.place, Reached(None))
+        reached = reference.found.get(self.place, Reached(None))
         place = self.placed[1]
-        width = 1 + len(place.results if place and place.results else sizes_of(self.there))
+        width = 1 + len(place.results if place and place.results else sizes_of(self.operand_type))
         for steps, rows in real.items():
             rows = rows[:ROWS].astype(np.int64)
             rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
             touched = rows[:, 1:width]
-            said = way.follower.union(self.accesses, way.follower.start(touched))
+            claimed = reference.follower.union(self.accesses, reference.follower.start(touched))
             numbers = np.arange(len(rows), dtype=np.int64)[:, None]
             pairs = np.concatenate([numbers, chosen[rows[:, 0]], rows[:, width:]], axis=1)
-            row = first_difference({steps: pairs}, said)
+            row = first_difference({steps: pairs}, claimed)
             if row is not None:
                 if reached.over:
                     raise UndecidedError(f"on the way more may be touched: {reached.over}")
@@ -510,11 +518,13 @@ class Question:
             return None
         # The other direction: the maps from some operand elements give output elements, and the
         # program is traversed from these back to the operand.
-        starts = some_points(sizes_of(self.there), 8, self.truth.seed)
+        starts = some_points(sizes_of(self.operand_type), 8, self.truth.seed)
         width = 1 + len(sizes_of(self.truth.here))
-        for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
+        for steps, ends in reference.follower.union(
+            self.accesses, reference.follower.start(starts)
+        ).items():
             ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
-            again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:width]))
+            again = self.truth.walk(reference.follower, reference.follower.start(ends[:, 1:width]))
             found: Rows = again.get(self.place, Reached(None)).elements or {}
             numbers = np.arange(len(ends), dtype=np.int64)[:, None]
             pairs = np.concatenate([numbers, starts[ends[:, 0]], ends[:, width:]], axis=1)
@@ -550,9 +560,10 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 
 
 def _moved(place: IndexingMap | None, points: Ints) -> Ints:
-    """Return logical indices mapped to another order.
+    """Return indices in another order, from logical indices.
 
-    Without a map they are unchanged. Shape `[n, rank]`.
+    `place` is the map that `placing` returns; without it the indices are unchanged. Shape `[n,
+    rank]`.
     """
     if place is None or not place.results:
         return points  # a scalar has no other places
@@ -561,9 +572,10 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Return rows whose logical indices are mapped to another order.
+    """Return rows in which indices in another order replace the logical ones.
 
-    The columns after the index, positions in groups, are unchanged.
+    `place` is the map that `placing` returns; without it the rows are unchanged. The columns after
+    the index, positions in groups, are unchanged.
     """
     if place is None:
         return rows

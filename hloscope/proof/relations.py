@@ -45,7 +45,7 @@ from hloscope.indexing import (
     unravel,
 )
 from hloscope.ir import Computation, Instruction, callees_first
-from hloscope.proof.graph import AS_THEY_ARE, Names, Reached, Steps, Walker
+from hloscope.proof.graph import OWN_NAMES, Names, Reached, Steps, Walker
 from hloscope.proof.integers import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
 from hloscope.support.arrays import Ints, is_among, np
@@ -58,7 +58,7 @@ Relations: TypeAlias = dict[Route, Any]
 """Relations of isl from output elements to indices and group positions, by route."""
 
 
-class Relating:
+class IslFollower:
     """A follower of traversals whose states are isl relations.
 
     `through` is isl's `apply_range`, `join` is its `union`.
@@ -73,7 +73,7 @@ class Relating:
 
     def identity(self, sizes: Sequence[int]) -> Relations:
         """Return the identity relation of a tensor with these sizes."""
-        box = self.relation(IndexingMap.of_sizes(sizes), AS_THEY_ARE).domain()
+        box = self.relation(IndexingMap.of_sizes(sizes), OWN_NAMES).domain()
         return {(): self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
 
     def through(self, reached: Relations, access: Access, names: Names) -> Relations | None:
@@ -107,7 +107,10 @@ class Relating:
         return back.move_dims(out, back.dim(out), into, back.dim(into) - count, count)
 
     def _bounds(self, relation: Any, place: int) -> Interval:
-        """Return the interval of a result: a point if isl states its value, else all integers."""
+        """Return the interval of result number `place` of a relation.
+
+        It is a point if isl has its value, else all integers.
+        """
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
 
@@ -162,7 +165,7 @@ class Relating:
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
                 access = shortest(access)
-                found = self.join(found, {access.via: self.relation(joined(access), AS_THEY_ARE)})
+                found = self.join(found, {access.via: self.relation(joined(access), OWN_NAMES)})
         return found
 
     def _key(
@@ -239,7 +242,7 @@ class Reading(Protocol):
         """
 
 
-class Touching:
+class ElementFollower:
     """A follower of traversals whose states are single elements, traced from start points."""
 
     def __init__(self, values: Reading, limit: int = MAX_ROWS) -> None:
@@ -298,7 +301,7 @@ class Touching:
         found: Rows = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
-                more = self.through(start, shortest(access), AS_THEY_ARE)
+                more = self.through(start, shortest(access), OWN_NAMES)
                 found = self.join(found, more) if more else found
         return found
 
@@ -469,7 +472,7 @@ class StepsThroughBodies(Steps):
             # Reads of any trial count, because a value read at run time may decide what is used. A
             # read is sure only if every trial shows it.
             reads.append(frozenset(found))
-            sure.append(frozenset(k for k, some in found.items() if _is_sure(some)))
+            sure.append(frozenset(k for k, some in found.items() if _are_exact(some)))
             aligned.append(frozenset(k for k, some in found.items() if _is_aligned(some, points)))
             source, inner = source_in(self, callee, leaf)
             is_parameter = source in callee.parameters
@@ -484,7 +487,7 @@ class StepsThroughBodies(Steps):
 
         Keys are the numbers of the parameter and its leaf. Shape of `points`: `[n, rank]`.
         """
-        follower = Touching(Values(seed))
+        follower = ElementFollower(Values(seed))
         walker = Walker(self, follower)
         return walker.parameters(callee.root, leaf, follower.start(points), callee)
 
@@ -507,8 +510,8 @@ def _elements(shape: tuple[int, ...]) -> Ints:
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
 
 
-def _is_sure(trials: list[Reached[Any]]) -> bool:
-    """Did all trials reach some element, with exact and known maps only?"""
+def _are_exact(trials: list[Reached[Any]]) -> bool:
+    """Did every trial reach an element, and were all maps on the way known and exact?"""
     return len(trials) == TRIALS and all(
         reached.elements is not None and not reached.unknown and not reached.over
         for reached in trials
@@ -517,7 +520,7 @@ def _is_sure(trials: list[Reached[Any]]) -> bool:
 
 def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
     """Did every trial reach exactly the element at the index where it started?"""
-    start = Touching(Values()).start(points)
+    start = ElementFollower(Values()).start(points)
     rows = next(iter(start.values()))
     return all(
         reached.elements is not None

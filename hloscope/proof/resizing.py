@@ -295,7 +295,7 @@ def resized_pad(op: Pad, step: Step) -> Op:
 
 
 def _edges(low: int, high: int, both: int) -> tuple[int, int]:
-    """Return low and high padding with the sum `both`, distributed as `low` and `high`."""
+    """Return low and high padding with the sum `both`, in the proportion of `low` and `high`."""
     if low == 0:
         return 0, both
     if high == 0:

@@ -61,8 +61,10 @@ NEVER: Final = object()
 """Stands for a value in a branch that was not taken."""
 
 
-class Seen:
-    """The values of all instructions in one run on one device; a callback of the interpreter.
+class RecordedValues:
+    """The recorded values of all instructions in one run on one device.
+
+    The interpreter calls the object with each value.
 
     Attributes:
         path: The chain of calls in which the run currently is.
@@ -72,19 +74,19 @@ class Seen:
         self,
         names: Mapping[Instruction, Instruction],
         copies: Mapping[Instruction, Instruction],
-        asked: Instruction | None = None,
+        queried: Instruction | None = None,
     ) -> None:
         """Create a record without values.
 
         Args:
             names: The instruction that is analysed, by each instruction that runs as its copy.
             copies: Instructions of the test program, by instructions of the program.
-            asked: The instruction whose operands are queried.  If it is a call, values inside may
+            queried: The instruction whose operands are queried.  If it is a call, values inside may
                 have their names from there.
         """
         self._names: Final = names
         self._copies: Final = copies
-        self._asked: Final = asked
+        self._asked: Final = queried
         self.path: Path = 0
         self._outer: Final[list[Path]] = []
         self._values: Final[dict[Instruction, dict[Path, Any]]] = {}
@@ -129,16 +131,16 @@ class Seen:
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """Return the recorded value of the origin of a runtime variable.
+        """Return the recorded value of `origin`, which is read by a runtime variable.
 
         It may be `SEVERAL` or `NEVER`. An origin without its call gets the value of the first call.
         So maps that take the values of several calls for one are refuted.
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
-            calls.append((self._own(origin.call), origin.first))
+            calls.append((self._analysed_for(origin.call), origin.first))
             origin = origin.value
-        known = self._values.get(self._own(origin), {})
+        known = self._values.get(self._analysed_for(origin), {})
         # Follow the calls of the origin from the outermost to the innermost, as `enter` numbered
         # them.
         path: Path = 0
@@ -154,7 +156,7 @@ class Seen:
             return next(iter(known.values()), SEVERAL)
         return known.get(path, SEVERAL)
 
-    def _own(self, ins: Instruction) -> Instruction:
+    def _analysed_for(self, ins: Instruction) -> Instruction:
         """Return the analysed instruction for one of the program or of the test program."""
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
@@ -165,7 +167,7 @@ class Seen:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Are both values the same array, bit by bit?"""
+    """Are two values the same object, or arrays of equal type and shape with equal bits?"""
     if one is other:
         return True
     if not all(isinstance(x, np.ndarray | np.generic) for x in (one, other)):
@@ -200,7 +202,7 @@ class Base(Struct, frozen=True, eq=False):
     free: list[list[Value]]
     values: tuple[Value, ...]
     outputs: list[Any]
-    seen: list[Seen]
+    seen: list[RecordedValues]
 
 
 class Runner:
@@ -254,7 +256,7 @@ class Runner:
             # With the same integers and booleans the program takes the same branches and reads the
             # same indices, so only the floats differ.
             if given is not None:
-                own = [_mixed(a, b) for a, b in zip(own, given, strict=True)]
+                own = [_with_integers_of(a, b) for a, b in zip(own, given, strict=True)]
             free.append(own)
         values: list[Value] = []
         for own in free:
@@ -278,7 +280,7 @@ class Runner:
             NotExecutableError: The program is not deterministic.
         """
         asked = self.instance.ins if self.instance.computation is None else None
-        seen = [Seen(self._names, self.instance.copies, asked) for _ in free]
+        seen = [RecordedValues(self._names, self.instance.copies, asked) for _ in free]
         for one, own in zip(seen, self._by_device(values), strict=True):
             for value in (self.instance.sources, self.instance.running.parameters):
                 for ins, given in zip(value, own, strict=True):
@@ -297,7 +299,7 @@ class Runner:
         count = len(self.instance.sources)
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
-    def outputs(self, values: Sequence[Value], seen: Sequence[Seen] = ()) -> list[Any]:
+    def outputs(self, values: Sequence[Value], seen: Sequence[RecordedValues] = ()) -> list[Any]:
         """Run, and return the arrays of the outputs, device by device and leaf by leaf.
 
         `seen` records the values of each device, if given.
@@ -311,7 +313,7 @@ class Runner:
         return [array for own in self._results(values, seen) for array in self._arrays(own)]
 
     def _results(
-        self, values: Sequence[Value], seen: Sequence[Seen]
+        self, values: Sequence[Value], seen: Sequence[RecordedValues]
     ) -> Sequence[tuple[Value, ...]]:
         """Run, and return the results of each device."""
         if self._devices.count > 1:
@@ -370,10 +372,13 @@ def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
         return run(plan, values)
 
 
-def _mixed(mine: Any, given: Any) -> Any:
-    """Return a value with the floats of `mine`, and the integers and booleans of `given`."""
+def _with_integers_of(mine: Any, given: Any) -> Any:
+    """Return a value with the floats of `mine`, and the integers and booleans of `given`.
+
+    Both values have the same type.
+    """
     if isinstance(mine, tuple):
-        return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
+        return tuple([_with_integers_of(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
 
 
@@ -440,7 +445,10 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return flags as part of an array of a larger shape, flattened in row-major order."""
+    """Return flags as the first part of an array of shape `shape`, flattened in row-major order.
+
+    All other flags are false.
+    """
     if flags.shape == shape:
         return flags.reshape(-1)
     found = np.zeros(shape, np.bool_)
@@ -449,7 +457,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 
 class Observed:
-    """The values of runtime variables in one run, for maps of one device."""
+    """The values of runtime variables that one run recorded, for maps of one device."""
 
     def __init__(self, base: Base, device: int, devices: Devices) -> None:
         self._seen = base.seen
@@ -469,17 +477,17 @@ class Observed:
         at = self._devices.reached(self._device, variable.via, index[rank:])
         if variable.collective is not None:
             own = self._devices.tables(variable.collective)[1][at]
-            return np.where((at >= 0) & (own >= 0), own, _nowhere(variable))
+            return np.where((at >= 0) & (own >= 0), own, _outside_interval(variable))
         shape = np.broadcast_shapes(at.shape, *(i.shape for i in index))
         at = np.broadcast_to(at, shape)
-        found = np.full(shape, _nowhere(variable))
+        found = np.full(shape, _outside_interval(variable))
         for device in np.unique(at[at >= 0]):
             here = at == device
             own_index = [np.broadcast_to(i, shape)[here] for i in index[:rank]]
             found[here] = self._element(variable, own_index, self._seen[device])
         return found
 
-    def _element(self, variable: RuntimeVariable, index: list[Ints], seen: Seen) -> Ints:
+    def _element(self, variable: RuntimeVariable, index: list[Ints], seen: RecordedValues) -> Ints:
         """Return the values of a runtime variable, which is read on the device of `seen`."""
         origin, values = variable.origin, variable.values
         value = seen.of(origin) if origin is not None else SEVERAL
@@ -503,12 +511,12 @@ class Observed:
         return found
 
 
-def _nowhere(variable: RuntimeVariable) -> int:
+def _outside_interval(variable: RuntimeVariable) -> int:
     """Return a value outside of the variable's interval, with which a map reads nothing."""
     return int(variable.interval.lo) - 1
 
 
-def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
+def bounded_shapes(instance: Instance) -> list[tuple[int, ...]]:
     """Return the shapes of the outputs, with bounds for dynamic sizes; `(0,)` for tokens."""
     return [
         shape_of(t) if isinstance(t, TensorType) else (0,) for t in leaf_types(instance.ins.type)

@@ -219,7 +219,10 @@ class _Search:
         return range(low, min(size, max(self._cap, low)) + 1)
 
     def _fits(self, at: int) -> bool:
-        """Do the equations and shapes hold whose largest old size is number `at`?"""
+        """Do all equations and shapes hold whose largest old size has number `at`?
+
+        New sizes for the old sizes up to that number are chosen.
+        """
         new = self._new
         return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
             prod([new[n] for n in shape]) <= self._most for shape in self._shapes[at]
@@ -291,6 +294,8 @@ def shape_of(type: Type) -> tuple[int, ...]:
 def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the shortest runs of dimensions of two shapes that have equal products, in order.
 
+    Each entry has a run of `one` and the run of `other` with the same product.
+
     >>> list(groups((6, 4, 5), (2, 12, 5)))
     [([6, 4], [2, 12]), ([5], [5])]
     """
@@ -314,9 +319,9 @@ def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int]
 
 
 def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
-    """Yield an equation of products for each run of a reshape.
+    """Yield an equation of products for each run of dimensions that a reshape combines.
 
-    Equal sizes in a run are left out.
+    `one` and `other` are the shapes before and after. Equal sizes in a run are left out.
     """
     if 0 in one or 0 in other:
         return

@@ -35,7 +35,7 @@ from hloscope.ops import Constant
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
 """Extra attributes that are not compared, since they do not affect the program."""
 _OF_SCALARS: Final = Layout(())
-_SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
+_EMPTY_EXTRAS: Final = (("backend_config", '""'), ("backend_config", "{}"))
 _DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
 _MOST_ELEMENTS: Final = 1 << 22
 """Largest number of elements of a constant that is compared by value; others by their text."""
@@ -215,14 +215,14 @@ def field_of(op: Op, name: str) -> object:
     if name == "precision_config" and value is not None:
         return value if any(one != "DEFAULT" for one in map(str, value)) else None
     if name == "settings" and value:
-        return tuple([one for one in value if one not in _SAID_BY_NOTHING])
+        return tuple([one for one in value if one not in _EMPTY_EXTRAS])
     return value
 
 
 def _value(ins: Instruction) -> object:
     """Return a key of a constant's elements, which does not depend on their text."""
     literal: Any = ins.op.literal  # type: ignore[attr-defined]
-    if isinstance(ins.type, TensorType) and _few(ins.type):
+    if isinstance(ins.type, TensorType) and _is_small(ins.type):
         try:
             array = literal.array(ins.type)
             return "constant", array.dtype.name, array.shape, array.tobytes()
@@ -231,7 +231,7 @@ def _value(ins: Instruction) -> object:
     return "constant", literal
 
 
-def _few(type_: TensorType) -> bool:
+def _is_small(type_: TensorType) -> bool:
     """Does the type have at most `_MOST_ELEMENTS` elements?"""
     return None not in type_.sizes and prod(type_.shape) <= _MOST_ELEMENTS
 
@@ -272,21 +272,21 @@ class Matching:
         self._structure, self._a, self._b = structure, a, b
         self.down_a, self.down_b = structure.down(a), structure.down(b)
         self.users_a, self.users_b = users_of(a), users_of(b)
-        self._by_reading()
+        self._by_structure()
         if len(self.pairs) < max(len(a), len(b)):
-            self._by_the_rest()
+            self._by_context()
 
     # ----------------------------------------------------------------- what reads the same
 
-    def _by_reading(self) -> None:
-        """Pair instructions of equal structure.
+    def _by_structure(self) -> None:
+        """Pair instructions that have equal structural numbers.
 
         First those of equal producers and users, then of equal producers, then of equal users.
         """
         up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
-        exact = _Bag(self._b, lambda y: (self.down_b[y], up_b[y]))
-        alike = _Bag(self._b, lambda y: self.down_b[y])
-        self._force(self._a.root, self._b.root)
+        exact = _InstructionsByKey(self._b, lambda y: (self.down_b[y], up_b[y]))
+        alike = _InstructionsByKey(self._b, lambda y: self.down_b[y])
+        self._pair_with_producers(self._a.root, self._b.root)
         for bag, key in (
             (exact, lambda x: (self.down_a[x], up_a[x])),
             (alike, lambda x: self.down_a[x]),
@@ -297,8 +297,8 @@ class Matching:
                 if x not in self.pairs:
                     y = bag.take(key(x), self.partners, partial(self._fits, x))
                     if y is not None:
-                        self._force(x, y)
-        by_users = _Bag(self._b, lambda y: up_b[y])
+                        self._pair_with_producers(x, y)
+        by_users = _InstructionsByKey(self._b, lambda y: up_b[y])
         for x in self._a:
             if x not in self.pairs:
                 y = by_users.take(up_a[x], self.partners, partial(self._fits, x))
@@ -312,7 +312,7 @@ class Matching:
             for p, q in zip(reads(x), reads(y), strict=False)
         )
 
-    def _force(self, x: Instruction, y: Instruction) -> None:
+    def _pair_with_producers(self, x: Instruction, y: Instruction) -> None:
         """Pair two equal instructions, and all their producers, position by position."""
         stack = [(x, y)]
         while stack:
@@ -333,14 +333,14 @@ class Matching:
 
     # ------------------------------------------------------- what stands at the same place
 
-    def _by_the_rest(self) -> None:
-        """Pair the remaining instructions by operands, by users, and by name."""
+    def _by_context(self) -> None:
+        """Pair the instructions that have no partner yet by operands, by users, and by name."""
         for x, y in zip(self._a.body.parameters, self._b.body.parameters, strict=False):
             if self._free(x, y):
                 self._pair(x, y)
         if self._free(self._a.root, self._b.root) and _same_op(self._a.root, self._b.root):
             self._pair(self._a.root, self._b.root)
-        self._spread(list(self.pairs.items()))
+        self._propagate(list(self.pairs.items()))
         label = self._structure.label
         # From safe keys to weak ones; after each, `_unique` follows the new pairs to their
         # neighbours.
@@ -383,13 +383,13 @@ class Matching:
         for x, y in found:
             if self._free(x, y):
                 self._pair(x, y)
-        self._spread(found)
+        self._propagate(found)
 
     def _free(self, x: Instruction, y: Instruction) -> bool:
         """Do both instructions have no partner yet?"""
         return x not in self.pairs and y not in self.partners
 
-    def _spread(self, work: list[tuple[Instruction, Instruction]]) -> None:
+    def _propagate(self, work: list[tuple[Instruction, Instruction]]) -> None:
         """Pair operands and users of the pairs in `work`, and of new pairs, if they correspond."""
         while work:
             x, y = work.pop()
@@ -446,7 +446,7 @@ class Matching:
         return ()
 
 
-class _Bag:
+class _InstructionsByKey:
     """Instructions by key; each is taken at most once, the last one first."""
 
     def __init__(self, side: Computation, key: Callable[[Instruction], object]) -> None:
@@ -460,7 +460,7 @@ class _Bag:
         taken: Mapping[Instruction, Instruction],
         fits: Callable[[Instruction], bool],
     ) -> Instruction | None:
-        """Return an instruction with a key that is not in `taken`, preferably one that `fits`.
+        """Return an instruction with this key that is not in `taken`, preferably one that `fits`.
 
         `None` if there is none.
         """

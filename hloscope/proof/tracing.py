@@ -52,8 +52,8 @@ class Finding(Struct):
             known.
         instructions: Number of instructions compared.
         values: Number of values of these that were compared.
-        of: Number of instructions of the program that could be compared if the other program had
-            counterparts; 0 if not counted.
+        of: Number of instructions of the program that could be compared if each had a partner; 0 if
+            not counted.
         by_source: Number of compared instructions that were matched by `op_name`, source and shape.
         unlike: Number of these that differ although the results do not: such instructions are other
             steps of the same source line.
@@ -91,7 +91,7 @@ def by_name(entry: Computation) -> dict[str, Instruction]:
 # ---------------------------------------------------------------------------------- comparing
 
 
-class Kept:
+class ValueRecord:
     """The recorded values of some instructions, one value for each evaluation."""
 
     def __init__(self, wanted: Iterator[Instruction], most_bytes: int) -> None:
@@ -142,7 +142,7 @@ def compare_programs(
     pairs = {a: b for a, b in paired(mine, theirs).items() if not isinstance(a.op, STRUCTURE)}
     likely = by_source(mine, theirs, pairs)
     wanted = [*pairs.values(), *[y for group in likely.values() for y in group]]
-    kept = Kept(iter(wanted), other.max_bytes)
+    kept = ValueRecord(iter(wanted), other.max_bytes)
     # The reference runs first and records; then the inspected program is compared as it runs.
     expected = evaluate(theirs, arguments, replace(other, watch=kept.watch))
     known = {a: kept.values[b] for a, b in pairs.items()}
@@ -248,7 +248,7 @@ def _compared(
             return
         finding.instructions += times[ins] == 1
         finding.values += 1
-        found = _unlike(value, expected[times[ins] - 1], ins, compare)
+        found = _first_differing_array(value, expected[times[ins] - 1], ins, compare)
         if found is not None:
             finding.instruction, finding.part, finding.difference = ins, *found
             finding.evaluation = times[ins]
@@ -257,7 +257,11 @@ def _compared(
     def choose(ins: Instruction, value: Value) -> None:
         """Compare a value with its choices; record the first instruction that equals none."""
         nonlocal first
-        found = [_unlike(value, one, ins, compare) for one in choices[ins] if one is not None]
+        found = [
+            _first_differing_array(value, one, ins, compare)
+            for one in choices[ins]
+            if one is not None
+        ]
         if not found:
             return
         finding.instructions += 1
@@ -278,10 +282,13 @@ def _compared(
     return finding, results, first
 
 
-def _unlike(
+def _first_differing_array(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Return the number of the array that differs, and the difference; `None` if all are equal."""
+    """Return the number of the first array that differs, and the difference.
+
+    `right` is the expected value. `None` if all arrays are equal.
+    """
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
         difference = _difference(a, b, compare)
@@ -355,7 +362,8 @@ def _compare_results(
 ) -> Instruction | None:
     """Add the comparison of the results to `finding`.
 
-    Return the instruction that computes the first result that differs; `None` if all are equal.
+    `found` are the results of `mine`, `expected` those of `theirs`. Return the instruction that
+    computes the first result that differs; `None` if all are equal.
 
     Raises:
         EvaluationError: The programs return different numbers of arrays.
@@ -413,17 +421,17 @@ def by_source(
     """
     once = [*_run_once(mine)], [*_run_once(theirs)]
     # Both programs need `op_name`s; else the keys of the two sides would have different forms.
-    said = all(any(_origin(ins) is not None for c in side for ins in c) for side in once)
+    uses_op_name = all(any(_origin(ins) is not None for c in side for ins in c) for side in once)
     right: defaultdict[Key, list[Instruction]] = defaultdict(list)
     for computation in once[1]:
         for y in _computed(computation):
-            key = _key(y, said)
+            key = _key(y, uses_op_name)
             if key is not None:
                 right[key].append(y)
     found: dict[Instruction, list[Instruction]] = {}
     for computation in once[0]:
         for x in _computed(computation):
-            key = None if x in paired else _key(x, said)
+            key = None if x in paired else _key(x, uses_op_name)
             if key is not None and key in right:
                 found[x] = right[key]
     return found
@@ -457,15 +465,16 @@ def _computed(computation: Computation) -> Iterator[Instruction]:
             yield ins
 
 
-def _key(ins: Instruction, said: bool) -> Key | None:
+def _key(ins: Instruction, uses_op_name: bool) -> Key | None:
     """Return a key of the source location and type of an instruction.
 
-    With `said`, `op_name` is used, else the instruction's name. `None` if there is no location.
+    If `uses_op_name` is true, the key has the `op_name`, else the instruction's name. `None` if
+    there is no location.
     """
     if isinstance(ins.op, _SILENT) or not isinstance(ins.type, TensorType):
         return None
     origin = _origin(ins)
-    if said:
+    if uses_op_name:
         return None if origin is None else (*origin, without_layouts(ins.type))
     if origin is None:
         return _NUMBER.sub("", ins.name), without_layouts(ins.type)

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 import hloscope as hs
 from hloscope.cost import LoopUse, TripCount, loop_trip_count, loops_of, trip_count
-from hloscope.cost.trip_counts import first_turn
+from hloscope.cost.trip_counts import first_iteration
 from tests.conftest import SHARED
 from tests.cost.loops import Loop, program, random_loop
 
@@ -172,7 +172,7 @@ def test_the_first_turn_in_a_range_is_that_of_a_search(size: int, data: Any) -> 
     low = data.draw(st.integers(0, size - 1))
     high = data.draw(st.integers(low, size - 1))
     found = next((t for t in range(size) if low <= slope * t % size <= high), None)
-    assert first_turn(slope, size, low, high) == found
+    assert first_iteration(slope, size, low, high) == found
 
 
 def test_a_loop_of_very_many_turns_is_not_evaluated() -> None:

@@ -240,7 +240,10 @@ def test_requests_that_are_alike_are_counted_as_one_by_one(
         each = traffic_of(requests, budget)
         monkeypatch.setattr(counting, "FEW", 0)
         assert traffic_of(requests, budget) == each, f"{access}, {bits} bits, {launch}"
-        merged += each.requests > 1 and counting.Counter(requests, budget)._parts is not None
+        merged += (
+            each.requests > 1
+            and counting.Counter(requests, budget)._distinguishing_terms is not None
+        )
     assert merged > 20
 
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 import hloscope
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
-from hloscope.movement import Chain, Flow, Kind, Planner, as_it_stands, chain_to, chains_of, rewrite
+from hloscope.movement import (
+    Chain,
+    Flow,
+    Kind,
+    Planner,
+    chain_program,
+    chain_to,
+    chains_of,
+    rewrite,
+)
 from tests.movement.programs import random_chain
 
 Numbers = NDArray[np.int64]
@@ -100,7 +109,7 @@ def check(text: str) -> Kind | None:
         return None
     leaf = chain.main[0]
     is_whole = leaf.value is program.entry.ir.parameters[0]
-    moved = run(program.module if is_whole else as_it_stands(chain))
+    moved = run(program.module if is_whole else chain_program(chain))
     source = leaf.type
     assert chain.kind is observed(moved, source, chain.type), text
     judged = chain.judgements[0]

@@ -10,7 +10,7 @@ import pytest
 
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter import call
-from hloscope.movement import Flow, Kind, Passing, chains_of, passings_of
+from hloscope.movement import Exchange, Flow, Kind, chains_of, exchanges_of
 
 ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }\n"
 
@@ -23,11 +23,11 @@ def braces(numbers: list[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-def passings(text: str) -> list[Passing]:
-    return [found for chain in chains_of(Flow(parse_hlo(text))) for found in passings_of(chain)]
+def passings(text: str) -> list[Exchange]:
+    return [found for chain in chains_of(Flow(parse_hlo(text))) for found in exchanges_of(chain)]
 
 
-def check(text: str) -> list[Passing]:
+def check(text: str) -> list[Exchange]:
     """Where they change places, the program the other way round returns the same."""
     module = parse_hlo(text)
     found = passings(text)

@@ -11,7 +11,7 @@ from hloscope.cli.app import app
 from hloscope.proof import Outcome, Prover
 from hloscope.proof.allowance import Allowance
 from hloscope.proof.graph import Steps, Walker
-from hloscope.proof.reference import Looked, Question, Reaching, Truth
+from hloscope.proof.reference import ComparisonResult, Question, ReachabilityFollower, Reference
 from hloscope.simplifier.isl_relations import UndecidedError
 
 
@@ -96,7 +96,7 @@ def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
 ) -> None:
     at_points = Question.at_points
 
-    def endless(self: Question, *, everywhere: bool = False) -> Looked:
+    def endless(self: Question, *, everywhere: bool = False) -> ComparisonResult:
         while everywhere:
             pass
         return at_points(self)
@@ -115,8 +115,10 @@ def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
 def test_a_walk_that_takes_too_long_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hloscope.proof.graph.MAX_STEPS", 5)
     begun: list[object] = []
-    walk = Truth.walk
-    monkeypatch.setattr(Truth, "walk", lambda self, *rest: begun.append(rest) or walk(self, *rest))
+    walk = Reference.walk
+    monkeypatch.setattr(
+        Reference, "walk", lambda self, *rest: begun.append(rest) or walk(self, *rest)
+    )
     program = hloscope.read(chain(10))
     (check,) = program.root.to_parameters().prove().checks
     assert str(check) == "undecided: the walk takes more than 5 steps"
@@ -125,7 +127,7 @@ def test_a_walk_that_takes_too_long_is_not_begun_again(monkeypatch: pytest.Monke
 
 def test_a_walk_has_no_more_time_than_all_proofs() -> None:
     program = hloscope.read(chain(3))
-    walker: Walker[bool] = Walker(Steps(), Reaching(), 0.0)
+    walker: Walker[bool] = Walker(Steps(), ReachabilityFollower(), 0.0)
     with pytest.raises(UndecidedError, match="the walk takes more than 0 s"):
         walker.parameters(program.root.ir, 0, True, program.entry.ir)
 

@@ -203,7 +203,7 @@ def test_wrong_maps_are_refuted_by_execution_alone(
     body: str, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     undecided = Check(Outcome.UNDECIDED, reason="left out")
-    monkeypatch.setattr("hloscope.proof.prover._judged", lambda *_: undecided)
+    monkeypatch.setattr("hloscope.proof.prover._check_of", lambda *_: undecided)
     found = read(body).root.indexing()
     right = found.prove(by_execution=True).checks[0]
     assert not right.is_refuted

@@ -20,7 +20,7 @@ from hloscope.ir.types import TensorType
 from hloscope.proof import Check, Outcome, Prover
 from hloscope.proof.graph import Steps, Walker
 from hloscope.proof.integers import Values
-from hloscope.proof.relations import Touching
+from hloscope.proof.relations import ElementFollower
 
 SCATTER: Final = """
   {0}i = s32[2,1] constant({{{{{1}}},{{{2}}}}})
@@ -157,7 +157,7 @@ def tree(depth: int) -> str:
 def test_a_tree_of_calls_is_walked_once_for_equal_elements() -> None:
     root = hloscope.read(tree(40)).root
     steps = Steps()
-    walker: Walker[Any] = Walker(steps, follower := Touching(Values(0)))
+    walker: Walker[Any] = Walker(steps, follower := ElementFollower(Values(0)))
     found = walker.operands(root.ir, 0, follower.start(np.arange(4)[:, None]))
     rows = found[0, 0].elements[()]
     assert rows.tolist() == [[0, 3], [1, 2], [2, 1], [3, 0]]
@@ -186,7 +186,7 @@ def test_walks_of_other_questions_are_not_walked_again(body: str, steps_in_all: 
     module = hloscope.read("\n".join(["HloModule m", *levels, entry])).module
     steps, counted = Steps(), 0
     for k in range(1, 50):
-        walker: Walker[Any] = Walker(steps, follower := Touching(Values(0)))
+        walker: Walker[Any] = Walker(steps, follower := ElementFollower(Values(0)))
         found = walker.operands(
             module.computations[f"f{k}"].root, 0, follower.start(np.arange(2)[:, None])
         )

@@ -212,7 +212,7 @@ def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> N
     view = root(WINDOW)
     prover = Prover()
     first = view.indexing().prove(prover=prover).checks
-    monkeypatch.setattr(Prover, "_truth", None)
+    monkeypatch.setattr(Prover, "_reference", None)
     assert view.indexing().prove(prover=prover).checks == first
 
 

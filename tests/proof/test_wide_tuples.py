@@ -15,7 +15,7 @@ from hloscope.display.answer import OperandAnswer
 from hloscope.proof import Check, Execution, Outcome, Prover
 from hloscope.proof.allowance import Isolated
 from hloscope.proof.check import Executed
-from hloscope.proof.reference import Question, Truth
+from hloscope.proof.reference import Question, Reference
 from tests.large import wide_tuple
 
 COUNT = 100
@@ -145,9 +145,9 @@ def test_one_run_tells_of_all_that_is_out_of_reach(
 
 @pytest.mark.slow
 def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Truth, "reached", lambda self: frozenset())
+    monkeypatch.setattr(Reference, "reached", lambda self: frozenset())
     undecided = Check(Outcome.UNDECIDED, reason="left out")
-    monkeypatch.setattr("hloscope.proof.prover._judged", lambda *_: undecided)
+    monkeypatch.setattr("hloscope.proof.prover._check_of", lambda *_: undecided)
     wrong = without(program("tuple").root.indexing(None), 7)
     (missed,) = wrong.prove(by_execution=True).answer.outputs[7].checked_untouched
     assert missed.number == 7

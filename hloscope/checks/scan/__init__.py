@@ -6,11 +6,11 @@ from hloscope.support.doors import door
 
 if TYPE_CHECKING:
     from hloscope.checks.scan.running import (
-        Apart as Apart,
+        ChildProcess as ChildProcess,
         Done as Done,
         Engine as Engine,
+        Failure as Failure,
         Limits as Limits,
-        Why as Why,
         alone as alone,
         engine_of as engine_of,
         given_engine as given_engine,

@@ -51,7 +51,7 @@ class Done(NamedTuple, Generic[T, R]):
     Attributes:
         task: The task.
         result: The value that the function returned; `None` if it failed.
-        error: Why it failed; empty if it did not.
+        error: Failure it failed; empty if it did not.
     """
 
     task: T
@@ -60,7 +60,7 @@ class Done(NamedTuple, Generic[T, R]):
 
 
 class Engine(AbstractContextManager["Engine"]):
-    """An executor of tasks, which is replaced when it breaks.
+    """Submits tasks to an executor, which is replaced when it breaks.
 
     Attributes:
         jobs: Number of workers.
@@ -125,7 +125,7 @@ class Engine(AbstractContextManager["Engine"]):
         closing.join(PATIENCE)
 
 
-class Here(Executor):
+class InProcessExecutor(Executor):
     """An executor that runs each task at once in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -169,7 +169,7 @@ def engine_of(jobs: int, dask: str | None) -> Engine:
     if dask is not None:
         return _Dask(dask, jobs)
     if jobs == 1:
-        return Engine(Here, 1)
+        return Engine(InProcessExecutor, 1)
     return Engine(lambda: _pool(jobs), jobs)
 
 
@@ -312,7 +312,7 @@ class Limits(NamedTuple):
 UNLIMITED: Final = Limits()
 
 
-class Why(NamedTuple):
+class Failure(NamedTuple):
     """The reason why there is no result.
 
     Attributes:
@@ -324,15 +324,15 @@ class Why(NamedTuple):
     text: str = ""
 
 
-class Apart:
+class ChildProcess:
     """Runs a function in a child process while this process continues.
 
     It is a context manager: at its end a child that still runs is killed. Where processes cannot be
     forked, `result` runs the function in this process, without limits.
 
-    >>> with Apart(lambda: [6 * 7]) as work:
+    >>> with ChildProcess(lambda: [6 * 7]) as work:
     ...     work.result()
-    ([42], Why(status='', text=''))
+    ([42], Failure(status='', text=''))
     """
 
     def __init__(self, function: Callable[[], Any], limits: Limits = UNLIMITED) -> None:
@@ -351,35 +351,35 @@ class Apart:
             _kill(pid)
             os.close(read)
 
-    def result(self) -> tuple[Any, Why]:
+    def result(self) -> tuple[Any, Failure]:
         """Wait for the function; return its result, or `None` and the reason.
 
         Call it at most once.
         """
         if self._child is None:
-            return self._function(), Why()
+            return self._function(), Failure()
         pid, read = self._child
         text = _read_all(read, self._limits.seconds)
         if text is None:
-            return None, Why("limit", f"not done within {self._limits.seconds:g} s")
+            return None, Failure("limit", f"not done within {self._limits.seconds:g} s")
         self._child = None
         os.close(read)
         _, status = os.waitpid(pid, 0)
         return _found(text, status)
 
 
-def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
+def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Failure]:
     """Run a function in a child process; return its result, or `None` and the reason.
 
     The result must be a JSON value. Where processes cannot be forked the function runs in this
     process, without limits.
 
     >>> alone(lambda: [6 * 7], Limits(10.0))
-    ([42], Why(status='', text=''))
+    ([42], Failure(status='', text=''))
     >>> alone(lambda: os.kill(os.getpid(), 9), Limits(10.0))[1].text
     'the process was killed (signal 9)'
     """
-    with Apart(function, limits) as work:
+    with ChildProcess(function, limits) as work:
         return work.result()
 
 
@@ -391,14 +391,14 @@ def _start(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
     return pid, read
 
 
-def _found(text: bytes, status: int) -> tuple[Any, Why]:
+def _found(text: bytes, status: int) -> tuple[Any, Failure]:
     if os.WIFSIGNALED(status):
-        return None, Why("failed", f"the process was killed (signal {os.WTERMSIG(status)})")
+        return None, Failure("failed", f"the process was killed (signal {os.WTERMSIG(status)})")
     try:
         found, why = json.loads(text)
     except ValueError:
-        return None, Why("failed", "the process ended without an answer")
-    return found, Why("limit", why) if why else Why()
+        return None, Failure("failed", "the process ended without an answer")
+    return found, Failure("limit", why) if why else Failure()
 
 
 def _read_all(read: int, seconds: float | None) -> bytes | None:

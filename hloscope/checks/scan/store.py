@@ -256,7 +256,7 @@ def encoded(value: object) -> bytes:
 
 
 def _split(one: object) -> tuple[list[object], bytes]:
-    """Return the values that a value contains, and the bytes of its other content."""
+    """Return the values that a value consists of, and the bytes of its other content."""
     if isinstance(one, Enum):
         return [], one.name.encode()
     if one is None or isinstance(one, bool | int | float | complex):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.support.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.cost.buffers.dataflow import SHOWN as SHOWN, Dataflow as Dataflow
+    from hloscope.cost.buffers.dataflow import ALIAS_RULES as ALIAS_RULES, Dataflow as Dataflow
     from hloscope.cost.buffers.model import (
         KINDS as KINDS,
         MUST_SHARE as MUST_SHARE,

@@ -39,8 +39,8 @@ from hloscope.ops import (
 #
 # A value is one array, or one tuple's table of pointers, that one instruction writes at one shape
 # index; it has the number of that position.  Most instructions write all parts of their result.
-# The rows of `SHOWN` are the others: they show values of their operands, of called computations, or
-# of callers.
+# Ops in the rows of `ALIAS_RULES` do not: parts of their results are values of operands, of called
+# computations, or of callers.
 #
 # Where several values can arrive, at a loop's parameters and at the result of a `conditional`,
 # there is a new value, a phi.  A phi that only one other value can reach is replaced by that value:
@@ -53,7 +53,7 @@ from hloscope.ops import (
 _WHOLE: Final[ShapeIndex] = ()
 
 
-class Shown(NamedTuple):
+class AliasedPart(NamedTuple):
     """A part of a result that is an alias of a part of another instruction's result.
 
     Attributes:
@@ -70,131 +70,131 @@ class Shown(NamedTuple):
 
 
 Runs: TypeAlias = tuple[Computation, ...]
-ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
+AliasRule: TypeAlias = Callable[[Instruction, Runs], Iterator[AliasedPart]]
 
 
-class ShownRow(NamedTuple):
-    """A rule about ops whose results are partly aliases; the ops write the other parts.
+class AliasRow(NamedTuple):
+    """A rule about ops whose results are aliases in part; the ops write all other parts.
 
     Attributes:
         ops: The classes of ops.
-        parts: Yields the aliases, for an instruction and the computations that it runs.
+        parts: Yields the aliases of an instruction, given the computations that it runs.
         about: The rule as text.
     """
 
     ops: tuple[type[Op], ...]
-    parts: ShownRule
+    parts: AliasRule
     about: str
 
 
-def _operand(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield from (Shown(_WHOLE, operand) for operand in ins.operands[:1])
+def _operand(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield from (AliasedPart(_WHOLE, operand) for operand in ins.operands[:1])
 
 
-def _element(ins: Instruction, _: Runs) -> Iterator[Shown]:
+def _element(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
     assert isinstance(ins.op, GetTupleElement)
-    yield Shown(_WHOLE, ins.operands[0], (ins.op.index,))
+    yield AliasedPart(_WHOLE, ins.operands[0], (ins.op.index,))
 
 
-def _elements(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield from (Shown((k,), operand) for k, operand in enumerate(ins.operands))
+def _elements(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield from (AliasedPart((k,), operand) for k, operand in enumerate(ins.operands))
 
 
-def _copied_table(ins: Instruction, _: Runs) -> Iterator[Shown]:
+def _copied_table(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
     if isinstance(ins.type, TupleType):
         for k in range(len(ins.type.elements)):
-            yield Shown((k,), ins.operands[0], (k,))
+            yield AliasedPart((k,), ins.operands[0], (k,))
 
 
-def _callee_root(_: Instruction, runs: Runs) -> Iterator[Shown]:
-    yield from (Shown(_WHOLE, callee.root) for callee in runs[:1])
+def _callee_root(_: Instruction, runs: Runs) -> Iterator[AliasedPart]:
+    yield from (AliasedPart(_WHOLE, callee.root) for callee in runs[:1])
 
 
-def _async_start(ins: Instruction, runs: Runs) -> Iterator[Shown]:
+def _async_start(ins: Instruction, runs: Runs) -> Iterator[AliasedPart]:
     assert isinstance(ins.op, AsyncStart)
     match ins.op.wrapped:
         case AllReduce():
             return
         case AllGather() | CollectivePermute():
             if len(ins.operands) == 1:
-                yield Shown((0,), ins.operands[0], arrays_only=True)
+                yield AliasedPart((0,), ins.operands[0], arrays_only=True)
                 return
             for k, operand in enumerate(ins.operands):
-                yield Shown((0, k), operand, arrays_only=True)
+                yield AliasedPart((0, k), operand, arrays_only=True)
         case _:
             for k, operand in enumerate(ins.operands):
-                yield Shown((0, k), operand, arrays_only=True)
+                yield AliasedPart((0, k), operand, arrays_only=True)
             for callee in runs[:1]:
-                yield Shown((1,), callee.root, arrays_only=True)
+                yield AliasedPart((1,), callee.root, arrays_only=True)
 
 
-def _async_update(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield Shown(_WHOLE, ins.operands[0], arrays_only=True)
+def _async_update(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield AliasedPart(_WHOLE, ins.operands[0], arrays_only=True)
 
 
-def _async_done(ins: Instruction, _: Runs) -> Iterator[Shown]:
+def _async_done(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
     start = _start_of(ins)
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     if isinstance(wrapped, AllReduce):
-        yield Shown(_WHOLE, ins.operands[0])
+        yield AliasedPart(_WHOLE, ins.operands[0])
     else:
-        yield Shown(_WHOLE, ins.operands[0], (1,), arrays_only=True)
+        yield AliasedPart(_WHOLE, ins.operands[0], (1,), arrays_only=True)
 
 
-def _copy_start(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield Shown((1,), ins.operands[0])
+def _copy_start(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield AliasedPart((1,), ins.operands[0])
 
 
-def _first_element(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield Shown(_WHOLE, ins.operands[0], (0,))
+def _first_element(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield AliasedPart(_WHOLE, ins.operands[0], (0,))
 
 
-def _sent(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield Shown((0,), ins.operands[0], arrays_only=True)
+def _sent(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield AliasedPart((0,), ins.operands[0], arrays_only=True)
 
 
-def _received(ins: Instruction, _: Runs) -> Iterator[Shown]:
-    yield Shown((0,), ins.operands[0], (0,), arrays_only=True)
+def _received(ins: Instruction, _: Runs) -> Iterator[AliasedPart]:
+    yield AliasedPart((0,), ins.operands[0], (0,), arrays_only=True)
 
 
-SHOWN: Final = (
-    ShownRow(
+ALIAS_RULES: Final = (
+    AliasRow(
         (Bitcast, OptimizationBarrier, AddDependency, Domain),
         _operand,
         "every part shows the operand's",
     ),
-    ShownRow((GetTupleElement,), _element, "shows element `index` of the operand"),
-    ShownRow((Tuple,), _elements, "writes its table; its elements show the operands"),
-    ShownRow(
+    AliasRow((GetTupleElement,), _element, "shows element `index` of the operand"),
+    AliasRow((Tuple,), _elements, "writes its table; its elements show the operands"),
+    AliasRow(
         (ELEMENTWISE["copy"],),
         _copied_table,
         "of a tuple copies the table only; of an array, the array",
     ),
-    ShownRow((Call,), _callee_root, "shows the root of what it calls"),
-    ShownRow(
+    AliasRow((Call,), _callee_root, "shows the root of what it calls"),
+    AliasRow(
         (AsyncStart,),
         _async_start,
         "{0} shows the operands and {1} the wrapped computation's root; tables and contexts are "
         "written; all-gather-start and collective-permute-start write {1}, all-reduce-start all",
     ),
-    ShownRow((AsyncUpdate,), _async_update, "arrays show the operand's; tables are written"),
-    ShownRow(
+    AliasRow((AsyncUpdate,), _async_update, "arrays show the operand's; tables are written"),
+    AliasRow(
         (AsyncDone,),
         _async_done,
         "arrays show those of {1} of the start, all-reduce-done the whole; tables are written",
     ),
-    ShownRow((CopyStart,), _copy_start, "{1} shows the operand; the copy {0} is written"),
-    ShownRow((CopyDone,), _first_element, "shows {0} of the operand"),
-    ShownRow((Send,), _sent, "{0} shows the operand"),
-    ShownRow((RecvDone,), _received, "{0} shows {0} of the operand"),
+    AliasRow((CopyStart,), _copy_start, "{1} shows the operand; the copy {0} is written"),
+    AliasRow((CopyDone,), _first_element, "shows {0} of the operand"),
+    AliasRow((Send,), _sent, "{0} shows the operand"),
+    AliasRow((RecvDone,), _received, "{0} shows {0} of the operand"),
 )
 """Rules about ops whose results are aliases of other instructions' results.
 
 Source: XLA `HloDataflowAnalysis::InitializeInstructionValueSets`, `UpdateInstructionValueSet`.
 """
 
-_RULES: Final = ByOp[ShownRule]()
-for _row in SHOWN:
+_RULES: Final = ByOp[AliasRule]()
+for _row in ALIAS_RULES:
     _RULES.add(*_row.ops)(_row.parts)
 
 
@@ -206,7 +206,9 @@ def _start_of(ins: Instruction) -> Instruction:
 
 
 class Dataflow:
-    """The value at every position; see `Positions`.
+    """The value at every position: an array or tuple table in an instruction's result.
+
+    See `Positions`.
 
     Attributes:
         positions: The numbered positions.
@@ -229,13 +231,13 @@ class Dataflow:
                 case _:
                     rule = _RULES.find(ins.op)
                     for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
-                        self._show(ins, part)
+                        self._set_alias(ins, part)
         # All edges must exist before they are followed: a loop's body may show values written
         # later.
-        self._hand_over()
+        self._alias_parameters()
         self._resolve()
 
-    def _show(self, ins: Instruction, part: Shown) -> None:
+    def _set_alias(self, ins: Instruction, part: AliasedPart) -> None:
         positions = self.positions
         for own, other in positions.pairs(ins, part.output, part.source, part.inside):
             if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
@@ -257,8 +259,8 @@ class Dataflow:
         for k, own in enumerate(self.positions.within(ins)):
             self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
 
-    def _hand_over(self) -> None:
-        """Make the parameters of callees aliases of operands.
+    def _alias_parameters(self) -> None:
+        """Make the parameters of called computations aliases of the callers' operands.
 
         Parameters of loops are phis already.
         """
@@ -271,7 +273,7 @@ class Dataflow:
             for parameter in callee.parameters:
                 assert isinstance(parameter.op, Parameter)
                 if parameter.op.number < len(operands):
-                    self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
+                    self._set_alias(parameter, AliasedPart(_WHOLE, operands[parameter.op.number]))
 
     def _resolve(self) -> None:
         """Resolve aliases to the positions that write the values, then resolve phis."""
@@ -404,7 +406,7 @@ def value_ranges(module: Module, flow: Dataflow) -> dict[int, list[int]]:
             shown = schedule.spans[computation][1]
         found = ranges[value]
         found[1] = max(found[1], shown, used)
-    for position in _kept_parameters(module, positions):
+    for position in _undonated_parameters(module, positions):
         ranges[position][1] = schedule.end
     return ranges
 
@@ -471,10 +473,10 @@ def _async_ends(positions: Positions) -> dict[Computation, int]:
     return found
 
 
-def _kept_parameters(module: Module, positions: Positions) -> Iterable[int]:
-    """Yield the positions of entry parameters that no result replaces.
+def _undonated_parameters(module: Module, positions: Positions) -> Iterable[int]:
+    """Yield the positions of entry parameters that are not donated.
 
-    The caller of the program keeps their memory.
+    The caller of the program keeps their memory, so they are live until the end.
     """
     entry = module.entry
     replaced = {(a.taken, a.inside) for a in aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)}

@@ -143,7 +143,7 @@ class Buffers:
         Args:
             values: Numbers of its values.
             root: Numbers of the values that the program returns.
-            given: Numbers of the values of entry parameters.
+            given: Numbers of the values that are entry parameters.
         """
         if any(value in given for value in values):
             return "parameter"
@@ -170,7 +170,7 @@ class Buffers:
         """Return the value at a position."""
         return self._of_value[self.flow.value[position]][0]
 
-    def shown_by(self, ins: Instruction) -> list[Buffer]:
+    def buffers_of(self, ins: Instruction) -> list[Buffer]:
         """Return the buffers of all parts of an instruction's result, each once."""
         return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
 

@@ -64,7 +64,7 @@ class Sums(Struct, frozen=True):
 
 
 class LiveBuffer(Struct, frozen=True):
-    """A buffer at a moment, as a row of tables about instructions.
+    """A buffer at a moment. It has the attributes of `CostRow`, so that tables can list it.
 
     Attributes:
         buffer: The buffer.
@@ -207,7 +207,7 @@ class ProgramMemory:
             (computation, ins, largest)
             for computation in _run_one_by_one(self.module)
             for ins in computation.instructions
-            if not isinstance(ins.op, _SHOWS_OTHERS)
+            if not isinstance(ins.op, _WITHOUT_OWN_ARRAYS)
             and (largest := max(map(_array_bytes, leaf_types(ins.type)), default=0))
         ]
         found.sort(key=lambda row: -row[2])
@@ -251,7 +251,7 @@ class ProgramMemory:
         return f"memory space {space} ({name}) is counted apart"
 
 
-_SHOWS_OTHERS: Final = (
+_WITHOUT_OWN_ARRAYS: Final = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyDone, Domain,
     GetTupleElement, OptimizationBarrier, Parameter, Return, Tuple, While,
 )  # fmt: skip

@@ -54,7 +54,7 @@ _COPY: Final = ELEMENTWISE["copy"]
 FusedUsers: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
 
-class Touch(NamedTuple):
+class ReuseCandidate(NamedTuple):
     """An operand whose live range ends at the instruction where a result's range starts.
 
     Attributes:
@@ -62,8 +62,8 @@ class Touch(NamedTuple):
         operand: Number of the operand.
         inside: Shape index of the part of the operand.
         output: Shape index of the part of the result.
-        given: Type of the part of the operand.
-        made: Type of the part of the result.
+        operand_type: Type of that part of the operand.
+        result_type: Type of that part of the result.
         users: The users of each value inside a fusion, by `fused_users`; empty for other ops.
     """
 
@@ -71,8 +71,8 @@ class Touch(NamedTuple):
     operand: int
     inside: ShapeIndex
     output: ShapeIndex
-    given: Type
-    made: Type
+    operand_type: Type
+    result_type: Type
     users: FusedUsers
 
 
@@ -87,36 +87,39 @@ class MayShareRow(NamedTuple):
     """
 
     ops: tuple[type[Op], ...]
-    is_allowed: Callable[[Touch], bool]
+    is_allowed: Callable[[ReuseCandidate], bool]
     about: str
     same_type: bool = True
 
 
-def _always(_: Touch) -> bool:
+def _always(_: ReuseCandidate) -> bool:
     return True
 
 
-def _only_user_operand(touch: Touch, number: int) -> bool:
-    """Does the instruction use the value of the `touch` only once, as operand `number`?"""
-    value = touch.user.operands[touch.operand]
-    return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
+def _only_user_operand(candidate: ReuseCandidate, number: int) -> bool:
+    """Does the instruction use the operand of `candidate` only once, as its operand `number`?"""
+    value = candidate.user.operands[candidate.operand]
+    return [k for k, one in enumerate(candidate.user.operands) if one is value] == [number]
 
 
-def _updated(touch: Touch) -> bool:
+def _updated(candidate: ReuseCandidate) -> bool:
     return any(
-        (one.operand, one.inside, one.output) == (touch.operand, touch.inside, touch.output)
-        for one in in_place(touch.user)
+        (one.operand, one.inside, one.output)
+        == (candidate.operand, candidate.inside, candidate.output)
+        for one in in_place(candidate.user)
     )
 
 
-def _right_hand_side(touch: Touch) -> bool:
-    return _only_user_operand(touch, 1)
+def _right_hand_side(candidate: ReuseCandidate) -> bool:
+    return _only_user_operand(candidate, 1)
 
 
-def _sorted(touch: Touch) -> bool:
-    if len(touch.user.operands) == 1:
+def _sorted(candidate: ReuseCandidate) -> bool:
+    if len(candidate.user.operands) == 1:
         return True
-    return touch.output == (touch.operand,) and _only_user_operand(touch, touch.operand)
+    return candidate.output == (candidate.operand,) and _only_user_operand(
+        candidate, candidate.operand
+    )
 
 
 def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
@@ -126,39 +129,39 @@ def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
     return isinstance(ins.op, Elementwise | BitcastConvert | Map)
 
 
-def _elementwise(touch: Touch) -> bool:
-    return not isinstance(touch.user.op, _COPY)
+def _elementwise(candidate: ReuseCandidate) -> bool:
+    return not isinstance(candidate.user.op, _COPY)
 
 
-def _fused(touch: Touch) -> bool:
+def _fused(candidate: ReuseCandidate) -> bool:
     """Are all ops from the operand to the fusion's root element-wise, or a tuple at the end?"""
-    op = touch.user.op
+    op = candidate.user.op
     assert isinstance(op, Fusion)
     if op.kind in ("kLoop", "kInput"):
         return all(
             isinstance(user.op, Tuple) or _is_elementwise(user, value)
-            for value, user in _paths(touch)
+            for value, user in _paths(candidate)
         )
-    if op.kind == "kOutput" and _adds_to_product(touch):
+    if op.kind == "kOutput" and _adds_to_product(candidate):
         return True
-    return all(_is_elementwise(user, value) for value, user in _paths(touch))
+    return all(_is_elementwise(user, value) for value, user in _paths(candidate))
 
 
 def _paths(
-    touch: Touch, until: tuple[type[Op], ...] = ()
+    candidate: ReuseCandidate, until: tuple[type[Op], ...] = ()
 ) -> Iterator[tuple[Instruction, Instruction]]:
-    """Yield `(value, user)` for each value in the fusion that depends on the operand of `touch`.
+    """Yield `(value, user)` for each value in the fusion that depends on the operand.
 
     A user of a class in `until` is yielded, but not followed further. Nothing is yielded if the op
-    of `touch` is not a fusion.
+    of `candidate` is not a fusion.
     """
-    fused = touch.user.calls[0] if touch.user.calls else None
-    if fused is None or touch.operand >= len(fused.parameters):
+    fused = candidate.user.calls[0] if candidate.user.calls else None
+    if fused is None or candidate.operand >= len(fused.parameters):
         return
-    stack, seen = [fused.parameters[touch.operand]], set[Instruction]()
+    stack, seen = [fused.parameters[candidate.operand]], set[Instruction]()
     while stack:
         value = stack.pop()
-        for user in touch.users.get(value, ()):
+        for user in candidate.users.get(value, ()):
             yield value, user
             if user not in seen and not isinstance(user.op, until):
                 seen.add(user)
@@ -174,13 +177,13 @@ def fused_users(ins: Instruction) -> FusedUsers:
     return found
 
 
-def _adds_to_product(touch: Touch) -> bool:
+def _adds_to_product(candidate: ReuseCandidate) -> bool:
     """Does the fusion add the operand to a product or convolution, and use it nowhere else?"""
-    root = touch.user.calls[0].root
+    root = candidate.user.calls[0].root
     if not isinstance(root.op, ELEMENTWISE["add"]):
         return False
     products = [k for k, o in enumerate(root.operands) if isinstance(o.op, _PRODUCTS)]
-    paths = [*_paths(touch)]
+    paths = [*_paths(candidate)]
     if not products or len(paths) != 1:
         return False
     value, user = paths[0]
@@ -214,56 +217,58 @@ Copies never do: XLA removes those that are not needed before it assigns memory.
 # ------------------------------------------------------------------------------------- backends
 
 
-def _reduced(touch: Touch) -> bool:
-    if len(touch.user.operands) == 1:
+def _reduced(candidate: ReuseCandidate) -> bool:
+    if len(candidate.user.operands) == 1:
         return True
-    return touch.output == (touch.operand,)
+    return candidate.output == (candidate.operand,)
 
 
-def _bias(touch: Touch) -> bool:
-    op = touch.user.op
+def _bias(candidate: ReuseCandidate) -> bool:
+    op = candidate.user.op
     assert isinstance(op, CustomCall)
     if op.call_target_name in _LT_MATMULS:
-        return touch.operand == 2 and touch.output in ((), (0,))
+        return candidate.operand == 2 and candidate.output in ((), (0,))
     if op.call_target_name == "__cusolver$cholesky":
-        return touch.operand == 0 and touch.output == (0,)
+        return candidate.operand == 0 and candidate.output == (0,)
     return False
 
 
 _LT_MATMULS: Final = ("__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
-def _fused_on_gpu(touch: Touch) -> bool:
+def _fused_on_gpu(candidate: ReuseCandidate) -> bool:
     """Do only element-wise ops and bitcasts, in one element order, lead from operand to root?
 
     The two arrays have equal numbers of elements of equal width; sizes and element types may
     differ. Ops after the reduction of an input fusion do not matter: its emitter reads all of its
     input before it writes.
     """
-    given, made = touch.given, touch.made
+    given, made = candidate.operand_type, candidate.result_type
     if not isinstance(given, TensorType) or not isinstance(made, TensorType):
         return False
     if None in given.most or None in made.most or given.num_elements != made.num_elements:
         return False
     if storage_bits(given) != storage_bits(made):
         return False
-    op = touch.user.op
+    op = candidate.user.op
     assert isinstance(op, Fusion)
     ends = (Reduce,) if op.kind == "kInput" else ()
     return all(
         isinstance(user.op, (Tuple, Bitcast, *ends))
         or (_is_elementwise(user, value) and not isinstance(user.op, _COPY))
-        for value, user in _paths(touch, until=ends)
+        for value, user in _paths(candidate, until=ends)
     )
 
 
-def _fused_sort(touch: Touch) -> bool:
+def _fused_sort(candidate: ReuseCandidate) -> bool:
     """Is the fusion a sort that reads the operand once, at the position of the result?"""
-    if not _is_sort(touch.user) or touch.operand >= len(touch.user.calls[0].parameters):
+    if not _is_sort(candidate.user) or candidate.operand >= len(candidate.user.calls[0].parameters):
         return False
-    parameter = touch.user.calls[0].parameters[touch.operand]
-    number = touch.output[0] if touch.output else 0
-    sorted_once = [k for k, one in enumerate(touch.user.calls[0].root.operands) if one is parameter]
+    parameter = candidate.user.calls[0].parameters[candidate.operand]
+    number = candidate.output[0] if candidate.output else 0
+    sorted_once = [
+        k for k, one in enumerate(candidate.user.calls[0].root.operands) if one is parameter
+    ]
     return sorted_once == [number]
 
 
@@ -307,22 +312,22 @@ def is_same_for_all_outputs(ins: Instruction) -> bool:
     return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 
-def may_share(touch: Touch, backend: str) -> bool:
+def may_share(candidate: ReuseCandidate, backend: str) -> bool:
     """May a part of the result take the memory of a part of the operand?
 
     Args:
-        touch: The parts of operand and result.
+        candidate: The parts of operand and result.
         backend: `gpu`, `cpu`, or another backend, whose further rules are unknown.
     """
-    user, operand = touch.user, touch.user.operands[touch.operand]
+    user, operand = candidate.user, candidate.user.operands[candidate.operand]
     if isinstance(operand.op, Constant):
         return False
-    is_same = is_same_storage(touch.given, touch.made)
+    is_same = is_same_storage(candidate.operand_type, candidate.result_type)
     for row in (*MAY_SHARE, *BACKEND_ROWS.get(backend, ())):
         if (
             isinstance(user.op, row.ops)
             and (is_same or not row.same_type)
-            and row.is_allowed(touch)
+            and row.is_allowed(candidate)
         ):
             return True
     return False

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hloscope.cost.buffers.model import Buffer, Buffers, Value
 from hloscope.cost.buffers.program import ProgramMemory
-from hloscope.cost.buffers.reuse import Touch, fused_users, is_same_storage, may_share
+from hloscope.cost.buffers.reuse import ReuseCandidate, fused_users, is_same_storage, may_share
 from hloscope.hlo_parser import BUFFER_DONOR, INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
 from hloscope.ir import Instruction, TensorType, array_bytes
 from hloscope.ops import (
@@ -202,10 +202,10 @@ class Donations:
         number = self._operand_number(writer, parameter)
         if number is None:
             return False
-        touch = Touch(
+        candidate = ReuseCandidate(
             writer, number, (), first.index, parameter.type, first.type, fused_users(writer)
         )
-        return may_share(touch, self._memory.target.kind)
+        return may_share(candidate, self._memory.target.kind)
 
     def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:
         """Return the number of the writer's operand that is the parameter.
@@ -367,7 +367,7 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Return the bound L, in bytes, if all given values are recomputed for their next use."""
+    """Return the bound L, in bytes, if all values of `rows` are recomputed for their next use."""
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes

@@ -10,7 +10,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from hloscope.cost.buffers.model import Buffer, BufferKind, Buffers
-from hloscope.cost.buffers.reuse import Touch, fused_users, is_same_for_all_outputs, may_share
+from hloscope.cost.buffers.reuse import (
+    ReuseCandidate,
+    fused_users,
+    is_same_for_all_outputs,
+    may_share,
+)
 from hloscope.ir import Instruction, TupleType
 from hloscope.support.arrays import Ints, np
 from hloscope.support.walks import needed_first
@@ -87,7 +92,7 @@ def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
     return {space: _timeline(buffers, touches, space) for space in spaces}
 
 
-def _timeline(buffers: Buffers, touches: Touches, space: int) -> Timeline:
+def _timeline(buffers: Buffers, touches: ReuseCandidates, space: int) -> Timeline:
     end = buffers.schedule.end
     here = [buffer for buffer in buffers.buffers if buffer.space == space]
     reused = reused_allocations(buffers, touches, space)
@@ -206,7 +211,9 @@ def _edges(
                 taken
                 for k, p, taken in given
                 if may_share(
-                    Touch(ins, k, positions.index(p), index, positions.type(p), made_type, users),
+                    ReuseCandidate(
+                        ins, k, positions.index(p), index, positions.type(p), made_type, users
+                    ),
                     backend,
                 )
             ]
@@ -219,7 +226,7 @@ def _edges(
 
 
 def placed_results(
-    edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
+    edges: Mapping[Buffer, Sequence[Buffer]], takes_part: Callable[[Buffer], bool]
 ) -> list[Pair]:
     """Choose results that take the memory of operands, so that the results have the most bytes.
 
@@ -231,26 +238,27 @@ def placed_results(
 
     Args:
         edges: The operands whose memory each result may take.
-        is_meant: Does a result or an operand take part?
+        takes_part: May a result or an operand be in a pair? Buffers for which it is false are
+            ignored.
     """
     taken_by: dict[Buffer, Buffer] = {}
     place: dict[Buffer, Buffer] = {}
     hopeless: set[Buffer] = set()
     free_from: dict[int, int] = {}
     for result in sorted(edges, key=lambda buffer: -buffer.bytes):
-        if not is_meant(result):
+        if not takes_part(result):
             continue
         came_from: dict[Buffer, Buffer] = {}
         waiting, operand = [result], None
         # Breadth-first search for an augmenting path: `waiting` grows by the results that take the
         # operands reached so far.
         for mover in waiting:
-            operand = _next_free(edges[mover], free_from, is_meant, taken_by)
+            operand = _next_free(edges[mover], free_from, takes_part, taken_by)
             if operand is not None:
                 came_from[operand] = mover
                 break
             for seen in edges[mover]:
-                if is_meant(seen) and seen not in came_from and seen not in hopeless:
+                if takes_part(seen) and seen not in came_from and seen not in hopeless:
                     came_from[seen] = mover
                     waiting.append(taken_by[seen])
         if operand is None:
@@ -271,7 +279,7 @@ def placed_results(
 def _next_free(
     operands: Sequence[Buffer],
     free_from: dict[int, int],
-    is_meant: Callable[[Buffer], bool],
+    takes_part: Callable[[Buffer], bool],
     taken_by: Mapping[Buffer, Buffer],
 ) -> Buffer | None:
     """Return the first operand of a list that no result has taken; `None` if all are taken.
@@ -280,11 +288,11 @@ def _next_free(
         operands: The list; several results may share one.
         free_from: For each list, by identity, the number of operands at its start that are taken.
             It is updated.
-        is_meant: Does an operand take part?
+        takes_part: May an operand be in a pair?
         taken_by: For each taken operand, the result that takes it.
     """
     at = free_from.get(id(operands), 0)
-    while at < len(operands) and (operands[at] in taken_by or not is_meant(operands[at])):
+    while at < len(operands) and (operands[at] in taken_by or not takes_part(operands[at])):
         at += 1
     free_from[id(operands)] = at
     return operands[at] if at < len(operands) else None
@@ -305,11 +313,13 @@ def _next_free(
 # operand is shown by a later instruction as well (openxla/xla issue 45912).
 
 
-Touches: TypeAlias = Mapping[int, Mapping[Buffer, Sequence[Buffer]]]
+ReuseCandidates: TypeAlias = Mapping[int, Mapping[Buffer, Sequence[Buffer]]]
 """For each moment, the results that become live, with operands whose memory each may take."""
 
 
-def reused_allocations(buffers: Buffers, touches: Touches, space: int) -> dict[Buffer, Buffer]:
+def reused_allocations(
+    buffers: Buffers, touches: ReuseCandidates, space: int
+) -> dict[Buffer, Buffer]:
     """Map each temporary that XLA places in another buffer's allocation to that buffer.
 
     Args:
@@ -386,15 +396,15 @@ class _Search:
         found: The placed temporaries, each with the buffer that owns the allocation.
     """
 
-    def __init__(self, buffers: Buffers, touches: Touches) -> None:
+    def __init__(self, buffers: Buffers, touches: ReuseCandidates) -> None:
         entry = buffers.schedule.computations[-1]
         self._buffers: Final = buffers
         self._touches: Final = touches
-        self._last_shown: Final = _last_shown(buffers)
+        self._last_alias: Final = _last_alias(buffers)
         self._gaps: Final = _Gaps(sum([1 + len(b.intervals) for b in buffers.buffers]))
         self._owners: Final[list[Buffer]] = []
         self._numbers: Final[dict[Buffer, int]] = {}
-        self.returned: Final = frozenset(buffers.shown_by(entry.root))
+        self.returned: Final = frozenset(buffers.buffers_of(entry.root))
         self.found: Final[dict[Buffer, Buffer]] = {}
 
     def allocate(self, buffer: Buffer) -> None:
@@ -475,13 +485,13 @@ class _Search:
         buffers = self._buffers
         return any(
             buffers.at(position) is operand
-            and self._last_shown[buffers.flow.value[position]] is given
+            and self._last_alias[buffers.flow.value[position]] is given
             for given in buffers.schedule.instructions[moment].operands
             for position in buffers.positions.within(given)
         )
 
 
-def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
+def _last_alias(buffers: Buffers) -> dict[int, Instruction]:
     """Return, for each value, the last instruction whose result has it.
 
     The root of a computation counts at the end of the computation.

@@ -130,7 +130,7 @@ class Profile(Struct, frozen=True):
         return sum([event.duration for event in self.events])
 
 
-def made(
+def profile_of(
     events: list[KernelEvent],
     source: str,
     form: str,

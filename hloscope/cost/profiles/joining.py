@@ -102,9 +102,9 @@ class Joined(Struct, frozen=True):
         module: The program.
         program_id: Number of the program in the profile; `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: Measured iterations per execution of each loop, from whole runs; a fraction if they
-            vary. The condition ran once more.
-        executions: Number of runs of each computation, where its events show it.
+        turns: Measured iterations of each loop each time that it is entered, from complete runs; a
+            fraction if they vary. The condition ran once more.
+        executions: Number of runs of each computation whose events show it.
         not_joined: The events without an instruction, longest first.
         runs: Executions of the program, summed over devices; 0 if the profile does not record them.
         total: Time of all events; the time of an event inside another one counts once.
@@ -355,9 +355,9 @@ class _Joining:
             for at in places:
                 by_device[events[at].device].append(at)
             for device, some in by_device.items():
-                self._spread(group, some, counts[device])
+                self._join_by_order(group, some, counts[device])
 
-    def _spread(
+    def _join_by_order(
         self, group: list[Instruction], places: list[int], counts: Counter[Instruction]
     ) -> None:
         """Join the events of a shared kernel on one device by the order of launches.
@@ -411,7 +411,9 @@ class _Joining:
                 inner = [orders.get(callee, []) for callee in ins.calls]
                 if not any(inner):
                     continue
-                ratios = [self._ratio(times, callee, computation) for callee in ins.calls]
+                ratios = [
+                    self._runs_per_execution(times, callee, computation) for callee in ins.calls
+                ]
                 if isinstance(ins.op, While):
                     condition, body, turns = inner[0], inner[-1], ratios[-1]
                     if last is None:
@@ -430,10 +432,13 @@ class _Joining:
         return runs, orders.get(entry, [])
 
     @staticmethod
-    def _ratio(
+    def _runs_per_execution(
         times: Mapping[Computation, int], callee: Computation, caller: Computation
     ) -> int | None:
-        """Return how often a callee ran per execution of its caller; `None` if not whole."""
+        """Return how often a callee ran per execution of its caller.
+
+        `None` if that is not an integer.
+        """
         outer, inner = times.get(caller, 0), times.get(callee)
         if not outer or inner is None or inner % outer:
             return None
@@ -458,9 +463,10 @@ class _Joining:
         return [max(time, 0) for time in own]
 
     def _runs(self) -> tuple[int, list[int]]:
-        """Return the number of runs (0 if not recorded), and the joined events of whole runs.
+        """Return the number of runs (0 if not recorded), and the joined events of complete runs.
 
-        A run is whole if every instruction of ENTRY that has an event in some run has one in it.
+        Events are given by their positions. A run is complete if every instruction of ENTRY that
+        has an event in some run has one in it.
         """
         events, entry = self._profile.events, self._module.entry
         seen: dict[tuple[str, int], set[Instruction]] = defaultdict(set)
@@ -518,17 +524,17 @@ class _Joining:
         return found
 
     def _turns(
-        self, whole: list[int], executions: Mapping[Computation, int]
+        self, complete: list[int], executions: Mapping[Computation, int]
     ) -> dict[Instruction, float | int]:
-        """Return the iterations of each loop per execution, from the events of whole runs.
+        """Return the iterations of each loop per execution, from the events of complete runs.
 
         Args:
-            whole: Positions of the events of whole runs.
+            complete: Positions of the events of complete runs.
             executions: Runs of each computation.
         """
         events = self._profile.events
-        counts = Counter([self._of[at] for at in whole])
-        runs = {(events[at].device, events[at].run) for at in whole}
+        counts = Counter([self._of[at] for at in complete])
+        runs = {(events[at].device, events[at].run) for at in complete}
         number = len(runs) if all(run is not None for _, run in runs) else 0
         times = self._executions(counts, number or executions.get(self._module.entry, 0))
         shown = {self._home[ins] for ins in counts if ins in self._home}

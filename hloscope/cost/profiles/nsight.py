@@ -17,7 +17,7 @@ from hloscope.cost.profiles.events import (
     Size,
     annotation,
     innermost,
-    made,
+    profile_of,
     refuse_many,
 )
 from hloscope.cost.profiles.tables import Table
@@ -99,7 +99,7 @@ class _Export:
         self._strings: dict[int, str] = {}
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table, with those of `columns` that the table has.
+        """Yield the rows of an SQLite table, each with the cells of those `columns` that exist.
 
         Nothing is yielded if the table does not exist.
         """
@@ -145,13 +145,18 @@ class _Export:
                 f"{graphs:,} CUDA graphs are recorded as one event each: profile with "
                 "--cuda-graph-trace=node to see their kernels"
             )
-        return made(events, self._source, "nsys sqlite", devices=self._devices(), problems=problems)
+        return profile_of(
+            events, self._source, "nsys sqlite", devices=self._devices(), problems=problems
+        )
 
     def _event(
-        self, row: Mapping[str, Any], kind: Kind, said: Mapping[Any, tuple[Annotation, int | None]]
+        self,
+        row: Mapping[str, Any],
+        kind: Kind,
+        annotations: Mapping[Any, tuple[Annotation, int | None]],
     ) -> KernelEvent:
         launch = _process(row.get("globalPid")), row.get("correlationId")
-        found, run = said.get(launch) or (Annotation(), None)
+        found, run = annotations.get(launch) or (Annotation(), None)
         start = row["start"]
         moved = row.get("bytes")
         return KernelEvent(
@@ -327,7 +332,7 @@ def read_gpu_trace(text: str, source: str) -> Profile:
                 table.text(row, "device") or "GPU",
                 table.text(row, "strm", "stream"),
                 kind_of(name),
-                correlation=table.whole(row, "corrid", "correlationid"),
+                correlation=table.integer(row, "corrid", "correlationid"),
                 grid=table.size(row, "grdx", "grdy", "grdz"),
                 block=table.size(row, "blkx", "blky", "blkz"),
                 bytes=table.bytes(row, "bytes", "size"),
@@ -335,7 +340,7 @@ def read_gpu_trace(text: str, source: str) -> Profile:
         )
         refuse_many(len(events), source)
     problem = "the report has no instructions: kernels are joined by their names and order"
-    return made(events, source, "nsys csv", problems=[problem])
+    return profile_of(events, source, "nsys csv", problems=[problem])
 
 
 def read_ranges(text: str, source: str) -> Profile:
@@ -392,7 +397,7 @@ def read_ranges(text: str, source: str) -> Profile:
             )
         )
     problem = "the report has ranges of instructions only: work outside them is not shown"
-    return made(events, source, "nsys nvtx csv", problems=[problem])
+    return profile_of(events, source, "nsys nvtx csv", problems=[problem])
 
 
 def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set[str]:

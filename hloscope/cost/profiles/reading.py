@@ -19,7 +19,7 @@ from hloscope.cost.profiles.events import (
     ProfiledDevice,
     ProfiledProgram,
     is_xspace,
-    made,
+    profile_of,
     refuse_many,
 )
 from hloscope.cost.profiles.nsight import (
@@ -97,10 +97,10 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
     return _of_bytes(data, called)
 
 
-def _of_folder(folder: Path, called: str) -> Profile:
+def _of_folder(folder: Path, label: str) -> Profile:
     """Return the merged profile of all hosts' files of the newest recording in a directory.
 
-    `called` is its name in messages.
+    `label` is its name in messages.
     """
     at = folder
     for part in _WITHIN:
@@ -111,28 +111,28 @@ def _of_folder(folder: Path, called: str) -> Profile:
         files = sorted(times[-1].glob("*.xplane.pb")) if times else []
         if len(times) > 1:
             others = f"{len(times) - 1} older recordings"
-            problems.append(f"`{called}` has {others}: only `{times[-1].name}` is read")
+            problems.append(f"`{label}` has {others}: only `{times[-1].name}` is read")
     if not files:
-        raise InputError(f"`{called}` is a directory without *.xplane.pb in plugins/profile/TIME")
+        raise InputError(f"`{label}` is a directory without *.xplane.pb in plugins/profile/TIME")
     found = [read_profile(file) for file in files]
     if len(found) == 1:
-        return made(
+        return profile_of(
             list(found[0].events),
-            called,
+            label,
             found[0].form,
             devices=found[0].devices,
             programs=found[0].programs,
             problems=[*found[0].problems, *problems],
         )
-    return _merged(found, called, problems)
+    return _merged(found, label, problems)
 
 
-def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
+def _merged(found: list[Profile], label: str, problems: list[str]) -> Profile:
     """Merge the profiles of several hosts; device names begin with the host.
 
     Args:
         found: The profiles.
-        called: Name of the result in messages.
+        label: Name of the result in messages.
         problems: Sentences about omitted data.
     """
     events: list[KernelEvent] = []
@@ -144,10 +144,10 @@ def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
         devices += [replace(d, name=f"{host}{d.name}") for d in profile.devices]
         programs |= {program.program_id: program for program in profile.programs}
         problems += profile.problems
-        refuse_many(len(events), called)
-    return made(
+        refuse_many(len(events), label)
+    return profile_of(
         events,
-        called,
+        label,
         "xplane",
         devices=devices,
         programs=programs.values(),
@@ -155,7 +155,7 @@ def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
     )
 
 
-def _unpacked(stream: BinaryIO, called: str) -> bytes:
+def _unpacked(stream: BinaryIO, label: str) -> bytes:
     """Return the bytes of a stream, decompressed if they are gzip data.
 
     Raises:
@@ -170,37 +170,37 @@ def _unpacked(stream: BinaryIO, called: str) -> bytes:
         else:
             data = stream.read(MOST_PROFILE + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{called} is a damaged gzip file: {error}") from None
+        raise InputError(f"{label} is a damaged gzip file: {error}") from None
     if len(data) > MOST_PROFILE:
-        raise InputError(f"{called} has more than {MOST_PROFILE >> 20} MiB")
+        raise InputError(f"{label} has more than {MOST_PROFILE >> 20} MiB")
     return data
 
 
-def _of_bytes(data: bytes, called: str) -> Profile:
+def _of_bytes(data: bytes, label: str) -> Profile:
     if not data.strip():
-        raise InputError(f"{called} is empty")
+        raise InputError(f"{label} is empty")
     if data.startswith(MAGIC):
-        return read_sqlite(data, called)
+        return read_sqlite(data, label)
     if is_xspace(data):
-        return read_xplane(data, called)
+        return read_xplane(data, label)
     head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
         # Only rocprofv3 has this key, which comes first in its results.
         if f'"{TOOL}"'.encode() in head:
-            return read_results(data, called)
-        return read_trace(data, called)
+            return read_results(data, label)
+        return read_trace(data, label)
     if b"\0" not in head and (form := _table_form(head.decode("utf-8", "replace"))):
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ParseError(f"{called}: byte {error.start} is not UTF-8") from None
+            raise ParseError(f"{label}: byte {error.start} is not UTF-8") from None
         return {"trace": read_gpu_trace, "ranges": read_ranges, "rocm": read_kernel_trace}[form](
-            text, called
+            text, label
         )
-    if called.endswith(".xplane.pb"):
-        return read_xplane(data, called)
+    if label.endswith(".xplane.pb"):
+        return read_xplane(data, label)
     begin = ascii(bytes(data[:16]))[2:-1]
-    raise ParseError(f"{called}: found `{begin}` at byte 0, expected a profile: {FORMS}")
+    raise ParseError(f"{label}: found `{begin}` at byte 0, expected a profile: {FORMS}")
 
 
 def _table_form(head: str) -> str:

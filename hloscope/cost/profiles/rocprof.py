@@ -13,7 +13,7 @@ from hloscope.cost.profiles.events import (
     Profile,
     Size,
     annotation,
-    made,
+    profile_of,
     refuse_many,
     unsigned,
 )
@@ -48,14 +48,14 @@ def read_kernel_trace(text: str, source: str) -> Profile:
                 max(end - start, 0),
                 f"Agent {agent}" if agent.isdecimal() else agent or "GPU",
                 table.text(row, "streamid", "queueid"),
-                correlation=table.whole(row, "correlationid"),
+                correlation=table.integer(row, "correlationid"),
                 grid=_blocks(threads, block),
                 block=block,
             )
         )
         refuse_many(len(events), source)
     problem = "the report has no instructions: kernels are joined by their names and order"
-    return made(events, source, "rocprofv3 csv", problems=[problem])
+    return profile_of(events, source, "rocprofv3 csv", problems=[problem])
 
 
 def read_results(data: bytes, source: str) -> Profile:
@@ -177,7 +177,7 @@ class _Results:
                 )
             )
         problem = "the results have no instructions: kernels are joined by their names and order"
-        return made(events, self._json.source, "rocprofv3 json", problems=[problem])
+        return profile_of(events, self._json.source, "rocprofv3 json", problems=[problem])
 
 
 def _object(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

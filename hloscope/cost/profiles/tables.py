@@ -40,7 +40,7 @@ def column(text: str) -> tuple[str, str]:
 
 
 class Table:
-    """Rows of a CSV text, with cells by column name.
+    """The rows of a CSV text. Cells are selected by column name.
 
     Attributes:
         source: Name of the file in messages.
@@ -83,7 +83,7 @@ class Table:
         return name in self.columns
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the line that was read last."""
+        """Raise a `ParseError` with the message `what`, at the line that was read last."""
         raise ParseError(f"{self.source}:{self._rows.line_num}: {what}")
 
     def rows(self) -> Iterator[list[str]]:
@@ -101,7 +101,7 @@ class Table:
             yield row
 
     def text(self, row: list[str], *names: str) -> str:
-        """Return the cell of the first of these columns that exists; empty if none does."""
+        """Return the cell in the first of the columns `names` that exists; empty if none does."""
         for name in names:
             at = self.columns.get(name)
             if at is not None and at < len(row):
@@ -127,8 +127,11 @@ class Table:
             self.fail(f"found `{cell[:40]}` in column `{name}`, expected a number")
         return round(value * factor)
 
-    def whole(self, row: list[str], *names: str) -> int | None:
-        """Return the cell of the first existing column as an integer; `None` if it is not one."""
+    def integer(self, row: list[str], *names: str) -> int | None:
+        """Return the cell of the first existing column as an integer; `None` if it is not one.
+
+        `names` are the columns.
+        """
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
 
@@ -145,7 +148,7 @@ class Table:
 
     def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
         """Return the integers in columns `x`, `y` and `z` of a row; `None` if one is missing."""
-        a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
+        a, b, c = self.integer(row, x), self.integer(row, y), self.integer(row, z)
         return None if a is None or b is None or c is None else (a, b, c)
 
 
@@ -186,7 +189,7 @@ class Json:
             raise ParseError(f"{source}: {what}") from None
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` at the current position."""
+        """Raise a `ParseError` with the message `what`, at the current position."""
         line = self._text.count("\n", 0, self._at) + 1
         column = self._at - self._text.rfind("\n", 0, self._at)
         raise ParseError(f"{self.source}:{line}:{column}: {what}")

@@ -15,7 +15,7 @@ from hloscope.cost.profiles.events import (
     Profile,
     Size,
     annotation,
-    made,
+    profile_of,
     refuse_many,
     unsigned,
 )
@@ -95,7 +95,7 @@ class _Trace:
         if self._wrong:
             problems.append(f"{self._wrong:,} events have no number as `ts` or `dur`: left out")
         events = [*self._timeline.finish(), *self._kineto]
-        return made(events, json.source, "trace", problems=problems)
+        return profile_of(events, json.source, "trace", problems=problems)
 
     def _take_key(self, path: str) -> bool:
         if path != "traceEvents":
@@ -149,7 +149,7 @@ class _Trace:
         name = str(item.get("name", ""))
         if kind is None:
             shown = name if "long_name" in args else ""
-            self._timeline.add(line, name, start, max(duration, 0), args, shown=shown)
+            self._timeline.add(line, name, start, max(duration, 0), args, display_name=shown)
         else:
             self._kineto.append(_kineto(name, start, max(duration, 0), kind, args, line.stream))
         refuse_many(len(self._timeline) + len(self._kineto), self._json.source)
@@ -244,7 +244,7 @@ class Line(NamedTuple):
     stream: str
 
 
-class Mark(NamedTuple):
+class ProgramRun(NamedTuple):
     """One run of a program, from the line `XLA Modules`; times are in picoseconds."""
 
     start: int
@@ -270,7 +270,7 @@ class Timeline:
         self.events: list[KernelEvent] = []
         self._derived: list[KernelEvent] = []
         """Events of `XLA Ops`. They count only if the plane has no streams."""
-        self._marks: dict[str, list[Mark]] = {}
+        self._marks: dict[str, list[ProgramRun]] = {}
         self._with_streams: set[str] = set()
         self._sizes: dict[str, dict[str, Size]] = {}
         """Grid and block, cached by the text that states them."""
@@ -294,7 +294,7 @@ class Timeline:
         duration: int,
         stats: Mapping[str, Any],
         *,
-        shown: str = "",
+        display_name: str = "",
     ) -> None:
         """Add an event of a line, if it is an event of a device.
 
@@ -304,7 +304,7 @@ class Timeline:
             start: Start in picoseconds.
             duration: Duration in picoseconds.
             stats: The recorded stats.
-            shown: The display name; empty if not recorded.
+            display_name: The event's display name; empty if not recorded.
         """
         op = str(stats.get("hlo_op", ""))
         if not line.plane.startswith("/device:"):
@@ -316,11 +316,11 @@ class Timeline:
         if line.name == _MODULES:
             module, number = name_and_id(name)
             self._marks.setdefault(line.plane, []).append(
-                Mark(start, start + duration, module, number)
+                ProgramRun(start, start + duration, module, number)
             )
             return
         if line.name == OPS:
-            op = op or shown or name.removeprefix("%").partition(" = ")[0]
+            op = op or display_name or name.removeprefix("%").partition(" = ")[0]
             made = self._event(line, op, start, duration, stats, line.plane, op)
             self._derived.append(made)
             return

@@ -14,7 +14,7 @@ from hloscope.cost.profiles.events import (
     Profile,
     ProfiledDevice,
     ProfiledProgram,
-    made,
+    profile_of,
     refuse_many,
     unsigned,
 )
@@ -39,7 +39,7 @@ class _Bytes:
         self.data, self.name = data, name
 
     def fail(self, at: int, what: str) -> NoReturn:
-        """Raise a `ParseError` at a byte."""
+        """Raise a `ParseError` with the message `what`, at byte `at`."""
         raise ParseError(f"{self.name}: XPlane, byte {at}: {what}")
 
     def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
@@ -102,7 +102,10 @@ class _Bytes:
             at += size
 
     def text(self, at: int, end: int) -> str:
-        """Return the bytes as text, with replacement characters for what is not UTF-8."""
+        """Return the bytes from `at` to before `end` as text.
+
+        Bytes that are not UTF-8 become replacement characters.
+        """
         return self.data[at:end].decode("utf-8", "replace")
 
 
@@ -130,7 +133,7 @@ def read_xplane(data: bytes, source: str) -> Profile:
         raise ParseError(f"{source}: found no planes, expected an XSpace with at least one")
     events = timeline.finish()
     used = {event.device for event in events}
-    return made(
+    return profile_of(
         events,
         source,
         "xplane",
@@ -169,7 +172,10 @@ class _Plane:
                 self._own.append((start, stop))
 
     def _entry(self, at: int, end: int) -> tuple[int, tuple[int, int]]:
-        """Return the key of a map entry, and the (start, end) of its value."""
+        """Return the key of a map entry, and the (start, end) of its value.
+
+        The entry has the bytes from `at` to before `end`.
+        """
         key, place = 0, (at, at)
         for number, wire, start, stop in self._file.fields(at, end, "a map entry of XPlane"):
             if number == 1 and wire == _VARINT:
@@ -230,7 +236,7 @@ class _Plane:
                 programs[number] = ProfiledProgram(module, number, proto)
 
     def _stat(self, at: int, end: int) -> tuple[str, Any]:
-        """Return the name and the value of the `XStat` in a byte range."""
+        """Return the name and the value of the `XStat` in the bytes from `at` to before `end`."""
         name, value = "", None
         for number, wire, start, stop in self._file.fields(at, end, "XStat"):
             if number == 1 and wire == _VARINT:
@@ -313,7 +319,7 @@ class _Plane:
             stat_name, value = self._wanted_stat(start, stop)
             if stat_name and (stat_name not in stats or stat_name in shared):
                 stats[stat_name] = value
-        timeline.add(line, name, begin + offset, max(duration, 0), stats, shown=shown)
+        timeline.add(line, name, begin + offset, max(duration, 0), stats, display_name=shown)
 
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
         """Return the name and value of an `XStat`; the name is empty if it is not needed."""

@@ -1,4 +1,4 @@
-"""The explorer: a program and its results as one page that loads nothing from elsewhere."""
+"""The explorer: a program and its results as one HTML page that loads no other file."""
 
 from typing import TYPE_CHECKING
 

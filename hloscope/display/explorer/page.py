@@ -1,4 +1,4 @@
-"""The page: style, script and data in one file, and results and maps as its data."""
+"""The HTML page of the explorer: style, script and data in one file; maps and results as data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Contents(Struct, frozen=True):
 
 
 def packed(value: Any) -> str:
-    """A value as JSON, compressed, in base64; equal values have equal texts.
+    """Return a value as JSON, compressed by gzip, in base64; equal values have equal texts.
 
     >>> import base64, gzip
     >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"})))
@@ -95,7 +95,7 @@ def packed(value: Any) -> str:
 
 
 def embedded(value: Any) -> str:
-    r"""A value as JSON for a script element, escaped so that it cannot end the element.
+    r"""Return a value as JSON for a script element, escaped so that it cannot end the element.
 
     >>> embedded("</script><!--")
     '"\\u003c/script\\u003e\\u003c!--"'
@@ -105,7 +105,10 @@ def embedded(value: Any) -> str:
 
 @cache  # each page has it twice, in the policy's hash and in the body
 def _script() -> str:
-    """The page's script: each file in a function, so that files share only `H`."""
+    """Return the page's script.
+
+    Each file is inside a function, so that files share only the variable `H`.
+    """
     folder = files("hloscope.display.explorer").joinpath("app")
     parts = [folder.joinpath(name).read_text("utf-8") for name in SCRIPTS]
     inside = "\n".join(f"(() => {{\n{part}}})();" for part in parts)
@@ -113,7 +116,7 @@ def _script() -> str:
 
 
 def _library() -> str:
-    """The graph library after its licence, without its source map comment.
+    """Return the text of the graph library: its licence, then the code without its source map.
 
     Two zero-width characters in its strings are written as escapes, which does not change the
     strings.
@@ -134,7 +137,7 @@ def _hash(text: str) -> str:
 
 
 def policy() -> str:
-    """The page's content security policy: its own script, its own style, nothing else."""
+    """Return the page's content security policy: only its own script and style are allowed."""
     return (
         f"default-src 'none'; script-src {_hash(_script())}; style-src {_hash(_style())}; "
         "base-uri 'none'; form-action 'none'"
@@ -142,7 +145,7 @@ def policy() -> str:
 
 
 def page_of(contents: Contents) -> str:
-    """The complete page."""
+    """Return the complete page as HTML."""
     head = {
         "title": visible(contents.title),
         "file": visible(contents.file),
@@ -170,7 +173,10 @@ def page_of(contents: Contents) -> str:
 
 
 def frame(whole: str) -> str:
-    """The page in a sandboxed frame for notebooks: it may run scripts and nothing else."""
+    """Return a page inside a sandboxed frame for notebooks: it may run scripts and nothing else.
+
+    `whole` is the HTML of the page.
+    """
     return (
         f'<iframe srcdoc="{html.escape(whole)}" sandbox="allow-scripts" width="100%" '
         f'height="{FRAME_HEIGHT}" style="border:1px solid #8884;border-radius:6px" '
@@ -183,14 +189,15 @@ def frame(whole: str) -> str:
 
 
 NOTHING: Final = -1
-"""The number of an instruction without a result."""
+"""Number that stands for an instruction without a result."""
 
 
 class Read(NamedTuple):
     """The accesses to one tensor, in each order of indices.
 
     Attributes:
-        number: Number of the operand; of the output, for maps from an operand.
+        number: Number of the operand that the maps lead to; for maps from an operand, number of the
+            output.
         leaf: Number of the tensor in it.
         logical: Accesses between logical indices.
         physical: Accesses between physical indices.
@@ -205,14 +212,15 @@ class Read(NamedTuple):
 
 
 class Answers:
-    """The indexing results of a program.
+    """The indexing results of a program, in the form of the page's data.
 
-    An answer is `{"reads": [[output, rows]], "reaches": [[operand, leaf, rows]]}`, where a row is
-    `[number, leaf, accesses, accesses in memory order, accesses of positions]`.
+    The result for an instruction is `{"reads": [[output, rows]], "reaches": [[operand, leaf,
+    rows]]}`. Its rows are numbers of rows `[number, leaf, logical, physical, linear]` (see `Read`),
+    whose accesses are numbers, too.
     """
 
     def __init__(self, count: int) -> None:
-        """Take the number of instructions."""
+        """Create results for `count` instructions; each has none yet."""
         self._accesses: Final = Shared(_access_json)
         self._rows: Final = Shared(list)
         self._answers: Final = Shared(_answer_json)
@@ -230,16 +238,21 @@ class Answers:
 
         Args:
             instruction: Its number.
-            reads: Each output with the rows of what its elements read, as numbers of `row`.
-            reaches: Each tensor of each operand with the rows of the outputs that depend on it.
-            left_out: What is missing in the result, and why.
+            reads: (output, rows): the rows with what the output's elements read, as numbers by
+                `row`.
+            reaches: (operand, leaf, rows): the rows with the outputs that depend on this tensor.
+            left_out: Text on what is missing in the result, and why; empty if nothing is.
         """
         there = tuple([(output, tuple(some)) for output, some in reads])
         back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
         self._column[instruction] = self._answers.number((there, back, left_out))
 
     def repeat(self, instruction: int, other: int, count: int = 1) -> None:
-        """Give `count` instructions from `instruction` on the results of those from `other` on."""
+        """Give instructions the results of other, equal ones.
+
+        The `count` instructions from number `instruction` on get the results of those from number
+        `other` on.
+        """
         self._column[instruction : instruction + count] = self._column[other : other + count]
 
     def refuse(self, instruction: int, reason: str) -> None:
@@ -247,7 +260,7 @@ class Answers:
         self.errors[instruction] = visible(reason)
 
     def to_json(self) -> Written:
-        """All results, and the number of each instruction's result."""
+        """Return all results, and the number of each instruction's result, as JSON."""
         return written_object(
             {
                 "accesses": self._accesses.values,
@@ -259,7 +272,7 @@ class Answers:
         )
 
     def row(self, read: Read) -> int:
-        """The number of the accesses to one tensor, as a row."""
+        """Return the number of a row with the accesses to one tensor; it is added if it is new."""
         orders = read.logical, read.physical, read.linear
         numbers = [tuple(map(self._accesses.number, some)) for some in orders]
         if numbers[1] == numbers[0]:
@@ -274,7 +287,7 @@ def _answer_json(answer: tuple[Any, Any, str]) -> dict[str, Any]:
 
 
 def _access_json(access: Access) -> dict[str, Any]:
-    """An access as JSON, without the fields that have their default value."""
+    """Return an access as JSON, without the fields that have their default value."""
     told: dict[str, Any] = {} if access.map is None else map_json(access.map)
     if access.precision is not Precision.EXACT:
         told |= {"precision": str(access.precision), "reason": visible(access.reason)}
@@ -288,7 +301,7 @@ def _access_json(access: Access) -> dict[str, Any]:
 
 
 SAFE: Final = (1 << 53) - 1
-"""The largest integer that JavaScript's numbers hold exactly; larger ones are written as text."""
+"""Largest integer that JavaScript's numbers hold exactly; larger ones are written as text."""
 _LEAVES: Final[dict[type, str]] = {Dim: "d", Range: "s", Runtime: "r"}
 _PAIRS: Final[dict[type, str]] = {FloorDiv: "/", CeilDiv: "^", Mod: "%"}
 _MANY: Final[dict[type, tuple[str, str]]] = {
@@ -299,7 +312,7 @@ _MANY: Final[dict[type, tuple[str, str]]] = {
 
 
 def integer(value: int) -> int | str:
-    """An integer as lossless JSON: text if JavaScript would round it.
+    """Return an integer as JSON without loss: as text if JavaScript would round it.
 
     >>> integer(7), integer(1 << 60)
     (7, '1152921504606846976')
@@ -308,14 +321,17 @@ def integer(value: int) -> int | str:
 
 
 class _Nodes:
-    """Expressions as a list of nodes; equal expressions share one node."""
+    """The nodes of expressions in a list; equal expressions share one node."""
 
     def __init__(self) -> None:
         self.nodes: list[list[Any]] = []
         self._places: dict[Expr, int] = {}
 
     def place(self, expr: Expr) -> int:
-        """The position of an expression in `nodes`; its parts are added before it."""
+        """Return the position of an expression in `nodes`.
+
+        It and its parts are added if they are new.
+        """
         for top in needed_first([expr], lambda e: [*_parts(e)][::-1], self._places):
             self.nodes.append(self._written(top))
             self._places[top] = len(self.nodes) - 1
@@ -350,7 +366,7 @@ def _ends(interval: Interval) -> list[int | str]:
 
 
 def map_json(m: IndexingMap) -> dict[str, Any]:
-    """A map as data: its text, the intervals of its variables, nodes, results and constraints.
+    """Return a map as JSON: its text, the intervals of its variables, nodes, results, constraints.
 
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
     >>> map_json(halves)["nodes"], map_json(halves)["results"]
@@ -428,7 +444,9 @@ def numbers(value: int | Sequence[Any] | None) -> Written:
 
 
 class Shared:
-    """The distinct values of a column; each is encoded when it first occurs.
+    """Collects the distinct values of a column; each is encoded when it first occurs.
+
+    `values` has the encoded values by number.
 
     >>> types = Shared(str.upper)
     >>> [types.number(t) for t in ("f32", "s8", "f32")], types.values
@@ -436,14 +454,14 @@ class Shared:
     """
 
     def __init__(self, write: Callable[[Any], Any] = lambda value: value) -> None:
-        """Take the function that encodes a value."""
+        """Create an empty collection; `write` encodes a value."""
         self._same: Final[dict[int, tuple[Hashable, int]]] = {}
         self.values: Final[list[Any]] = []
         self._write: Final = write
         self._numbers: Final[dict[Hashable, int]] = {}
 
     def number(self, value: Hashable) -> int:
-        """The position of a value in `values`."""
+        """Return the number of a value: the position of its encoding in `values`."""
         known = self._numbers.get(value)
         if known is None:
             known = self._numbers[value] = len(self.values)
@@ -451,7 +469,10 @@ class Shared:
         return known
 
     def number_of_same(self, value: Hashable) -> int:
-        """The position of a value; a known object is found by identity, without comparison."""
+        """Return the number of a value.
+
+        An object seen before is found by identity, not by comparison.
+        """
         known = self._same.get(id(value))
         if known is None:
             known = self._same[id(value)] = value, self.number(value)  # which keeps it alive
@@ -486,7 +507,7 @@ def in_sequence(names: Iterable[str]) -> list[str | int]:
     return found
 
 
-def out_of_sequence(told: Iterable[str | int]) -> list[str]:
+def out_of_sequence(names: Iterable[str | int]) -> list[str]:
     """Restore the names that `in_sequence` compressed, as the page's script does.
 
     >>> out_of_sequence(["arg0", 0, "x.08", "x.9", 1])
@@ -496,7 +517,7 @@ def out_of_sequence(told: Iterable[str | int]) -> list[str]:
     texts: list[str] = []
     ends: list[int] = []
     found = []
-    for name in told:
+    for name in names:
         if isinstance(name, int):
             ends[name] += 1
             name = f"{texts[name]}{ends[name]}"
@@ -516,16 +537,16 @@ def _is_plain(digits: str) -> bool:
     return 0 < len(digits) <= _MOST_DIGITS and (digits[0] != "0" or len(digits) == 1)
 
 
-def readable(told: Any) -> Any:
+def readable(value: Any) -> Any:
     """Escape every string in a JSON value with `visible`.
 
     The recursion is as deep as the value, whose depth its schema bounds.
     """
-    match told:
+    match value:
         case str():
-            return visible(told)
+            return visible(value)
         case Mapping():
-            return {key: readable(value) for key, value in told.items()}
+            return {key: readable(part) for key, part in value.items()}
         case list() | tuple():
-            return [readable(value) for value in told]
-    return told
+            return [readable(part) for part in value]
+    return value

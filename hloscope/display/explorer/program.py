@@ -1,4 +1,4 @@
-"""A program as columns: the properties of its instructions, and facts about its kernels."""
+"""A program as columns of data: the properties of its instructions, and facts on its kernels."""
 
 from __future__ import annotations
 
@@ -46,21 +46,25 @@ from hloscope.tiling import Refusal, SymbolicTiles
 _STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
 _SHORT: Final = 24
 MOST_TEXT: Final = 1 << 14
-"""Most characters of an instruction's attributes; the rest is replaced by a note."""
+"""Maximum number of characters of an instruction's attributes; a note replaces the rest."""
 MOST_OPS: Final = 16
-"""Most ops of a region that is printed with its op; the page lists the ops of every region."""
+"""Maximum number of ops of a region that is printed with its op.
+
+The page lists the ops of every region.
+"""
 MOST_NAMED: Final = 1 << 10
-"""Most instructions of each called computation whose names in a text become links."""
+"""Maximum number of instructions of each called computation whose names in a text become links."""
 _NAME: Final = pattern(r"%([\w$.-]+(?:#\d+)?)")
 MOST_LEAVES: Final = 1 << 12
-"""Most tensors of a tuple that the page has."""
+"""Maximum number of tensors of a tuple that the page has."""
 
 
 class Numbering:
     """Numbers of all instructions of a module, computation by computation.
 
     Attributes:
-        first: For each computation the index of the first structurally equal one, or its own.
+        first: For each computation, the index of the first computation with equal structure; its
+            own index if there is none before it.
     """
 
     def __init__(self, module: Module, structure_ids: StructureIds) -> None:
@@ -79,7 +83,7 @@ class Numbering:
         return len(self.numbers)
 
     def _first_equal(self, structure_ids: StructureIds) -> Sequence[int]:
-        """Find for each computation the first one of its structure.
+        """Return, for each computation, the index of the first computation with equal structure.
 
         A computation whose instructions are not fully described by the structure has its own index:
         configs of custom calls and values read from outside are not part of a structure.
@@ -96,12 +100,12 @@ class Numbering:
             if len(computation):
                 first = of_structure.setdefault(structure_ids.number(computation), place)
             if first != place and first not in is_whole:
-                is_whole[first] = self._is_whole(first)
+                is_whole[first] = self._is_described(first)
             found.append(first if is_whole.get(first) else place)
         return found
 
-    def _is_whole(self, place: int) -> bool:
-        """Does the structure describe the computation completely?
+    def _is_described(self, place: int) -> bool:
+        """Does the structure describe computation number `place` completely?
 
         It does not if an instruction is shared, is a custom call, or reads values from outside.
         """
@@ -116,7 +120,7 @@ class Numbering:
 
 
 class _Columns:
-    """The properties of a module's instructions, one after the other."""
+    """The properties of a module's instructions as columns: one entry for each instruction."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering: Final = numbering
@@ -148,7 +152,7 @@ class _Columns:
                 self._add_own(start + offset, computation.instructions[offset])
 
     def _add_all(self, computation: Computation) -> list[int]:
-        """Add a computation's instructions; return the offsets of callers and constants."""
+        """Add a computation's instructions; return the offsets of callers and constants in it."""
         numbers, start = self._numbering.numbers, len(self.opcode)
         own = []
         for ins in computation:
@@ -166,7 +170,10 @@ class _Columns:
         return own
 
     def _of(self, ins: Instruction) -> tuple[int, int]:
-        """The number of the opcode, and of the text in the brackets."""
+        """Return the number of the opcode, and that of the text in brackets after it.
+
+        -1 without text.
+        """
         op = ins.op
         key = id(op), len(ins.calls)
         known = self._of_op.get(key)
@@ -180,7 +187,10 @@ class _Columns:
         return known
 
     def _add_own(self, k: int, ins: Instruction) -> None:
-        """Add the properties outside of the structure: a constant's value, called computations."""
+        """Add the properties of instruction number `k` that its structure does not determine.
+
+        They are a constant's value, and the called computations.
+        """
         if isinstance(ins.op, Constant):
             self.inside[k] = self._of(ins)[1]
         if not ins.calls:
@@ -197,9 +207,9 @@ class _Columns:
 
 
 def rows(numbering: Numbering) -> Written:
-    """The data of the rows of the list: names, opcodes, types and operands.
+    """Return the data of the page's list of instructions: names, opcodes, types and operands.
 
-    An operand is the distance back to it, so that equal layers are equal text. Consecutive names
+    An operand is the distance back to it, so that equal layers have equal data. Consecutive names
     are compressed by `in_sequence`. Values that only regions read are in `captured`, numbered after
     the operands.
     """
@@ -228,7 +238,7 @@ def rows(numbering: Numbering) -> Written:
 
 
 def _inside(op: Parameter | Constant) -> str:
-    """The text in the brackets of a parameter or constant, shortened if it is long."""
+    """Return the text in the brackets of a parameter or constant, shortened if it is long."""
     if isinstance(op, Parameter):
         return str(op.number)
     text = str(op.literal)
@@ -240,13 +250,17 @@ def _root(numbering: Numbering, computation: Computation) -> int:
 
 
 def _type_json(type: Type) -> dict[str, Any]:
-    """A type: its text, and each tensor with element type, sizes and layout."""
+    """Return a type as JSON: its text, and the tensors in it as `leaf_json` returns them."""
     leaves = [leaf_json(leaf) for leaf in leaf_types(type)[:MOST_LEAVES]]
     return {"text": visible(brief_type(type)), "leaves": leaves}
 
 
 def leaf_json(type: Type) -> list[Any]:
-    """A tensor: element type, sizes (`null` if unbounded), bits, layout unless it is row-major."""
+    """Return a tensor as a JSON list: element type, sizes, bits of an element, and layout.
+
+    A size without a bound is `null`. A row-major layout without tiles is omitted. Any other type is
+    a list of its text and `null`.
+    """
     if not isinstance(type, TensorType):
         return [visible(brief_type(type)), None]
     told: list[Any] = [visible(str(type.element)), list(type.most), type.element.bits]
@@ -259,11 +273,11 @@ def leaf_json(type: Type) -> list[Any]:
 
 
 def details(numbering: Numbering) -> Written:
-    """The properties that the page shows for one instruction: attributes and provenance.
+    """Return the data that the page shows for one instruction: attributes and provenance.
 
     A source position is a number in `frames`; `traces` are lists of positions, innermost first.
-    Names in texts of MLIR are replaced by numbers (`_without_names`), so that equal layers are
-    equal text.
+    Names in texts of MLIR are replaced by numbers (`_without_names`), so that equal layers have
+    equal data.
     """
     write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
@@ -308,14 +322,20 @@ def details(numbering: Numbering) -> Written:
 
 
 def _details_key(ins: Instruction) -> tuple[object, ...] | None:
-    """The key of an instruction's details; `None` if they name another instruction."""
+    """Return a key that is equal for instructions with equal details.
+
+    `None` if the details name another instruction.
+    """
     if not isinstance(ins, TextInstruction) or ins.calls or ins.control_predecessors:
         return None
     return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled(ins)
 
 
 def _attributes(ins: Instruction, write: _Writer) -> str:
-    """The text that rows lack: HLO's attributes after the bracket, or the whole op of MLIR."""
+    """Return the text that the list of instructions lacks.
+
+    It is HLO's attributes after the bracket, or the whole op in MLIR.
+    """
     try:
         return _cut(write(ins))
     except HloscopeError as error:
@@ -323,10 +343,10 @@ def _attributes(ins: Instruction, write: _Writer) -> str:
 
 
 def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) -> str:
-    """Replace names of instructions by relative numbers: `%{number}`; `%{%}` is a percent sign.
+    """Replace names of instructions by relative numbers.
 
-    The number is `a3` for operand 3, or the distance forward to the instruction itself (0) or to an
-    instruction that it calls.
+    The name becomes `%{a3}` for operand 3, and `%{n}` for an instruction `n` places further on: 0
+    for the instruction itself, whose number is `k`, or one that it calls. `%{%}` is a percent sign.
     """
     places: dict[str, str] = {}
     for callee in ins.calls:
@@ -348,7 +368,7 @@ def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) ->
 
 
 class _Writer:
-    """Print instructions: MLIR's whole, HLO's from the attributes on."""
+    """Prints an instruction: the whole op in MLIR, the attributes in HLO."""
 
     def __init__(self) -> None:
         self._line = line_printer(_STYLE, MOST_OPS)
@@ -375,11 +395,11 @@ _TRAFFIC: Final = ("utilisation", "efficiency", "asked_bytes", "moved_bytes", "r
 
 
 class Kernels:
-    """Facts about kernels by subject; equal facts are stored once.
+    """Facts on kernels in columns, one for each subject such as `cancel`.
 
-    Each subject has a column with the number of the facts about each instruction, `NOTHING` if
-    there are none. The column `from` has the distance from an instruction forward to the one that
-    its facts count distances from.
+    A column has, for each instruction, the number of the facts about it, or `NOTHING`. Equal facts
+    are stored once. Facts name instructions by their distance from a start; the column `from` has
+    the distance from each instruction forward to the start of its facts.
     """
 
     def __init__(self, count: int) -> None:
@@ -388,12 +408,18 @@ class Kernels:
         self._from: Final = [0] * count
 
     def number(self, facts: Mapping[str, Any] | Written) -> int:
-        """The number of the given facts. If they are `Written`, their members must be sorted."""
+        """Return the number of the given facts, which are added if they are new.
+
+        If they are `Written`, their members must be sorted.
+        """
         text = facts if isinstance(facts, Written) else written(facts, sort_keys=True)
         return self._facts.number(text)
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
-        """Give an instruction the facts of this number, whose distances count from `start`."""
+        """Give an instruction the facts with a number, in the column of a subject.
+
+        `start` is the number of the instruction from which the facts count distances.
+        """
         column = self._of.get(subject)
         if column is None:
             column = self._of[subject] = [NOTHING] * len(self._from)
@@ -401,13 +427,16 @@ class Kernels:
         if start is not None:
             self._from[instruction] = start - instruction
 
-    def told(self) -> list[Any]:
-        """All facts in a form that JSON can encode, for `add_computed`."""
+    def to_list(self) -> list[Any]:
+        """Return all facts as a list for JSON; `add_computed` reads it in another process."""
         return [self._facts.values, self._of, self._from]
 
-    def add_computed(self, told: Sequence[Any]) -> None:
-        """Add facts that another process computed, about subjects that this table lacks."""
-        texts, columns, froms = told
+    def add_computed(self, facts: Sequence[Any]) -> None:
+        """Add facts that another process returned from `to_list`.
+
+        This object must lack their subjects.
+        """
+        texts, columns, froms = facts
         number_of = [self.number(Written(text)) for text in texts]
         for subject, column in columns.items():
             self._of[subject] = [n if n == NOTHING else number_of[n] for n in column]
@@ -415,14 +444,14 @@ class Kernels:
         self._from[:] = [mine or other for mine, other in zip(self._from, froms, strict=True)]
 
     def to_json(self) -> Written:
-        """The facts, and the number of each instruction's facts."""
+        """Return the facts, and the number of each instruction's facts, as JSON."""
         facts = Written(f"[{','.join(self._facts.values)}]")
         of = written_object({subject: numbers(column) for subject, column in self._of.items()})
         return written_object({"facts": facts, "of": of, "from": numbers(self._from)})
 
 
 def coalescing_facts(answer: Coalescing) -> Facts:
-    """The transfers of a kernel's warps, in all and for each array."""
+    """Return the transfers of a kernel's warps, in total and for each array, as JSON."""
     told = coalescing_json(answer)
     kept = ("model", "emitter", "wasted_bytes", "utilisation", "efficiency", "xla_heuristic")
     notes = [visible(note) for note in told["notes"]]
@@ -451,9 +480,12 @@ def _array(array: Facts, use: ArrayUse) -> Facts:
     return told
 
 
-def footprint_facts(found: Footprint, times: int | None) -> Facts:
-    """The least bytes that a kernel reads and writes, and how often it runs; `None` if unknown."""
-    told = footprint_json(found)
+def footprint_facts(footprint: Footprint, times: int | None) -> Facts:
+    """Return the bytes that a kernel must read and write, and its runs, as JSON.
+
+    `times` is the number of runs; `None` if it is unknown.
+    """
+    told = footprint_json(footprint)
     kept = ("read_bytes", "written_bytes", "flops", "intensity", "reuse", "exact")
     sides = ("reads", "writes")
     parts = ("number", "leaf", "elements", "bytes", "sectors", "reuse", "exact")
@@ -466,7 +498,7 @@ def footprint_facts(found: Footprint, times: int | None) -> Facts:
 
 
 def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
-    """The tile sizes with their constraints by XLA's analysis, or why it refuses."""
+    """Return the tile sizes with their constraints by XLA, or XLA's reason to refuse, as JSON."""
     if isinstance(symbolic, Refusal):
         return {"refused": visible(f"{symbolic.code}: {symbolic.reason}")}
     return {
@@ -481,7 +513,7 @@ class ChainPlaces(NamedTuple):
 
     Attributes:
         steps: The ops of the chain.
-        moves_at: The first op after which the bytes are rearranged; `None` if there is none.
+        moves_at: The first op after which bytes have moved; `None` if there is none.
         sources: The sources.
     """
 
@@ -491,7 +523,7 @@ class ChainPlaces(NamedTuple):
 
 
 def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
-    """The positions of a chain's instructions."""
+    """Return the positions of a chain's instructions, as distances back from its sink."""
     number_of = numbering.numbers.get
     sink, blocking = number_of(chain.sink, 0), chain.blocking
     at = None if blocking is None else number_of(blocking)
@@ -503,7 +535,10 @@ def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
 
 
 def chain_sources(chain: Chain) -> list[str]:
-    """The verdict on the movement from each source, as JSON; equal for chains of one structure."""
+    """Return the verdict on the movement from each source, as JSON texts.
+
+    They are equal for chains of equal structure.
+    """
     return [
         written(
             {
@@ -517,7 +552,7 @@ def chain_sources(chain: Chain) -> list[str]:
 
 
 def chain_facts(figures: Figures, places: ChainPlaces, sources: Sequence[str]) -> Written:
-    """The verdict on a chain of data movement.
+    """Return the verdict on a chain of data movement, as JSON.
 
     Programs have thousands of chains that differ only in their positions. So `sources` is encoded
     before, by `chain_sources`, and the members here are written in sorted order.

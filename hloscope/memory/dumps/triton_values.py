@@ -277,13 +277,13 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
         sizes.insert(dim, 1)
         removed.append(dim)
         text = found[2]
-    layout = _whole(text, sizes)
+    layout = _linear_layout(text, sizes)
     for dim in reversed(removed):
         layout = _without(layout, dim)
     return layout
 
 
-def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
+def _linear_layout(text: str, shape: Sequence[int]) -> LinearLayout:
     if text.startswith("#ttg.blocked"):
         return Blocked.parse(text).to_linear(shape)
     if (mma := _MMA.fullmatch(text)) and len(shape) == 2:
@@ -306,9 +306,10 @@ def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
 def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
     """Return the layout of the accumulators of `mma.m16n8`.
 
-    A thread has pairs along a row. 4 lanes have a row, 8 rows follow, and the second register pair
-    is 8 rows below. Warps follow along rows first, then registers repeat the whole over the tile.
-    Parts beyond the tile wrap around, so several lanes or warps have the same element.
+    A thread holds two neighbours of a row, and two more 8 rows below. 4 lanes hold 8 elements of a
+    row, and 32 lanes hold 8 rows. Further warps continue along dimension 1, then along dimension 0.
+    Then further registers repeat this pattern until the tile is covered. If the pattern is larger
+    than the tile, several lanes or warps hold the same element.
 
     Args:
         warps: Number of warps along each dimension.

@@ -199,7 +199,7 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
     todo, seen = [source], {source, update}
     while todo:
         for user in fused.users.get(todo.pop(), ()):
-            if user is not update and not _reads_the_same(user, update):
+            if user is not update and not _reads_overwritten_elements(user, update):
                 return False
             if user not in seen:
                 seen.add(user)
@@ -207,8 +207,12 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
     return True
 
 
-def _reads_the_same(user: Instruction, update: Instruction) -> bool:
-    """Does each result element depend only on the operand's element that it replaces?"""
+def _reads_overwritten_elements(user: Instruction, update: Instruction) -> bool:
+    """Does a user read an updated array only where the update overwrites it with the same element?
+
+    That holds for element-wise ops, bitcasts and tuples, and for a dynamic slice of the updated
+    operand that has the sizes of the update, and either its start indices or one element.
+    """
     if isinstance(user.op, DynamicSlice) and user.operands[0] is update.operands[0]:
         here, there = array_of(user), array_of(update.operands[1])
         if here is not None and there is not None and here.shape == there.shape:
@@ -371,12 +375,12 @@ def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
     handed_in = {
         operand for ins in (reduction, *inside) for operand in ins.operands if operand in fused.edge
     }
-    size = OF_ITSELF + len(handed_in) + sum(map(_size, [*inside, *body]))
+    size = OF_ITSELF + len(handed_in) + sum(map(_step_cost, [*inside, *body]))
     return steps * size <= MOST_UNROLLED
 
 
-def _size(ins: Instruction) -> int:
-    """Return the number of operations that count for an instruction in each step."""
+def _step_cost(ins: Instruction) -> int:
+    """Return the cost of an instruction in one step of a reduction: 0, 1 or `SLOW` operations."""
     if not isinstance(ins.op, Elementwise):
         return 0
     return 1 if ins.op.name in FAST else SLOW

@@ -59,14 +59,8 @@ class Plan(Struct, frozen=True):
         index: Index that a thread reads, in a matrix of sizes `shape`.
         out_ranges: Sizes of the loops of a thread that writes.
         out: Index that a thread writes, in the kept sizes.
-        vector: Elements that a thread reads at once.
-
-        index: Index that a thread reads, in `shape`.
-        out_ranges: Sizes of the loops of a thread, for what is written.
-
-        out: Index that a thread writes, in the kept sizes.
         writers: An expression that is 0 for threads that write.
-        vector: Elements read at once.
+        vector: Elements that a thread reads at once.
 
         shared: Accesses of the tile in shared memory: label, index, sizes of the tile, and the
             condition for active threads: an expression and its exclusive upper bound.

@@ -45,10 +45,6 @@ class Tiles(Struct, frozen=True):
         launch: Launch dimensions.
         read: Index of the input that a thread reads, with its loops and conditions.
         write: Index of the output that a thread writes, with its loops and conditions.
-        output_sizes: Sizes of the output in memory order; dimensions that stay adjacent are merged.
-
-        read: Loops of a thread, index of the input, and conditions.
-        write: Loops of a thread, index of the output, and conditions.
         input_sizes: Sizes of the input in memory order; dimensions that stay adjacent are merged.
         output_sizes: Sizes of the output, likewise.
         shared: Accesses of the tile: label, index map and sizes of the tile.

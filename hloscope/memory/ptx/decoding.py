@@ -216,9 +216,9 @@ def _type_of(ins: Instruction, modifiers: tuple[str, ...]) -> PtxType:
 
 
 def _from_row(ins: Instruction, operands: Operands) -> Run:
-    """Return the function of an instruction in the table.
+    """Return the function that executes an instruction whose opcode is in `TABLE`.
 
-    It reads the sources, computes, and writes the result.
+    The function reads the sources, computes, and writes the result.
     """
     type_ = _type_of(ins, ins.modifiers)
     modifiers = frozenset(ins.modifiers[:-1])

@@ -48,10 +48,10 @@ def _rounded(
     modifiers: _Mods,
     type_: PtxType,
 ) -> Compute:
-    """Return the function of a rounded operation, in the rounding mode of the modifiers.
+    """Return the function of an operation on two sources, rounded as the modifiers say.
 
-    To nearest, it is numpy's operation `plain`; in other modes it is rounded from the f64 result
-    and its exact error, which `with_error` returns.
+    `rn`, to nearest, is numpy's operation `plain`. Other modes round the f64 result and its exact
+    error, which `with_error` returns.
     """
     mode = mode_of(modifiers)
     if mode == "rn":
@@ -252,7 +252,10 @@ _TO_INTEGRAL: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` with one source; `None` if PTX has no such conversion."""
+    """Return the function of a `cvt` with one source of type `of` and a result of type `to`.
+
+    `None` if PTX has no such conversion.
+    """
     if to.name == "tf32":
         return _to_tf32 if "rna" in modifiers else None
     if of.parts > 1 and to.parts == of.parts:
@@ -265,7 +268,7 @@ def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute |
 
 
 def packing(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` with two f32 sources; `None` if PTX has none such.
+    """Return the function of a `cvt` with two f32 sources; `None` if PTX has no such conversion.
 
     The first source becomes the upper half.
     """
@@ -329,7 +332,7 @@ def _of_float(modifiers: frozenset[str], to: PtxType) -> Compute:
 
 
 def _clamped(integral: Array, to: PtxType) -> Array:
-    """Return integral f64 values as integers of a type, clamped to its range; NaN becomes 0."""
+    """Return integral f64 values as integers of type `to`, clamped to its range; NaN becomes 0."""
     limits = np.iinfo(to.dtype)
     low, high = float(limits.min), float(limits.max)  # 2^63 - 1 rounds up to 2^63: compare by >=
     inside = np.where((integral > low) & (integral < high), integral, 0.0).astype(to.dtype)

@@ -26,7 +26,7 @@ Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
 
 
 class Row(Struct, frozen=True):
-    """Entry of the table: one opcode with some types.
+    """Entry of the instruction table: an opcode, and the types for which the entry holds.
 
     Attributes:
         opcode: Name of the opcode.
@@ -66,9 +66,10 @@ def row(
     source_types: dict[int, str] | None = None,
     result: str = "same",
 ) -> Callable[[Maker], Maker]:
-    """Return a decorator that adds an entry with the decorated function to the table.
+    """Return a decorator that adds the decorated function to `TABLE`, in one entry per opcode.
 
-    Words in `opcode` are several opcodes, words in `types` and `modifiers` those that are allowed.
+    `opcode`, `types` and `modifiers` are lists of names, separated by spaces. The other arguments
+    are fields of `Row`.
     """
 
     def add(make: Maker) -> Maker:

@@ -74,7 +74,7 @@ class Layout(Struct, frozen=True):
         shared: Bytes of a block's shared memory.
         local: Bytes of a thread's local memory.
         params: Bytes of the parameters.
-        globals: Index in global memory of each module variable, by name.
+        globals: Index of each module variable among the arrays in global memory, by name.
     """
 
     offsets: dict[str, int]
@@ -94,7 +94,7 @@ def layout_of(
         kernel: The kernel.
         module_variables: Variables declared outside functions.
         dynamic: Bytes of dynamic shared memory.
-        first_global: Index in global memory of the first module variable.
+        first_global: Index of the first module variable among the arrays in global memory.
     """
     offsets, spaces, sizes = (
         dict[str, int](),
@@ -245,6 +245,9 @@ Clusters have one block.
 
 def refuse_large(count: int, most: int, what: str, rule: str) -> None:
     """Raise an error if a count is above its limit.
+
+    `what` is the counted thing, for the message; `rule` is the name of the parameter that changes
+    the limit.
 
     Raises:
         KernelError: `count` is larger than `most`.

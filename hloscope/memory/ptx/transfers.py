@@ -180,7 +180,11 @@ def locate(
     lanes: Lanes,
     at: Array,
 ) -> tuple[Array, Ints]:
-    """Return the bytes of a state space and each lane's offset in them; count the request."""
+    """Return the memory of a state space as bytes, and each lane's offset in it; count the access.
+
+    `number` is the index of the instruction, `kind` is `read`, `written` or `atomic`, `width` the
+    bytes of a lane, and `at` each lane's address in the state space.
+    """
     verb = {"read": "reads", "written": "writes", "atomic": "updates"}[kind]
     if space not in ("global", "const"):
         memory, offsets = _own_memory(ins, verb, space, batch, lanes, at, width)

@@ -74,7 +74,10 @@ def _requests(batch: Batch, lanes: Lanes) -> tuple[Ints, Ints]:
 
 
 def _ballot(batch: Batch, lanes: Lanes, chosen: Array) -> Array:
-    """Return, for each lane, the mask of the lanes of its warp for which `chosen` is true."""
+    """Return, for each lane, a mask of the active lanes of its warp for which `chosen` is true.
+
+    Bit k of the mask stands for lane k.
+    """
     first, rank = _requests(batch, lanes)
     bits = np.where(chosen, np.int64(1) << batch.lane_of[lanes.at], 0)
     return np.bitwise_or.reduceat(bits, first)[rank].astype(np.uint32)
