@@ -44,7 +44,7 @@ from hloscope.stablehlo.op_making import OpMaker
 Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
-"""Reason why the contents of a region are unknown."""
+"""Reason, in a message, why the contents of a region are unknown."""
 
 
 def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
@@ -90,7 +90,7 @@ def to_graph(tree: Operation) -> TreeModule:
 
 
 class _Computations(Mapping[str, Computation]):
-    """The computations of a module by name: functions, and regions, which are built on request."""
+    """The computations of a module by name: functions, and regions, built on first use."""
 
     def __init__(self) -> None:
         self.functions: Final[dict[str, Computation]] = {}
@@ -146,7 +146,10 @@ class _Modules:
         return TreeModule(tree, name, self.computations, functions[entry])
 
     def _collect(self, tree: Operation) -> None:
-        """Add all functions of a module; one in a nested module is named `module::function`."""
+        """Add all functions of a module.
+
+        A function in a nested module is named `module::function`.
+        """
         work = [(tree, "")]
         while work:
             module, prefix = work.pop(0)
@@ -177,9 +180,10 @@ class _Modules:
             self.public.append(name)
 
     def called(self, symbol: SymbolAttr, prefix: str) -> Computation | None:
-        """Return the function that a symbol names.
+        """Return the function that a symbol refers to; `None` if there is none.
 
-        It is searched in the caller's module, whose name is `prefix`, then in the enclosing ones.
+        It is searched in the caller's module, whose name is `prefix`, then in the modules around
+        it.
         """
         name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
         while True:
@@ -197,7 +201,7 @@ _SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "a
 
 
 class _Frame:
-    """A block whose ops are being read, and the operation that it belongs to."""
+    """A block whose ops are being converted, and the op whose region contains it."""
 
     __slots__ = ("by_name", "calls", "name", "operations", "owner", "parameters")
 
@@ -227,7 +231,7 @@ class _Function:
         # Combiner regions by op and types: each reduction of a program asks for one of a few.
         self.applied: Final[dict[object, Computation]] = {}
         self.known: Final[dict[object, tuple[Op, tuple[Computation, ...]]]] = {}
-        """Op and called computations of single-result ops, by the reader's key of equal ops."""
+        """Op and called computations of ops with one result, by the key that equal ops share."""
         self.numbers: Final = count()
 
     def body(self) -> Body:
@@ -278,7 +282,7 @@ class _Function:
                 self._make(frame, owner, calls)
 
     def _entered(self, frame: _Frame, owner: Operation) -> _Frame:
-        """Return the frame for reading the next region of `owner`, an op in `frame`."""
+        """Return the frame of the next region of `owner`, an op in the block of `frame`."""
         number = len(frame.calls)
         region = owner.regions[number]
         block = region.blocks[0] if region.blocks else None
@@ -289,9 +293,12 @@ class _Function:
         return inner
 
     def _read(self, frame: _Frame) -> Operation | None:
-        """Read the ops of a block up to one whose regions must be read first; return that op.
+        """Convert the ops of a block up to one whose regions must be converted first.
 
-        Return `None` at the end of the block. An op equal to an earlier one is read without calls.
+        Return that op.
+
+        Return `None` at the end of the block. An op equal to an earlier one is converted inline,
+        without calls of methods.
         """
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
@@ -329,7 +336,7 @@ class _Function:
         return None
 
     def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
-        """Read an op; return true, and read nothing, if its regions must be read first."""
+        """Convert an op; if its regions must be converted first, do nothing and return true."""
         regions = operation.regions
         calls: tuple[Computation, ...] = ()
         if regions:
@@ -433,7 +440,7 @@ class _Function:
     def _opaque(self, frame: _Frame, operation: Operation) -> None:
         """Add an op whose regions cannot be converted.
 
-        All values that they read become operands.
+        The values that they read become its operands.
         """
         operands = dict.fromkeys(self._operands(operation))
         for value in _read_inside(operation):
@@ -467,10 +474,10 @@ class _Function:
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
     def _applied(self, operation: Operation) -> Computation | None:
-        """Return the computation of a combiner such as `applies stablehlo.add`.
+        """Return the computation of a combiner that is one op, such as `applies stablehlo.add`.
 
-        There is one for each op and type. `None` if the region does more than one op on its own
-        arguments.
+        There is one computation for each op and type. The result is `None` if the region does more
+        than one op on its own arguments.
         """
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()
@@ -531,7 +538,7 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 
 
 def _label(owner: Operation) -> str:
-    """Return a readable name of an op: that of its first result, else op name and position."""
+    """Return a readable name of an op: that of its first result, else its op name and position."""
     name = owner.results[0].name if owner.results else ""
     if name:
         return name

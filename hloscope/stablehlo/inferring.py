@@ -108,7 +108,7 @@ def infer(
 
 
 def inferred_types(operation: Operation) -> Inferred:
-    """Return the inferred result types of an operation in a syntax tree, or the error."""
+    """Return the inferred result types of an operation of a syntax tree, or the error."""
     if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
@@ -127,7 +127,7 @@ def walk(module: Operation) -> Iterator[Operation]:
 
 
 def is_asking(module: Operation) -> bool:
-    """Does the module contain ops of upstream's type inference tests?"""
+    """Does the module contain ops of StableHLO's type inference tests, such as `hlo_test_infer`?"""
     return any(operation.name in _ASKED for operation in walk(module))
 
 
@@ -151,7 +151,7 @@ def answered(module: Operation) -> Operation:
 
 
 class _Block:
-    """Replaces the test ops in one block."""
+    """Replaces the ops of type inference tests in one block."""
 
     def __init__(self) -> None:
         self.new: Final[dict[Value, Value]] = {}
@@ -159,7 +159,7 @@ class _Block:
         self.operations: list[Operation] = []
 
     def answer(self, block: Any) -> None:
-        """Replace the test ops in a block by their results."""
+        """Replace the test ops in a block by ops with their results."""
         for operation in block.operations:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
             if operation.name == _SHAPES and self._reified(operation):
@@ -223,7 +223,10 @@ class _Block:
 
 
 def _span(operation: Operation) -> Span | None:
-    """Return the source span of the op that defines the first operand, else of `operation`."""
+    """Return the position of the op that defines the first operand.
+
+    If it has none, of `operation`.
+    """
     arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
     owner = operation.operands[0].owner if operation.operands and arrays else operation
     if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
@@ -232,7 +235,7 @@ def _span(operation: Operation) -> Span | None:
 
 
 def _component(type: Type) -> Type:
-    """Return a tensor type with the same sizes and bounds, and elements of type `index`."""
+    """Return a tensor type with sizes and bounds of `type`, and elements of type `index`."""
     if isinstance(type, TensorType):
         return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
     return type
@@ -247,7 +250,7 @@ def _is_pure(operation: Operation) -> bool:
 
 
 def _read(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations except those without effects whose results have no users."""
+    """Return the operations without those that have no effect and no used result."""
     used: set[Value] = set()
     kept: list[Operation] = []
     # Backwards, so that all users of an op have been decided before the op itself.
@@ -271,7 +274,7 @@ _SHAPE_OPERAND: Final = {
     "stablehlo.dynamic_reshape": 1,
     "stablehlo.dynamic_broadcast_in_dim": 1,
 }
-"""Number of the operand whose elements are the result sizes, by op name."""
+"""Index of the operand whose elements are the sizes of the result, by op name."""
 
 _LIKE: Final = {
     "stablehlo.select": 1,
@@ -281,7 +284,7 @@ _LIKE: Final = {
     "stablehlo.cholesky": 0,
     "chlo.constant_like": 0,
 }
-"""Number of an operand with the sizes of the result, by op name.
+"""Index of an operand whose sizes are those of the result, by op name.
 
 Elementwise ops, which are not listed, have such an operand, too.
 """
@@ -295,7 +298,7 @@ Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`.
 
 
 class Reifier:
-    """Creates ops that compute result sizes; equal constants are shared.
+    """Creates ops that compute the sizes of an op's result at run time.
 
     Attributes:
         operations: The ops in order, without constants.
@@ -307,9 +310,9 @@ class Reifier:
         self.constants: dict[int, Operation] = {}
 
     def sizes(self, operation: Operation) -> Value | None:
-        """Return a vector of the sizes of the op's result.
+        """Return a vector of the sizes of an op's result, computed by new ops.
 
-        `None` if there is no rule for the op.
+        `None` if no rule is known.
         """
         name, operands = operation.name, operation.operands
         if name in _SHAPE_OPERAND:
@@ -354,7 +357,7 @@ class Reifier:
         return None
 
     def dimension(self, value: Value, d: int) -> Value:
-        """Return the size of dimension `d`: a constant if it is static, else `tensor.dim`."""
+        """Return the size of dimension `d`: a constant if it is static, else a `tensor.dim`."""
         assert isinstance(value.type, TensorType)
         size = value.type.sizes[d]
         if size is not None:
@@ -362,7 +365,7 @@ class Reifier:
         return self._make("tensor.dim", INDEX, value, self.constant(d))
 
     def add(self, left: Value, right: Value) -> Value:
-        """Return the sum of two sizes; it is folded if one is 0 or both are constants."""
+        """Return the sum of two sizes; it is computed at once if one is 0 or both are constants."""
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a + b)
@@ -373,7 +376,7 @@ class Reifier:
     def subtract(self, left: Value, right: Value) -> Value:
         """Return the difference of two sizes.
 
-        It is folded if the right one is 0 or both are constants.
+        It is computed at once if the right one is 0 or both are constants.
         """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
@@ -381,7 +384,10 @@ class Reifier:
         return left if b == 0 else self._make("arith.subi", INDEX, left, right)
 
     def multiply(self, left: Value, right: Value) -> Value:
-        """Return the product of two sizes; it is folded if one is 0 or 1, or both are constants."""
+        """Return the product of two sizes.
+
+        It is computed at once if one is 0 or 1, or both are constants.
+        """
         a, b = self._number(left), self._number(right)
         if a is not None and b is not None:
             return self.constant(a * b)

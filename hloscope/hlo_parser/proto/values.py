@@ -44,7 +44,10 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
 }
 """Functions that print the fields of metadata, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
-"""Fields of metadata that usually differ between any two instructions."""
+"""Fields of metadata that usually differ between any two instructions.
+
+So their texts are not cached.
+"""
 _ORDER: Final = list(_METADATA)
 _PLACE: Final = _ORDER.index("scheduling_name")
 _BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])
@@ -66,7 +69,8 @@ def metadata_text(metadata: Message) -> str:
 def source_text(ins: Message) -> str:
     """Return the text of an instruction's metadata; empty if it has none.
 
-    In most dumps it ends with the instruction's own name, and the text before that name repeats.
+    In most dumps the metadata ends with the instruction's own name. The bytes before it are the
+    same for many instructions, so their text is cached.
     """
     name, data = ins.piece("name"), ins.piece("metadata")
     if not name or not data or len(name) > 127:
@@ -90,7 +94,7 @@ def _whole_metadata_text(ins: Message) -> str:
 
 
 def _halves(metadata: Message) -> tuple[str, str]:
-    """Return the text of metadata in two parts: before and after the scheduling name's position."""
+    """Return the text of metadata before, and the text after, the field `scheduling_name`."""
     parts = _parts(metadata)
     first = [text for name, text in parts if name in _BEFORE_NAME]
     last = [text for name, text in parts if name in _AFTER_NAME]
@@ -102,7 +106,7 @@ def _metadata_text(metadata: Message) -> str:
 
 
 def _parts(metadata: Message) -> list[tuple[str, str]]:
-    """Return the name and the text of each field to print, in order."""
+    """Return the name and the text of each field that is printed, in order."""
     parts, known = [], metadata.file.metadata_fields
     for name, write in _written(tuple(metadata.given)):
         key = name, metadata.piece(name)
@@ -120,7 +124,7 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
 # Metadata of a module has few combinations of fields.
 @lru_cache(maxsize=1 << 10)
 def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Return the fields to print, each with its function, in the order of the text."""
+    """Return the printed fields among `given`, each with its function, in the order of the text."""
     return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
@@ -344,7 +348,10 @@ def _levels(layout: Message) -> list[str]:
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
 }
-"""Fields of the element types whose values are lists of numbers; other types have bytes."""
+"""Fields with the values of a literal, for element types whose field is a list of numbers.
+
+Other types have a field of bytes.
+"""
 _LARGEST: Final = 16
 """Maximum bytes of an element of any type."""
 
@@ -377,7 +384,10 @@ def literal_arrays(literal: Message) -> Value | None:
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """Return the arrays of a literal; `None` if values are omitted or too many."""
+    """Return the arrays of a literal.
+
+    `None` if the values are omitted or more than `MOST_ELEMENTS`.
+    """
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
         if len(parts) != len(type_.elements):
@@ -426,6 +436,8 @@ def _array(literal: Message, type_: TensorType) -> Any:
 
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
     """Return the array of the little-endian elements in `data`.
+
+    An element of under 8 bits is in the low bits of its byte.
 
     A narrow element is in the low bits of its byte.
     """

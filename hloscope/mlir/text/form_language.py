@@ -37,7 +37,7 @@ from hloscope.support.lazy import pattern
 
 
 class Reading(Struct):
-    """The state while one op is read.
+    """What has been read of one op while its pretty form is parsed.
 
     Attributes:
         parser: Parser at the current token.
@@ -70,7 +70,7 @@ WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
 class Need(Struct, frozen=True):
-    """An attribute that a form writes, and the condition under which it can.
+    """An attribute that a form writes, with the values that the form can express.
 
     Attributes:
         name: Name of the attribute.
@@ -85,7 +85,10 @@ class Need(Struct, frozen=True):
     optional: bool = False
 
     def met(self, found: Attribute | None) -> bool:
-        """Can the form express the attribute `found`?  `None` is a missing attribute."""
+        """Can the form express the attribute value `found`?
+
+        `None` stands for a missing attribute.
+        """
         if not isinstance(found, self.kind):
             return found is None and self.optional
         if self.of is None:
@@ -116,7 +119,7 @@ class Part(Struct, frozen=True):
 
 
 class Context(Struct):
-    """What directives need to know about the whole form.
+    """Facts about the whole form of an op that directives need.
 
     Attributes:
         defaults: Default values, which `<attrs>` omits.
@@ -144,7 +147,10 @@ _TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 
 
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
-    """Return the form of a table row: functions that read and write it."""
+    """Compile the text of a form to the functions that read and write it.
+
+    `row` is the text, `directives` has the functions for its placeholders `<word …>`.
+    """
     parts = _parts(_pieces(row), directives, context)
     reads = tuple(part.read for part in parts)
     writes = tuple(part.write for part in parts)
@@ -179,7 +185,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
 
 class _Lazy:
-    """The state of a form that is compiled on first use."""
+    """A form that is compiled when an op is first read or written with it."""
 
     __slots__ = ("compile", "form")
 
@@ -201,13 +207,16 @@ class _Lazy:
 
 
 def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
-    """Return a form that is compiled by `compile` on first use."""
+    """Return a form that `compile` compiles on first use.
+
+    `typed_last` is the attribute of `Form`.
+    """
     lazy = _Lazy(compile)
     return Form(lazy.read, lazy.write, typed_last)
 
 
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
-    """Raise an `UnfitError` if an op lacks one of these attributes or has one of another kind."""
+    """Raise an `UnfitError` if an op lacks a needed attribute, or the form cannot write it."""
     properties = op.properties
     for need in needs:
         if not need.met(properties.get(need.name)):
@@ -215,7 +224,7 @@ def check(op: Operation, needs: tuple[Need, ...]) -> None:
 
 
 def _pieces(row: str) -> list[str]:
-    """Return the texts and placeholders of a form, alternately, without empty texts.
+    """Split the text of a form into texts and placeholders; empty texts are omitted.
 
     >>> _pieces(" %a, dim = <i64 dim>")
     [' ', '%a', ', dim = ', '<i64 dim>']
@@ -256,7 +265,7 @@ def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Cont
 
 
 def literal(text: str) -> Part:
-    """Return the form part that is the text `text`."""
+    """Return the form part that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
 
     def read(reading: Reading) -> None:
@@ -274,7 +283,7 @@ def literal(text: str) -> Part:
 
 
 def dictionary(context: Context) -> Part:
-    """Return the form part for `<attrs>`: all attributes without a piece of their own.
+    """Return the form part for `<attrs>`: a dictionary of all attributes that no other part writes.
 
     Attributes with default values are omitted.
     """

@@ -1,4 +1,4 @@
-"""Parsing of operations line by line, with templates of lines that are equal but for names."""
+"""Parsing of operations by lines: lines that differ only in names of values share a template."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ _NAME: Final = pattern(
     r"%((?:[0-9]++|[A-Za-z_$.-][A-Za-z0-9_$.-]*+)(?:#[1-9][0-9]*+(?!\s*=))?+)"
     r"(?:#0(?!\s*=))?+"
 )
-"""Pattern of a value name, without `#0`, which need not be written.
+"""Pattern of a value name, without a `#0`, which is optional in the text.
 
-In the definition `%0#1 =` the number is not part of the name, so that the line equals no other
-line.
+In the definition `%0#1 =` the number is not part of the name, so such a line has no template.
 """
 _HOLE: Final = "\0"
 """Placeholder for a name in the text of a line."""
 _LONG: Final = 4000
-"""Maximum characters of a line that is looked up; longer lines are read token by token."""
+"""Maximum characters of a line that can have a template; longer lines are read token by token."""
 _MANY: Final = 1 << 16
 _MOST: Final = 10
-"""Number of ops from which on a region is not copied but read again."""
+"""A region of so many ops or more is parsed again instead of copied."""
 _COPYING: Final = shared_lock()
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
@@ -87,7 +86,7 @@ class Lines:
         return True
 
     def go_on(self, lines: int, names: int) -> None:
-        """Move forward by `lines` lines, which have `names` names together."""
+        """Move forward by `lines` lines, which contain `names` names in total."""
         self.begin += self.length(lines)
         self.line += lines
         self.number += lines
@@ -98,7 +97,10 @@ class Lines:
         return sum(self._lengths[self.line : self.line + lines]) + lines
 
     def _cut(self, text: str, begin: int) -> bool:
-        """Split the text from `begin` on into lines and names; return whether that was possible."""
+        """Split the text from `begin` on into lines and names.
+
+        Return false if that is not possible.
+        """
         # Pieces of about 64 KiB keep the memory bounded, and end at the end of a line.
         end = text.find("\n", begin + _MANY, begin + _MANY + _LONG)
         if end < 0:
@@ -127,7 +129,9 @@ class Lines:
 
 
 class Alike:
-    """Object that ops share if they were read from equal lines; other ops have another one.
+    """Identity of equal ops: ops that were read from lines of one template share one object.
+
+    It also computes the position of an op's name from the start of its line.
 
     Attributes:
         first: Offset of the op's name in the first of these lines.
@@ -150,7 +154,7 @@ class Alike:
         self._name: Final = name
 
     def other(self) -> Alike:
-        """Return a new object with the same positions, for ops that differ otherwise."""
+        """Return a new object with the same offsets, for lines with other types."""
         return Alike(self.first, self._start, self._width, self._name)
 
     def place(self, text: str, begin: int) -> tuple[int, int]:
@@ -161,7 +165,7 @@ class Alike:
 
 
 class LineOperation(Operation):
-    """An op that was read by its line; its position is computed on demand.
+    """An op that was read by a line's template; its position is computed on demand.
 
     Attributes:
         line: Index of the line in the text, counted from 0.
@@ -185,7 +189,10 @@ class LineOperation(Operation):
 
 
 class _Copy(Region):
-    """A copy of a region that never changes; the copy is made when its blocks are first used."""
+    """A copy of a region; its blocks are copied on first use.
+
+    The original must never change.
+    """
 
     __slots__ = ("_like", "_owner")
 
@@ -214,7 +221,7 @@ def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, .
 
 
 def kept(region: Region) -> Region:
-    """Return a private copy of a simple region, from which other copies are made."""
+    """Return a copy of a simple region that only `copied` uses, so that it never changes."""
     return Region((_copied(region.blocks[0]),))
 
 
@@ -237,7 +244,11 @@ def _owner(value: Value) -> Block | None:
 
 
 def _copied(block: Block, owner: LineOperation | None = None) -> Block:
-    """Return a copy of a block; the positions of its ops are moved as far as `owner` is."""
+    """Return a copy of a block of a simple region.
+
+    With `owner`, positions of ops are shifted by the distance between `owner` and the op of the
+    original.
+    """
     # All lines of one template have their regions at equal distance from the op's name, so one
     # offset moves every position.
     by = 0
@@ -277,7 +288,7 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
 
 
 class Template(NamedTuple):
-    """The common part of all lines with equal text, apart from names.
+    """What all lines with equal text, apart from names, have in common: an op without its operands.
 
     Attributes:
         name: Name of the op.
@@ -304,7 +315,7 @@ class Template(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Templates of lines that were read with the same default dialect.
+    """Templates of lines that were read with one default dialect.
 
     Attributes:
         lines: Templates by the text of the line, with `_HOLE` for each name.
@@ -429,17 +440,20 @@ class LineTemplates:
         return lines.begin - 1
 
     def _ends_op(self, lines: Lines, number: int) -> bool:
-        """Does an op that ends in the line with index `number` end at that line's end?"""
+        """Does the line with index `number` contain all of the op that ends in it?"""
         end = lines.begin + lines.length(number - lines.number + 1) - 1
         return _NEXT.match(self._text, end) is not None
 
     def _located(self, line: str, known: Known) -> tuple[Template | None, Location]:
-        """Return the template and the location of a line with a location or with other types."""
+        """Return the template and the location of a line that has a `loc(…)` or new types.
+
+        The template is `None` if no line like it was read.
+        """
         key, location = self._key(line)
         return known.lines.get(key) or self._retyped(key, known), location
 
     def _key(self, key: str) -> tuple[str, Location]:
-        """Return the key of a line, its text without names and location, and the location."""
+        """Split a line's text without names into the key of its template and its location."""
         found = _LOCATION.search(key)
         if found is None:
             return key, UNKNOWN
@@ -449,7 +463,7 @@ class LineTemplates:
     def _retyped(self, key: str, known: Known) -> Template | None:
         """Return a template for a line that equals a known line except for the types at its end.
 
-        The result is `None` if no known line does.
+        The result is `None` if there is no such line.
         """
         # A training step of 2.2 MB takes 35 % longer without this.
         # The text before the last ` : ` does not depend on the types after it (`Form.typed_last`),
@@ -475,7 +489,7 @@ class LineTemplates:
         return template
 
     def learn(self, operation: Operation, default_dialect: str, at: int, first: int) -> None:
-        """Add a template for the line after offset `at`, if the op at `first` fills that line."""
+        """Store a template for the line after offset `at`, if the op at `first` fills that line."""
         text, used = self._text, self._scope.used
         before = self._lexer.before
         begin = at + 1
@@ -532,7 +546,7 @@ class LineTemplates:
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Return a function from a list of names to those at the indices `places`."""
+    """Return a function that selects the names at the indices `places` from a list of names."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0
@@ -550,14 +564,14 @@ T = TypeVar("T")
 
 
 class StoppedError(BaseException):
-    """Raised in the other thread if the caller was interrupted while it waited."""
+    """Raised in a thread of `FreshStack` if the waiting caller was interrupted."""
 
 
 class FreshStack:
-    """Runs calls in threads of their own, one at a time, while the caller waits.
+    """Runs a function in a new thread, which has an empty stack, while the caller waits.
 
-    An exception of the call is raised in the caller. If the caller is interrupted while it waits
-    (Ctrl-C), the other thread stops at the next `check`.
+    One call runs at a time. An exception of the function is raised in the caller. If the caller is
+    interrupted while it waits (Ctrl-C), the thread stops at the next `check`.
     """
 
     __slots__ = ("_is_stopped",)
@@ -566,12 +580,15 @@ class FreshStack:
         self._is_stopped = False
 
     def check(self) -> None:
-        """Raise a `StoppedError` if the caller was interrupted; called from the other thread."""
+        """Raise a `StoppedError` if the caller was interrupted.
+
+        The function calls this in its thread.
+        """
         if self._is_stopped:
             raise StoppedError
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return the result of `function`, called in a new thread with the caller's context."""
+        """Return the result of `function`, called in a new thread in the caller's context."""
         returned: list[T] = []
         raised: list[BaseException] = []
         context = copy_context()

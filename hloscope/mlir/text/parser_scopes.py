@@ -23,7 +23,7 @@ _MOST_NAMES: Final = 500
 
 
 class Mark(NamedTuple):
-    """The names that are known before a region or an op."""
+    """The state of a scope before a region or an op, to which `Scope.back_to` returns."""
 
     values: dict[str, Value]
     size: int
@@ -62,13 +62,13 @@ class Scope:
     # ---------------------------------------------------------------------------------- regions
 
     def mark(self) -> Mark:
-        """Return the names that are known now."""
+        """Return the current state, for `back_to`."""
         return Mark(
             self.values, len(self.values), self.forward, self._blocks, self._undefined_blocks
         )
 
     def back_to(self, mark: Mark) -> None:
-        """Forget the names that were defined since the mark."""
+        """Forget the names that were defined since `mark` was returned."""
         self.values, size, self.forward, self._blocks, self._undefined_blocks = mark
         while len(self.values) > size:
             self.values.popitem()
@@ -99,7 +99,7 @@ class Scope:
     # ----------------------------------------------------------------------------------- uses
 
     def try_use(self) -> Use | None:
-        """Read `%name`; `None` if none begins here."""
+        """Read a use `%name`; return `None` if the current token is not one."""
         lexer = self._lexer
         if lexer.kind != "value":
             return None
@@ -174,14 +174,17 @@ class Scope:
         return value.owner.span if isinstance(value.owner, Operation) else None
 
     def _noted(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
-        """Raise an error with a note."""
+        """Raise an error with message `message` at offset `at`, and a note at `span`."""
         notes = () if span is None else (Diagnostic(note, span, severity="note"),)
         self._lexer.fail_plainly(message, at, notes=notes)
 
     # ---------------------------------------------------------------------------- definitions
 
     def define(self, name: str, values: Sequence[Value], at: int) -> Sequence[Value]:
-        """Name values; return them, with the values of earlier uses in place of new ones."""
+        """Define `name` as these values, at offset `at`; return the values.
+
+        A value that was used before its definition is returned in place of the new one.
+        """
         # The common case, a new name without earlier uses, needs no check.
         if name in self.values or self.forward:
             values = self._defined(name, values, at)
@@ -215,7 +218,10 @@ class Scope:
     def bind(
         self, operation: Operation, types: Sequence[Type], names: list[tuple[str, int, int]]
     ) -> None:
-        """Make results of an op of these types, with the names in the text."""
+        """Create the results of an op with these types, and define their names.
+
+        `names` has (name, number of results, offset) for each name before the `=`.
+        """
         lexer = self._lexer
         if not names:
             operation.results = tuple(Value(type, operation, i) for i, type in enumerate(types))

@@ -24,7 +24,10 @@ _KNOWN: Final = frozenset({"builtin", "func", "stablehlo", "chlo", "sdy"})
 
 
 class PrintedText:
-    """Printed text of a module from bytecode; it is made when a position in it is first used."""
+    """The text that printing a module from bytecode gives.
+
+    It is made when a position is first used.
+    """
 
     def __init__(self, module: Operation, dialects: Dialects, name: str) -> None:
         """Set the module, its dialects, and the name of the text in messages."""
@@ -34,7 +37,7 @@ class PrintedText:
         self._placed = False
 
     def place(self) -> None:
-        """Print the module, and set the positions of its ops to those in the text."""
+        """Print the module, and set the positions of its ops to those in the printed text."""
         with _PLACING:  # other threads wait until all ops have positions
             if self._placed:
                 return
@@ -52,7 +55,7 @@ class PrintedText:
 
 
 class BytecodeOperation(Operation):
-    """An op from bytecode.
+    """An op from bytecode, whose position is that in the printed text of its module.
 
     Attributes:
         printed: The text that defines `source`, `start` and `end`; these are looked up on first
@@ -130,7 +133,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
 
 
 def _is_plain(op: Operation, dialects: Dialects) -> bool:
-    """Does parsing the printed text of an op, without what is in its regions, give an equal op?"""
+    """Does reading the printed text of an op, apart from its regions, give an equal op?"""
     return (
         isinstance(op, BytecodeOperation | BytecodeModule)
         and op.name.partition(".")[0] in _KNOWN

@@ -45,7 +45,7 @@ STEP: Final = "  "
 """Indentation of each level of regions."""
 
 LONG_TUPLE: Final = 16
-"""Tuples with more elements get an alias."""
+"""A tuple type with more elements is printed as an alias."""
 
 _ALIASES: Final = {"affine_map<": "#map", "affine_set<": "#set"}
 _ENCODINGS: Final = {"#sparse_tensor.encoding<": "#sparse"}
@@ -108,7 +108,7 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
 
 
 def _outermost(operation: Operation) -> Operation:
-    """Return the outermost op around an op."""
+    """Return the op at the root of the tree that contains `operation`."""
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
         operation = block.parent.parent
@@ -117,7 +117,10 @@ def _outermost(operation: Operation) -> Operation:
 
 
 def _has_more_ops(region: Region, most: int) -> bool:
-    """True if a region has more than `most` ops, nested ones included; stops counting there."""
+    """Does a region have more than `most` ops, nested ones included?
+
+    Counting stops at `most`.
+    """
     count, regions = 0, [region]
     while regions:
         for block in regions.pop().blocks:
@@ -129,7 +132,10 @@ def _has_more_ops(region: Region, most: int) -> bool:
 
 
 class _Body(NamedTuple):
-    """A region that is still to be printed."""
+    """A region that is still to be printed.
+
+    `indent` is its indentation, `inside` the prefix of op names that is omitted in it.
+    """
 
     region: Region
     indent: str
@@ -140,7 +146,10 @@ class _Body(NamedTuple):
 
 
 class _Ops(NamedTuple):
-    """Ops of a block that are still to be printed."""
+    """The ops of a block that are still to be printed.
+
+    `indent` and `inside` are as in `_Body`.
+    """
 
     operations: Iterator[Operation]
     indent: str
@@ -148,11 +157,14 @@ class _Ops(NamedTuple):
 
 
 _REPEATED: Final = "stablehlo."
-"""The dialect with many equal ops in a text."""
+"""Prefix of the names of ops for which templates are made: these are often repeated in a text."""
 _PRINTED_ONCE: Final = "%s%s"
-"""Entry of a line of which one op was printed, in place of a template."""
+"""Entry of `Printer._lines` for an op that was printed once, before a template is made."""
 _OPERAND: Final = "\ud802"
-"""Marks the number of an operand in `Printer._learn`; text from files cannot have it."""
+"""Character around the index of an operand in `Printer._learn`.
+
+Text from files cannot contain it.
+"""
 
 _Part: TypeAlias = str | _Body | _Ops
 
@@ -188,7 +200,7 @@ class Printer:
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
-        """Templates of the text of equal ops, see `_learn`."""
+        """Templates of printed ops by key, see `_learn`."""
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?
@@ -225,7 +237,10 @@ class Printer:
                         break
 
     def _operation(self, op: Operation, where: _Ops) -> None:
-        """Print one op, in one line or, with regions, in several."""
+        """Print one op: in one line, or with its regions in several.
+
+        `where` has the indentation and the prefix of op names that is omitted.
+        """
         self._indent = where.indent
         self._default = where.inside
         parts = self._parts
@@ -260,9 +275,10 @@ class Printer:
         parts.append(f" loc({place})\n" if place else "\n")
 
     def _learn(self, op: Operation, writer: Write) -> str:
-        """Return the text of all ops like this one, with `%s` for each operand in order.
+        """Return a template of ops that are equal but for operands: text with `%s` per operand.
 
-        Empty if the operands are printed in another order, or not once each.
+        The result is empty if the form prints the operands in another order, or not each of them
+        once.
         """
         names, parts = self.names.values, self._parts
         kept = {value: names[value] for value in op.operands if value in names}
@@ -298,7 +314,7 @@ class Printer:
             self.generic(op)
 
     def _body(self, body: _Body) -> Iterator[_Part]:
-        """Yield the parts of a region, from brace to brace."""
+        """Yield the pieces of a region's text, from `{` to `}`; its ops are entries to print."""
         if self._most_ops is not None and _has_more_ops(body.region, self._most_ops):
             yield "{...}"  # as MLIR prints it with `-mlir-print-skip-regions`
             return
@@ -503,13 +519,13 @@ class Printer:
 
 
 def _writer(dialects: Dialects, name: str) -> Write | None:
-    """Return the function that writes an op's pretty form; `None` if there is none."""
+    """Return the function that writes the pretty form of op `name`; `None` if it has none."""
     form = dialects.forms.get(name)
     return WRITERS.get(name) if form is None else form.write
 
 
 def _predecessors(region: Region) -> dict[Block, list[Block]]:
-    """Return the predecessors of each block, one entry for each edge."""
+    """Return, for each block of a region, the blocks that branch to it, one entry for each edge."""
     found: dict[Block, list[Block]] = {}
     for block in region.blocks:
         for op in block.operations[-1:]:
@@ -528,7 +544,7 @@ _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 
 
 class Places:
-    """Locations of ops and arguments, with the line starts of their source.
+    """Finds the locations of ops and arguments; it stores the line starts of their source.
 
     Args:
         behind: Ops whose location MLIR sets after their name, not at it.
@@ -542,7 +558,10 @@ class Places:
         self._lines: list[int] = []
 
     def of_op(self, op: Operation) -> Location:
-        """Return the given location, else the position of the op's name or of its implying op."""
+        """Return the location of an op: the written one, else the position of its name.
+
+        An op that the text implies has the position of the op around it.
+        """
         if op.location is not UNKNOWN or self._given_only:
             return resolve_location(op.location)
         if op.source is None:
@@ -556,7 +575,10 @@ class Places:
         return self._place(op.source, at)
 
     def of_argument(self, argument: Value) -> Location:
-        """Return the given location, else the position of the argument's name or of its op."""
+        """Return the location of an argument: the written one, else the position of its name.
+
+        An argument that the text does not name has the position of the op around it.
+        """
         around = None if self._given_only else _around(argument.owner)
         if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
@@ -574,13 +596,13 @@ class Places:
 
 
 def _around(block: object) -> Operation | None:
-    """Return the op around a block, if it has a source."""
+    """Return the op that contains a block; `None` if there is none or it has no source."""
     region = block.parent if isinstance(block, Block) else None
     op = region.parent if region is not None else None
     return op if op is not None and op.source is not None else None
 
 
 def _next(text: str, at: int) -> int:
-    """Return the start of the next token."""
+    """Return the offset of the first token in `text` at or after `at`."""
     found = _SPACE.match(text, at)
     return at if found is None else found.end()

@@ -147,7 +147,7 @@ def stablehlo_of_tree(module: Operation) -> Operation:
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
-    """Return a module without locations, and its use-list orders, for writing it again."""
+    """Return a file's module without locations, and its use-list orders, for writing it again."""
 
     def make(
         op: Operation,
@@ -282,7 +282,7 @@ def _obstacle(op: Operation, need: Need) -> Obstacle:
 
 
 def _stripped(found: Bytecode) -> int | None:
-    """Return the size of the artifact in bytes without locations.
+    """Return the size in bytes of an artifact if its locations are removed.
 
     `None` if it cannot be written.
     """

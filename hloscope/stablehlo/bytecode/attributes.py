@@ -1,4 +1,4 @@
-"""Encodings of attributes in MLIR bytecode: how they are read from fields and written as fields."""
+"""Encodings of attributes in MLIR bytecode: conversion between values and fields in a file."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
     **{name: tuple(values) for name, values in VHLO_ENUMS.items()},
     "rng_distribution": ("", "UNIFORM", "NORMAL"),
 }  # fmt: skip
-"""Values of each enum, by its name; the position is the number in bytecode.
+"""Values of each enum, by its name; the index of a value is its number in bytecode.
 
-The numbers of `rng_distribution` start at 1.
+The numbers of `rng_distribution` start at 1, so its entry 0 is unused.
 """
 
 
@@ -318,7 +318,7 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     ),
     "unit": only(UnitAttr()),
 }
-"""Encodings of attributes, by the names that rows of the tables use."""
+"""Encodings of attributes, by the names that the tables of bytecode use for them."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
 
 
 def _truths(data: bytes | memoryview, count: int, kind: str) -> bytes:
-    """Return a byte for each element of an `i1` literal; a single byte if all are equal.
+    """Return one byte for each element of a packed `i1` literal; a single byte if all are equal.
 
     Bytecode packs eight elements into a byte. Old writers have a byte for each, or 0xFF for a
     splat. `count` is the number of elements, `kind` names the literal in errors.
@@ -411,4 +411,4 @@ ELEMENT_WAYS: Final[dict[str, Way]] = {
     ),
     "dense_array": Way(_dense_array, _dense_array_fields),
 }
-"""Encodings of literals, by the names that rows of the tables use."""
+"""Encodings of literals, by the names that the tables of bytecode use for them."""

@@ -19,12 +19,15 @@ from hloscope.stablehlo.vhlo import attributes_of
 
 
 APPENDED: Final = frozenset({"reduction_op"})
-"""Attributes that a newer dialect version appends to an op's attributes.
+"""Attributes that later versions of a dialect have after an op's other attributes.
 
 They are written only if the op has them, so that older readers accept an op without them.
 """
 UNKNOWN_FUTURE: Final = "{}"
-"""Pattern for the name of a property of an unknown op, in which `{}` is its position."""
+"""Pattern of the name of an attribute in the properties of an unknown op: `{}` is its index.
+
+The file has no names of properties.
+"""
 
 
 class Inherent(NamedTuple):
@@ -44,7 +47,8 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
 
     Args:
         op: Name of the op.
-        native: Omit the sizes of operand and result groups, which newer bytecode stores separately.
+        native: Omit the sizes of operand and result groups, which bytecode from version 6 on stores
+            separately.
     """
     names = attributes_of(op)
     if names is not None:
@@ -70,7 +74,7 @@ def registered(op: str) -> bool:
 
 
 class Properties:
-    """Reads the attributes of ops from the tables of a file."""
+    """Reads the attributes of ops, given the properties and entries of a file."""
 
     def __init__(self, image: Image, entries: Entries) -> None:
         self.image, self.entries = image, entries
@@ -80,7 +84,7 @@ class Properties:
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
         """Return the entries of a dictionary attribute, by name.
 
-        `at` is the attribute's number in errors, `cursor` their position.
+        `at` is the attribute's number for errors, which have the position of `cursor`.
         """
         if not isinstance(value, DictAttr):
             cursor.fail("the attributes of an op are not a dictionary", at)
@@ -89,9 +93,10 @@ class Properties:
     def read(
         self, number: int, op: str, registered: bool, asking: Cursor
     ) -> Mapping[str, Attribute]:
-        """Return the properties with a number, for an op of the name `op`.
+        """Return the attributes in the properties of this number, for an op of the name `op`.
 
-        Errors have the position of `asking`.
+        `registered`: whether the file has the op as registered. Errors have the position of
+        `asking`.
         """
         known = self._known.get((number, op))
         if known is not None:
@@ -144,7 +149,7 @@ class Properties:
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
         """Split the attributes of an op into inherent and discardable ones.
 
-        Bytecode before version 5 stores them in one dictionary.
+        Bytecode before version 5 has both in one dictionary.
         """
         slots = inherent(op)
         if not registered(op):
@@ -188,21 +193,20 @@ _ROWS: Final = """
     tensor.pad 3
     tensor.parallel_insert_slice 5
 """
-"""Ops, with their numbers of operand groups and result groups.
+"""Ops with operand or result groups: op, number of operand groups, number of result groups.
 
 Source: the definitions of the dialects.
-
 """
 
 GROUPS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     op: tuple(zip(NAMES, map(int, counts), strict=False))
     for op, *counts in map(str.split, _ROWS.strip().splitlines())
 }
-"""Attribute of each list of group sizes and its number of groups, by op name."""
+"""For each op name, the attributes that have its group sizes, each with the number of groups."""
 
 _DENSE_BEYOND: Final = 256
 _MOST_PACKED: Final = 8
-"""Largest number of bits of a group's position that is packed into one number with its size."""
+"""Maximum bits of a group's index that is packed into one integer with the group's size."""
 
 
 def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:

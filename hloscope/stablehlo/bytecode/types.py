@@ -46,15 +46,16 @@ from hloscope.support.limits import MOST_RANK
 
 
 DYNAMIC: Final = -(1 << 63)
-"""Integer that stands for a dynamic size or an unknown bound."""
+"""Integer in bytecode for a dynamic size or an unknown bound."""
 
 Fields: TypeAlias = Sequence[Any]
 
 
 class Way(NamedTuple):
-    """An encoding of values: `make` creates a value from fields, `fields` returns a value's fields.
+    """Conversion between a value and the fields of its encoding.
 
-    Both have one argument before these: the second word of the table row, or the row's name.
+    `make` returns the value, given fields; `fields` returns the fields of a value. Before these,
+    both take one word: the second word of the encoding in the table's row, or the row's name.
     """
 
     make: Callable[..., Any]
@@ -73,12 +74,12 @@ def text_of(value: object) -> str:
 
 
 def only(type: Any) -> Way:
-    """Return the encoding of the single value `type`, which has no fields."""
+    """Return the encoding of the one value `type`, which has no fields."""
     return Way(lambda _: type, lambda _, value: ())
 
 
 def wrap(cls: Any, field: str) -> Way:
-    """Return the encoding of a class with one field, whose name is `field`."""
+    """Return the encoding of instances of `cls`, which have one field, named `field`."""
     return Way(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
 
 
@@ -296,7 +297,10 @@ TYPE_WAYS: Final[dict[str, Way]] = {
         _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
     ),
 }
-"""Encodings of types, by the names that rows of the tables use; those of elements by their own."""
+"""Encodings of types, by the names that the rows of the tables use.
+
+Element types have their MLIR names.
+"""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ _LAYOUTS: Final = ("affine_map<", "strided<")
 
 
 def identity(rank: int) -> str:
-    """Return the identity layout of a memref, as text.
+    """Return the text of the identity layout of a memref of this rank.
 
     >>> identity(2)
     'affine_map<(d0, d1) -> (d0, d1)>'
@@ -322,7 +326,7 @@ def identity(rank: int) -> str:
 
 
 def memref_way(text: str) -> str:
-    """Return the name of the encoding of a type, given its text; empty if it is not a `memref`."""
+    """Return the name of the encoding of a memref type, given its text; empty for other types."""
     if not text.startswith("memref<"):
         return ""
     parts = _parts(text)
@@ -415,4 +419,4 @@ MEMREF_WAYS: Final[dict[str, Way]] = {
         lambda _, space, element: _unranked(element, space), _unranked_fields
     ),
 }
-"""Encodings of memref types, by the names that rows of the tables use."""
+"""Encodings of memref types, by the names that the rows of the tables use for them."""

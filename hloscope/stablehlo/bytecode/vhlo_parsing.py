@@ -168,7 +168,7 @@ _SIGNS: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|>=|[<\[({]|[>\])}]|,')
 
 
 class SpellingError(ValueError):
-    """A text is not an attribute or type of VHLO."""
+    """A text is not an attribute or type in VHLO's syntax."""
 
 
 def parse_spelled(text: str) -> Any:
@@ -191,7 +191,7 @@ def parse_spelled(text: str) -> Any:
 
 
 class _Cursor:
-    """A position in the text of an attribute or type, with methods that read from it."""
+    """A position in the text of an attribute or type, and methods that read from it on."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -273,9 +273,9 @@ class _Cursor:
         return found.end() if found else at
 
     def matched(self, wanted: Any, what: str) -> str:
-        """Read and return the text that a pattern matches.
+        """Read and return the text that the pattern `wanted` matches.
 
-        `what` describes it in errors.
+        `what` describes the pattern in errors.
 
         Raises:
             SpellingError: The pattern does not match.
@@ -287,10 +287,7 @@ class _Cursor:
         return str(found[1])
 
     def list(self, read: Callable[[], Any], closers: str) -> tuple[Any, ...]:
-        """Read a list with commas, up to one of the closing brackets in `closers`.
-
-        `read` reads one item.
-        """
+        """Read a list with commas up to one of the brackets in `closers`; `read` reads one item."""
         if self.text[self._blank(self.at) :][:1] in closers:
             return ()
         found = [read()]
@@ -306,7 +303,7 @@ class _Cursor:
         return self.list(self.one, ")>")
 
     def rest(self) -> str:
-        """Return the text up to a comma or the closing bracket, which comes next then."""
+        """Return the text before the next comma or closing bracket outside of brackets."""
         start, depth = self.at, 0
         for sign in _SIGNS.finditer(self.text, start):
             # Strings, arrows and `>=` contain bracket characters that do not nest.
@@ -320,7 +317,7 @@ class _Cursor:
         return self.text[start:]
 
     def whole(self) -> str:
-        """Return the text up to the closing bracket, with the commas in it."""
+        """Return the text up to the closing bracket, commas included; the bracket is not read."""
         parts = [self.rest()]
         while self._sees(","):
             self._text(",")
@@ -379,7 +376,11 @@ def enum_of(name: str, value: str) -> Any:
 
 
 def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
-    """Return the value with these fields, by the encoding in the row of its name."""
+    """Return the attribute or type with these fields.
+
+    `rows` are the rows of its name. A tensor type has two: the last is used if `fields` has an
+    encoding.
+    """
     row = rows[-1] if "encoding" in fields else rows[0]
     argument = row.value[1] if len(row.value) > 1 else row.name
     return WAYS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
@@ -412,7 +413,7 @@ def _string(cursor: _Cursor) -> bytes:
 
 
 _WHOLE: Final[Mapping[str, Callable[[_Cursor], Any]]] = {"plain": _plain, "number": _number}
-"""Functions that read a whole attribute, not one field of it, by kind."""
+"""Functions that read a whole attribute, not one of its fields, by the kind of the syntax."""
 
 _READERS: Final[Mapping[str, Callable[[_Cursor], Any]]] = {
     "one": _Cursor.one,
@@ -476,9 +477,9 @@ mode = {mode:mode}>
 
 
 class Piece(NamedTuple):
-    """A part of an attribute's syntax: a text, or a field with its kind.
+    """A part of an attribute's syntax: a text, or, if there is a `kind`, the field with that name.
 
-    `optional` says whether it may be missing.
+    `optional`: whether the part may be missing.
     """
 
     text: str
@@ -511,7 +512,10 @@ FORMS: Final[dict[str, tuple[Piece, ...]]] = {
 """Syntax of each attribute and type, by name; names of attributes begin with `#`."""
 
 ROWS: Final[dict[str, tuple[CodeRow, ...]]] = {}
-"""Bytecode rows by name, as in `FORMS`; a tensor type has two: with and without encoding."""
+"""Rows of the tables by name, as in `FORMS`.
+
+A tensor type has two, with and without an encoding.
+"""
 for _sign, _table in (("#", ATTRIBUTES), ("", TYPES)):
     for _row in _table:
         _name = _sign + _row.name

@@ -71,7 +71,7 @@ def print_vhlo(
 
 
 class _Spelling:
-    """Rebuilds a module with texts in place of attributes and types."""
+    """Builds a copy of a VHLO module whose attributes and types are their texts."""
 
     def __init__(self) -> None:
         self._flavours = Flavours()
@@ -126,7 +126,7 @@ class _Spelling:
 
 
 def spelled(value: Any) -> str:
-    """Return an attribute or type in VHLO's syntax.
+    """Return the text of an attribute or type in VHLO's syntax.
 
     >>> from hloscope.mlir import I64, ArrayAttr
     >>> spelled(ArrayAttr((IntegerAttr(1, I64),)))
@@ -167,7 +167,7 @@ def _named(chosen: Chosen) -> dict[str, Any]:
 
 
 def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Does an optional part of the syntax have to be written for these fields?"""
+    """Is an optional part of the syntax written, given the values of the fields?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 

@@ -83,7 +83,7 @@ def _section(number: int, data: bytes | bytearray) -> bytes:
 
 
 def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
-    """Return a section with its header and padding, aligned to `alignment` bytes.
+    """Return a section with its header and padding; its data is aligned to `alignment` bytes.
 
     `number` is that of the section, `at` the offset of its header in the file.
     """
@@ -113,7 +113,10 @@ class _Strings:
 
 
 class _Numbers:
-    """Returns the numbers of the entries in fields; with VHLO's encoding if the value is VHLO's."""
+    """The numbers of entries in fields.
+
+    VHLO's entries are used if the value belongs to an op of VHLO.
+    """
 
     def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
         self._tables, self._vhlo = tables, vhlo
@@ -260,9 +263,9 @@ class _Writer:
     def _regions(
         self, op: Operation, out: bytearray, base: int
     ) -> tuple[Operation, bytearray, Any]:
-        """Return the stack entry that writes the regions of an op to `out`.
+        """Return an entry of the stack of `_ir`: an op, and the steps that write its regions.
 
-        `base` is the number of the first value in them.
+        The steps append to `out`. `base` is the number of the first value in the regions.
         """
         isolated = op in self.isolated
         out += varint(len(op.regions) << 1 | isolated)
@@ -270,7 +273,13 @@ class _Writer:
         return op, buffer, self._steps(op, buffer, 0 if isolated else base)
 
     def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
-        """Write the regions of an op; yield each inner op whose regions must be written next."""
+        """Write the regions of an op to `out`.
+
+        Yield each op in them that has regions, to be written next.
+
+        With each op comes the number of the first value in its regions. `base` is that number for
+        `op`.
+        """
         values = self.values
         vhlo = op.name.startswith("vhlo.")
         for region in op.regions:
@@ -376,7 +385,10 @@ class _Writer:
         return varint(len(numbers)) + b"".join(numbers)
 
     def _properties(self, op: Operation, properties: Any) -> bytes:
-        """Return the number of an op's properties; ops that share one mapping share the number."""
+        """Return the encoded number of an op's properties.
+
+        Ops that share one mapping share the number.
+        """
         key = op.name, id(op.properties)
         known = self.known.get(key)
         if known is None:
@@ -399,7 +411,10 @@ class _Writer:
         return self.properties.setdefault(b"".join(out), len(self.properties))
 
     def _uses(self, values: tuple[Value, ...]) -> bytes:
-        """Return the encoded use-list orders of results or arguments; empty if they have none."""
+        """Return the encoded use-list orders of results or arguments `values`.
+
+        Empty if all are in program order.
+        """
         orders = self.orders
         found = [(index, orders[value]) for index, value in enumerate(values) if value in orders]
         if not found:
@@ -414,9 +429,9 @@ class _Writer:
 
 
 def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> int:
-    """Number the values of a region, starting at `number`; return the next free number.
+    """Number the values of a region from `number` on; return the next free number.
 
-    The encoded numbers are stored in `values`.
+    The encoded numbers are added to `values`.
     """
     for block in region.blocks:
         for argument in block.arguments:
@@ -472,8 +487,8 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
 def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[Operation]:
     """Yield the ops in the regions of an op.
 
-    The depths of all arguments and results are recorded first, since an op may read a value that is
-    defined later. `depth` is the nesting depth of the op's regions.
+    The depths of all arguments and results are added to `depth_of` first, since an op may read a
+    value that is defined later. `depth` is the nesting depth of the op's regions.
     """
     for block in op.blocks:
         for argument in block.arguments:

@@ -50,7 +50,7 @@ FIELDS: Final = (
     "kernel_spatial_dimensions",
     *("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
 )
-"""Names of the nine fields, each a number or a list: three each of input, kernel and output."""
+"""Names of the nine fields of `#stablehlo.conv`: three each for input, kernel and output."""
 
 RAW: Final = Free(
     tuple(name if name.endswith("dimensions") else f"{name}*" for name in FIELDS), "dot"
@@ -59,7 +59,7 @@ _MOST_MISSING: Final = 10
 
 
 def conv_attribute(values: Sequence[int | tuple[int, ...]]) -> StructAttr:
-    """Return the attribute with these nine values, in the order of `FIELDS`."""
+    """Return the attribute `#stablehlo.conv` with these nine values, in the order of `FIELDS`."""
     return StructAttr("stablehlo", "conv", tuple(zip(FIELDS, values, strict=True)))
 
 
@@ -84,7 +84,11 @@ def read_conv_dims(parser: AsmParser) -> StructAttr:
 
 
 def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
-    """Return the dimensions in `[b, 0, f]`: those of the two letters, then the spatial ones."""
+    """Return the dimensions in the text `[b, 0, f]` of one array.
+
+    The result has three entries: the positions of the two dimensions in `letters`, then the tuple
+    of the positions of the spatial dimensions.
+    """
     parser.token("[")
     places: dict[str | int, int] = {}
     while True:
@@ -103,7 +107,10 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
 
 
 def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
-    """Return one entry, a letter or a spatial number, which must not be in `known`."""
+    """Read one entry of a list `[b, 0, f]`: one of `letters`, or the number of a spatial dimension.
+
+    An entry in `known`, those already read, is an error.
+    """
     at = parser.at
     number = parser.try_integer()
     if number is not None:
@@ -142,7 +149,11 @@ def conv_text(attribute: StructAttr) -> str | None:
 
 
 def _side(letters: str, first: object, second: object, spatial: object) -> str | None:
-    """Return the text of one array's dimensions; `None` if they are not a permutation."""
+    """Return the text `[b, 0, f]` of one array's dimensions; `None` if they are not a permutation.
+
+    `first` and `second` are the positions of the dimensions that `letters` names, `spatial` has
+    those of the spatial dimensions.
+    """
     if not (isinstance(first, int) and isinstance(second, int) and isinstance(spatial, tuple)):
         return None
     names: dict[int, str] = {d: str(i) for i, d in enumerate(spatial)}
@@ -233,7 +244,10 @@ def _is_negative(value: FieldValue) -> bool:
 
 
 def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Return the fixed structure after its mnemonic, after checking it as StableHLO does."""
+    """Read the fields of a structure such as `dot_algorithm`, and check them as StableHLO does.
+
+    `mnemonic` is the structure's name, which has been read.
+    """
     at = parser.at
     attribute = read_fixed(parser, mnemonic)
     match attribute.name:
@@ -249,7 +263,10 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
-    """Check that some hardware is known to support a dot algorithm; `at` is its position."""
+    """Raise an error if no known hardware supports a dot algorithm.
+
+    `at` is the offset of the attribute, for the error.
+    """
     values = [value for _, value in attribute.fields]
     lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
     first, second, operations = (x for x in values if isinstance(x, int))

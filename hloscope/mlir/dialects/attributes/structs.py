@@ -29,7 +29,7 @@ from hloscope.mlir import (
 
 
 DYNAMIC: Final = -(1 << 63)
-"""Number that stands for an unknown size, `?`."""
+"""Integer that a structure stores for an unknown size, written `?`."""
 
 FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
 ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
@@ -80,9 +80,9 @@ def read_type_extensions(parser: AsmParser) -> StructAttr:
 
 
 class Free(NamedTuple):
-    """Description of a free structure: its fields, and its name in messages.
+    """A structure whose fields may be written in any order: its fields, and its name in messages.
 
-    `*` marks a field of one integer.
+    A field with `*` after its name is one integer; other fields are lists of integers.
     """
 
     fields: tuple[str, ...]
@@ -108,11 +108,11 @@ def _free(row: str) -> tuple[tuple[str, ...], Free]:
 
 
 FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Descriptions of all free structures (fields in any order), by dialect and mnemonic."""
+"""Structures whose fields may be written in any order, by (dialect, mnemonic)."""
 
 
 def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Return the default of each field of a free structure."""
+    """Return the default value of each field of a structure, by the field's name: 0 or `()`."""
     return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
 
 
@@ -126,7 +126,7 @@ def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...
 
 
 def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Return the fields up to `>`; each may occur once."""
+    """Read the fields of a structure up to `>`; each may occur once."""
     found: dict[str, int | tuple[int, ...]] = {}
     kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
     while not parser.try_token(">"):
@@ -145,7 +145,7 @@ def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ..
 
 
 def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
-    """Return the free structure after its mnemonic."""
+    """Read the text of a structure after its mnemonic, and return its attribute."""
     parser.token("<")
     free = FREE[dialect, mnemonic]
     return free_struct(dialect, mnemonic, read_fields(parser, free))
@@ -154,7 +154,7 @@ def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
 def free_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
-    """Return a free structure; fields that are empty or 0 are not stored.
+    """Return the attribute of a structure in `FREE`; fields that are empty or 0 are not stored.
 
     >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
@@ -169,7 +169,11 @@ def free_struct(
 
 
 class Fixed(NamedTuple):
-    """Description of a fixed structure: fields with kinds, name in messages, whether ordered."""
+    """A structure whose fields are all required.
+
+    `fields` has (name, kind of value), `definition` is the name in MLIR's messages. `ordered`:
+    whether the fields must be written in this order.
+    """
 
     fields: tuple[tuple[str, str], ...]
     definition: str
@@ -197,7 +201,7 @@ def _fixed(row: str) -> tuple[str, Fixed]:
 
 
 FIXED: Final = dict(map(_fixed, _FIXED_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Fixed structures of `stablehlo`, by mnemonic."""
+"""Structures of `stablehlo` whose fields are all required, by mnemonic."""
 
 _CPP: Final = {
     "int": "int64_t",
@@ -257,13 +261,16 @@ def camel(name: str) -> str:
 def parameter_failed(
     parser: AsmParser, error: ParseError, definition: str, name: str, type: str
 ) -> NoReturn:
-    """Report an error, and in which parameter of a structure it is."""
+    """Record `error` and raise a second one, which names the parameter of the structure.
+
+    `definition` is the structure's name in messages; `name` and `type` are those of the parameter.
+    """
     parser.keep(error)
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
 
 
 def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Return the fixed structure after its mnemonic."""
+    """Read the text of a structure in `FIXED` after its mnemonic, and return its attribute."""
     fixed = FIXED[mnemonic]
     parser.token("<")
     kinds, found = dict(fixed.fields), {}
@@ -287,7 +294,7 @@ def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _any_field(parser: AsmParser, names: list[str]) -> str:
-    """Return the name of a field, which must be one of `names`, the fields not yet read."""
+    """Read and return the name of a field, which must be one of the unread fields `names`."""
     at = parser.at
     word = parser.try_keyword()
     if word is None:
@@ -302,7 +309,7 @@ def _any_field(parser: AsmParser, names: list[str]) -> str:
 
 
 def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write the stored fields as `<a = [1], b = 2>`."""
+    """Write the fields that a structure stores as `<a = [1], b = 2>`."""
     separator = "<"
     for name, value in attribute.fields:
         printer.write(f"{separator}{name} = ")
@@ -342,9 +349,10 @@ def bounds_text(attribute: StructAttr) -> str:
 
 
 class Enum(NamedTuple):
-    """Description of an enum: name in messages, values, whether its attribute has brackets.
+    """An enum of a dialect: its name in messages, and its values.
 
-    With brackets the attribute is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
+    `bracketed`: whether the attribute is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`, with
+    its value in angle brackets.
     """
 
     type: str
@@ -401,7 +409,7 @@ def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Return the enum attribute after its mnemonic."""
+    """Read the text of an enum attribute after its mnemonic, and return the attribute."""
     if not ENUMS[dialect, mnemonic].bracketed:
         return read_value(parser, dialect, mnemonic)
     parser.token("<")

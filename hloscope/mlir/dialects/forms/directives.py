@@ -68,7 +68,7 @@ def read_dims(parser: AsmParser) -> tuple[int, ...]:
 
 
 def _dim(parser: AsmParser) -> int:
-    """Return one integer of a list, with MLIR's errors."""
+    """Read one integer of a list `[1, 2]`; errors have MLIR's messages."""
     value = parser.try_integer()
     if value is None:
         if not parser.try_token("]"):
@@ -91,7 +91,7 @@ def i64_array(values: Sequence[int]) -> DenseArrayAttr:
 
 
 def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
-    """Return the elements of a small literal of 64-bit integers; `None` for other literals.
+    """Return the elements of a short literal of 64-bit integers; `None` for other literals.
 
     >>> small_integers(DenseAttr("7", TensorType(I64, (2, 1))))
     (7, 7)
@@ -125,7 +125,7 @@ def dims(context: Context, arguments: list[str]) -> Part:
 
 
 def _integer(type: ElementType) -> Directive:
-    """Return the directive for an integer attribute of a type."""
+    """Return the directive for an integer attribute whose values have the type `type`."""
     bits = type.bits
 
     def directive(context: Context, arguments: list[str]) -> Part:
@@ -365,7 +365,10 @@ def _read_target(parser: OpAsmParser, state: State) -> tuple[list[Use], list[Typ
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
-    """Write the successor with index `index` and its operands."""
+    """Write a successor and its operands, `^a(%x : t)`.
+
+    `index` is that of the successor, `values` has its operands.
+    """
     printer.successor(op.successors[index])
     if values:
         printer.write("(")

@@ -154,7 +154,7 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or nothing without it.
+    """Return the form part for `<precision>`: `, precision = [HIGH, HIGH]`, or no text.
 
     `<precision algorithm>` adds `, algorithm = <…>` if the op has an algorithm.
     """
@@ -288,7 +288,10 @@ def _fits_window(op: Operation) -> bool:
 
 
 def _read_window(parser: AsmParser, word: str) -> Attribute:
-    """Return the numbers, pairs or booleans of one word of a window, after its `[`."""
+    """Read one field of a window after its `[`: numbers, pairs or Booleans.
+
+    `word` is the name of the field.
+    """
     if word == "pad":
         pairs: list[list[int]] = []
         if not parser.try_token("]"):

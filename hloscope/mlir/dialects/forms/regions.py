@@ -53,7 +53,7 @@ def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
-    """Return the blocks of an op with `regions` regions of one block each.
+    """Return the blocks of an op, which must have `regions` regions of one block each.
 
     Raises:
         UnfitError: The op has other regions.
@@ -64,7 +64,7 @@ def one_block(op: Operation, regions: int) -> list[Block]:
 
 
 def ended(region: Region, terminator: str) -> Region:
-    """Return the region; a terminator that the form may omit is added."""
+    """Return the region, with a terminator named `terminator` added if it lacks one."""
     if not region.blocks:
         return Region((Block((), (Operation(terminator),)),))
     first, *others = region.blocks

@@ -1,4 +1,4 @@
-"""Directives for types: those that are written, and those that follow from others."""
+"""Directives for types: types that a form writes, and types that it implies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def write_function(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _assign(reading: Reading, type: FunctionType, at: int) -> None:
-    """Set the types of all operands and of one result to those of a function type."""
+    """Set the types of all operands and of the one result to those of a function type.
+
+    `at` is the offset of the function type, for errors.
+    """
     if len(type.inputs) != len(reading.uses):
         reading.parser.fail(
             f"{len(reading.uses)} operands present, but expected {len(type.inputs)}", at
@@ -363,7 +366,7 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<choice>`: the type of both values, or two types.
+    """Return the form part for `<choice>`: the type of both branches' values, or two types.
 
     If the condition is not an `i1`, its type precedes that of the values.
     """

@@ -40,7 +40,7 @@ _NUMBERED: Final = {
     "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
     "reduction": ("sdy::ReductionOp", I32, "sum max min".split()),
 }
-"""Enums that are stored as numbers: name in messages, type of the number, names of the values."""
+"""Enums that are stored as integers: name in messages, integer type, names of the values."""
 
 _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
@@ -52,7 +52,7 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 def flags(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing.
 
-    Nothing stands for the flags `none`.
+    No text is written for the flags `none`.
     """
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
@@ -139,7 +139,7 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """Return the form part for `<unless_first reduction name>`: as `<numbered …>`, or nothing.
+    """Return the form part for `<unless_first reduction name>`: the name of a value, or no text.
 
     The first value of the enum is not written, so the word may be missing when it is read.
     """
