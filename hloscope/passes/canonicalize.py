@@ -42,9 +42,10 @@ _MOST_ROUNDS: Final = 10
 
 
 def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
-    """Replace the only result of `op` by a constant op `name` of that value and type.
+    """Replace the only result of `op` by a constant, and return true.
 
-    With a greedy driver, an equal constant at the front of the scope is used again. Return true.
+    The constant is an op `name` of this value and type. With a greedy driver, an equal constant at
+    the front of the scope is used again.
     """
     key = "shape" if name == "shape.const_shape" else "value"
     driver = rewriter.watcher
@@ -68,7 +69,10 @@ def _owner(value: Value, name: str) -> Operation | None:
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
-    """Return the sizes in a constant shape value; `None` if the value is not a constant shape."""
+    """Return the sizes in a constant of a shape, such as `shape.const_shape`.
+
+    `None` if `value` is not one.
+    """
     owner = _owner(value, "shape.const_shape")
     given = owner.get("shape") if owner is not None else None
     if not isinstance(given, DenseAttr):
@@ -80,9 +84,10 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
-    """Return the sizes in a constant shape, or of the ranked tensor whose shape the value is.
+    """Return the sizes that a shape value has, as far as they are known; a dynamic size is `None`.
 
-    A dynamic size is `None`; the result is `None` for any other value.
+    The value is a constant, or the shape of a ranked tensor; the result is `None` for any other
+    value.
     """
     source = _owner(value, "shape.shape_of")
     if source is not None:
@@ -119,7 +124,10 @@ def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def constants_last(rewriter: Rewriter, op: Operation) -> bool:
-    """Move constant shape operands after all other operands; the order has no meaning."""
+    """Move constant operands after all others.
+
+    The order of operands has no meaning for these ops.
+    """
     ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
     if tuple(ordered) == op.operands:
         return False
@@ -220,7 +228,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.assuming")
 def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
-    """Inline the region of `shape.assuming` if its witness is the constant true."""
+    """Replace `shape.assuming` by the operations of its region if its witness is constant true."""
     witness = _owner(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
@@ -394,7 +402,10 @@ def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
-    """Merge each block into its only predecessor, in all regions of `scope`; return the count."""
+    """Merge each block into its only predecessor, in all regions of `scope`.
+
+    Return the number of merges.
+    """
     owners = [each for each in rewriter.walk(scope) if has_branches(each)]
     return sum(_merge_region(rewriter, region) for each in owners for region in each.regions)
 
@@ -426,9 +437,11 @@ def _end(block: Block) -> Operation | None:
 
 
 def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
-    """Return the target of the `cf.br` that ends a block; `None` if the two cannot be merged.
+    """Return the target of the `cf.br` that ends a block if the target can be merged into it.
 
-    `led_to` is the number of branches to each block: the target must have no other predecessor.
+    Else `None`.
+
+    `led_to` has the number of branches to each block: the target must have no other predecessor.
     """
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:

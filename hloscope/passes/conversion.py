@@ -1,4 +1,4 @@
-"""The conversion driver: one traversal replaces every illegal operation, or the pass fails."""
+"""The conversion driver: one traversal replaces every illegal operation, or makes the pass fail."""
 
 from __future__ import annotations
 
@@ -42,14 +42,20 @@ TypeMap: TypeAlias = Callable[[Type], Type]
 """Function that returns the converted type of a type; a legal type is returned unchanged."""
 
 _MARK: Final = "hloscope.between"
-"""Attribute of a temporary cast: the cast is erased once both of its sides are converted."""
+"""Name of the attribute of a temporary cast.
+
+Such a cast is erased once both of its sides are converted.
+"""
 
 _DEEPEST: Final = 64
-"""Largest depth of ops that patterns create for illegal ops; beyond it, the conversion fails."""
+"""Maximum depth of ops that patterns create for illegal ops, which may be illegal themselves.
+
+Beyond it, the conversion fails.
+"""
 
 
 class Conversion(Watcher):
-    """Replaces illegal operations in program order, and illegal operations among the new ones.
+    """Replaces illegal operations in program order, and illegal operations that patterns create.
 
     Args:
         run: The run of the pass; it counts the patterns that apply, and collects errors.

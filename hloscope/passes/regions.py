@@ -105,7 +105,10 @@ def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _structure_key(block: Block) -> object | None:
-    """Return a key that is equal for equal blocks; `None` for a block with nested regions."""
+    """Return a key of a block; blocks with equal keys do the same.
+
+    The result is `None` for a block with nested regions.
+    """
     places: dict[Value, int] = {value: k for k, value in enumerate(block.arguments)}
     rows: list[object] = [tuple([value.type for value in block.arguments])]
     for operation in block.operations:
@@ -131,7 +134,10 @@ def _structure_key(block: Block) -> object | None:
 
 
 def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
-    """Return the operand range `(start, end)` of each successor's arguments; `None` if unknown."""
+    """Return, for each successor, the range `(start, end)` of the operands passed to its arguments.
+
+    The result is `None` if the op is unknown.
+    """
     match operation.name:
         case "cf.br" if len(operation.successors) == 1:
             return ((0, len(operation.operands)),)
@@ -146,7 +152,8 @@ def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
 def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
     """Return the edges to each block.
 
-    It is `None`, not a list, for the entry block and for blocks with an edge of an unknown op.
+    Instead of a list it is `None` for the entry block, and for blocks with an edge of an unknown
+    op.
     """
     found: dict[Block, list[_Edge] | None] = {block: [] for block in region.blocks}
     # The entry block receives its arguments from the op: they cannot be removed.
@@ -167,14 +174,14 @@ def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
 
 
 def _passed(edge: _Edge) -> tuple[Value, ...]:
-    """Return the operands that a branch passes to one successor."""
+    """Return the operands that a branch passes along an edge, to the arguments of one successor."""
     operation, k = edge
     lo, hi = (_targets(operation) or ())[k]
     return operation.operands[lo:hi]
 
 
 def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]) -> None:
-    """Remove the operands that the edges pass for the arguments `gone` (numbers) of a block."""
+    """Remove the operands that `edges` pass to the arguments of a block with indices `gone`."""
     for operation, k in edges:
         lo, hi = (_targets(operation) or ())[k]
         sizes = operation.get(_SEGMENTS)
@@ -197,13 +204,13 @@ def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: s
 
 
 def _drop(rewriter: Rewriter, block: Block, gone: set[int]) -> None:
-    """Remove the arguments `gone` (numbers from 0) of a block; they are unused."""
+    """Remove the unused arguments of a block whose indices are `gone`."""
     left = [value for k, value in enumerate(block.arguments) if k not in gone]
     rewriter.keep_arguments(block, left)
 
 
 def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
-    """Replace arguments for which all edges pass the same value.
+    """Replace block arguments to which all edges pass the same value by that value.
 
     Return whether one was replaced.
     """
@@ -257,7 +264,7 @@ def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
 def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | None]) -> set[Value]:
     """Return the values on which operations with effects depend.
 
-    `edges` are those to each block.
+    `edges` has the edges to each block.
     """
     live: set[Value] = set()
     work: list[Value] = []
@@ -320,7 +327,7 @@ _LASTING: Final = frozenset(
         *(f"func.{name}" for name in ("call", "call_indirect", "func")),
     ]
 )
-"""Ops with an effect other than their results."""
+"""Ops with an effect other than computing their results."""
 
 _QUIET_DIALECTS: Final = frozenset(
     "stablehlo chlo shape tensor arith complex bufferization".split()

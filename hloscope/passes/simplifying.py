@@ -161,7 +161,10 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
 
 
 def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
-    """Return `type` with constant sizes; `None` if it contradicts them or has bounds."""
+    """Return `type` with the constant sizes `sizes`.
+
+    `None` if it contradicts them or has bounds.
+    """
     if sizes is None or len(sizes) != type.rank or has_bounds(type):
         return None
     for old, new in zip(type.sizes, sizes, strict=True):
@@ -212,7 +215,7 @@ def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limi
 
 
 def _keeps_shape(operation: Operation) -> bool:
-    """Is the op elementwise, with operands of the result's sizes (no scalar operands)?"""
+    """Is the op element-wise, with all operands of the result's shape?"""
     cls = CLASSES.get(operation.name)
     if cls is None or not issubclass(cls, Elementwise):
         return False
@@ -363,7 +366,7 @@ def real_dynamic_slice_to_dynamic_slice(
 
 
 def _sizes_added(start: Value, limit: Value) -> Dims | None:
-    """Return `c` of a value `limit` that is `start + c` with constants `c`; else `None`."""
+    """Return the constants `c` if `limit` is computed as `start + c`; else `None`."""
     added = maker_of(limit, "stablehlo.add")
     if added is None or len(added.operands) != 2:
         return None
@@ -376,7 +379,10 @@ def _sizes_added(start: Value, limit: Value) -> Dims | None:
 def _element(
     rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
 ) -> Value:
-    """Return element `number` of a vector as a tensor of rank 0; ops are inserted at `before`."""
+    """Return element `number` of a vector as a tensor of rank 0 and type `type`.
+
+    Ops are inserted before `before`.
+    """
     one = rewriter.create(
         "stablehlo.slice",
         (vector,),
@@ -486,7 +492,7 @@ EMPTY: Final = LimitedRewrites()
 
 
 def _empty(value: Value) -> TensorType | None:
-    """Return the type of a value if it is a static tensor without elements; else `None`."""
+    """Return the type of a value if it is a static tensor with no elements; else `None`."""
     type = value.type
     if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
         return None

@@ -52,7 +52,7 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
     "integer": lambda type: type.element.kind in _INTEGERS,
 }
-"""Predicate of the result's type, by the name that laws use in `when`."""
+"""Predicates of the result type, by the name that `Law.when` uses."""
 
 
 class Law(NamedTuple):
@@ -124,7 +124,7 @@ def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
 
 
 def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
-    """Return the rewrite of a law, whose parsed left side is `left`."""
+    """Return the rewrite function of a law, whose parsed left side is `left`."""
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
     makers = _makers(left)
 
@@ -146,7 +146,10 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Return (operand position, names of ops) for operands that only those ops may define."""
+    """Return (position, names of ops) for each operand of `left` that only these ops may define.
+
+    Such an operand is a term itself or a constant; other variables match any value.
+    """
     found: list[tuple[int, Container[str]]] = []
     for place, term in enumerate(left.operands or ()):
         if term.operands is not None:
@@ -172,7 +175,10 @@ def _replaced(
 
 
 def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
-    """Return the value of each variable of `left`; `None` if the operation does not match."""
+    """Match an operation against the term `left`; return the value of each variable.
+
+    The result is `None` if the operation does not match.
+    """
     bound: _Bound = {}
     work: list[tuple[Term, Operation]] = [(left, operation)]
     for term, producer in work:
@@ -191,7 +197,10 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
 
 
 def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
-    """Bind a variable to a value; false if it has another value or does not allow this one."""
+    """Bind variable `name` to a value in `bound`.
+
+    Return false if it is bound to another value, or if the variable does not allow this value.
+    """
     if bound.setdefault(name, value) is not value:
         return False
     if name in ("c", "n"):
@@ -248,20 +257,20 @@ ROWS: Final = (
     Law("select(ones, x, y)",    "x"),
     Law("select(0, x, y)",       "y"),
 )  # fmt: skip
-"""The laws; those of one op are tried in this order."""
+"""The laws; those for one op are tried in this order."""
 
 LAWS: Final = patterns_of(ROWS)
 ELEMENTWISE: Final = LimitedRewrites()
-"""Patterns of elementwise ops that read attributes or create several ops; they are no laws."""
+"""Patterns of element-wise ops that are not laws: they read attributes or create several ops."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
 _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """Return the direction of a `compare` that is declared for integers, and has them.
+    """Return the direction of a `compare` of integers that is also declared for integers.
 
-    `None` for other ops.
+    Else `None`.
     """
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
@@ -470,7 +479,7 @@ def dims(values: Sequence[int]) -> DenseArrayAttr:
 def becomes_value(
     rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
 ) -> bool:
-    """Replace the only result by a value; false if the types differ.
+    """Replace the only result of an operation by `value`; return false if the types differ.
 
     With `merges`, discardable attributes are copied to the op that defines the value.
     """
@@ -553,9 +562,9 @@ def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
 
 
 _BY_ENTRY: Final = "mhlo.frontend_attributes"
-"""Name of a dictionary attribute whose entries are merged one by one."""
+"""Name of a dictionary attribute that is merged entry by entry."""
 _OWN: Final = "xla_metadata_payload"
-"""Entry of that dictionary for which the surviving op's value is taken, if it has one."""
+"""Entry of that dictionary of which the remaining op's value is used, if it has one."""
 
 
 def merged(

@@ -35,7 +35,7 @@ SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
-    """Return the type of the only operand of an op with one result; `None` for other ops."""
+    """Return the type of the only operand of an op that has one result; `None` for other ops."""
     if len(operation.operands) != 1 or len(operation.results) != 1:
         return None
     return tensor_of(operation.operands[0])
@@ -44,7 +44,7 @@ def _only(operation: Operation) -> TensorType | None:
 def _mapped(operation: Operation, name: str) -> Dims | None:
     """Return the result dimension of each operand dimension; `None` if they are invalid.
 
-    `name` is the attribute with the dimensions.
+    `name` is the attribute that has them.
     """
     numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
     operand = tensor_of(operation.operands[0])
@@ -362,9 +362,10 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """Return the operands of `joined` that overlap `[start, end)`, and where the first one begins.
+    """Return the operands of a `concatenate` that overlap `[start, end)`, and the first one's
+    start.
 
-    Positions are indices along the concatenated `dimension`. `None` if a size is dynamic.
+    Positions are indices along `dimension`. The result is `None` if a size is dynamic.
     """
     needed: list[Value] = []
     at = offset = 0
@@ -493,7 +494,7 @@ def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 
 def integers_in(operation: Operation, field: str) -> Dims:
-    """Return a field of an op's dimension numbers; `()` if it is missing."""
+    """Return the field `field` of a gather's dimension numbers; `()` if it is missing."""
     numbers = operation.get("dimension_numbers")
     found = numbers.get(field) if isinstance(numbers, StructAttr) else None
     return found if isinstance(found, tuple) else ()

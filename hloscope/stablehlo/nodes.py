@@ -59,8 +59,7 @@ class _TreeInstruction(Instruction):
 
     @property
     def extras(self) -> Extras:
-        """Attributes without a field in the op's class, and `loc`, the location, as (name, text).
-        """
+        """Attributes without a field in the op's class, and the location `loc`, as (name, text)."""
         return (*self._others, *location_extras(self.location))
 
     def extra(self, name: str) -> str | None:

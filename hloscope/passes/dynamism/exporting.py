@@ -63,7 +63,10 @@ _ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
 
 
 def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a custom call or composite represents."""
+    """Return the name and attributes of the CHLO op that a custom call or composite stands for.
+
+    The result is `None` if it stands for none.
+    """
     if op.name == "stablehlo.composite":
         return _composed(op)
     name, given = _chlo_name(op), op.get(_ATTRIBUTES)
@@ -73,7 +76,10 @@ def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """Return the name and attributes of the CHLO op that a composite stands for, by its name."""
+    """Return the name and attributes of the CHLO op that a composite stands for by its name.
+
+    The result is `None` for any other composite.
+    """
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
     if not isinstance(named, StringAttr) or not isinstance(given, DictAttr):
@@ -84,7 +90,10 @@ def _composed(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _chlo_name(op: Operation) -> str:
-    """Return the name of the CHLO op that a custom call represents; empty if it represents none."""
+    """Return the name of the CHLO op that a custom call stands for.
+
+    Empty for any other custom call.
+    """
     target = op.get("call_target_name")
     if op.name != "stablehlo.custom_call" or not isinstance(target, StringAttr):
         return ""
@@ -99,7 +108,7 @@ def _chlo_name(op: Operation) -> str:
 
 
 def recompose(run: Run) -> None:
-    """Replace custom calls and composites by the CHLO ops that they represent."""
+    """Replace each custom call or composite that stands for a CHLO op by that op."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
             found = _represented_op(op)
@@ -118,7 +127,7 @@ def recompose(run: Run) -> None:
 
 
 def dynamic_ops(run: Run) -> Iterator[Operation]:
-    """Yield the ops with a result, or a block argument in a region, of dynamic sizes."""
+    """Yield the ops with dynamic sizes in a result type, or in a block argument of a region."""
     for op in run.rewriter.walk():
         values = [*op.results]
         for block in op.blocks:
@@ -134,7 +143,7 @@ def _is_dynamic(type: Type) -> bool:
 
 
 def validate(run: Run) -> None:
-    """Report an error for each dynamic op; if there is none, for each remaining assertion."""
+    """Report an error for each dynamic op; if there is none, for each assertion that is left."""
     for op in dynamic_ops(run):
         run.error(op, "has dynamic shapes")
     if run.failed:
@@ -207,7 +216,7 @@ CANONICALIZE: Final = Patterns()
 
 
 def _is(op: Operation, target: str, *more: str) -> bool:
-    """Is the op a custom call of `target` without attributes other than defaults and `more`?
+    """Is the op a custom call of `target` with only default attributes and those in `more`?
 
     Attributes that are empty arrays are allowed.
     """
@@ -223,7 +232,10 @@ def _is(op: Operation, target: str, *more: str) -> bool:
 
 
 def _callee(op: Operation) -> str:
-    """Return the name of the only function that a custom call names; empty unless there is one."""
+    """Return the name of the function that a custom call names.
+
+    Empty unless it names exactly one.
+    """
     given = op.get("called_computations")
     if isinstance(given, ArrayAttr) and len(given.elements) == 1:
         symbol = given.elements[0]
@@ -236,7 +248,8 @@ def _callee(op: Operation) -> str:
 def unwrap(rewriter: Rewriter, op: Operation) -> bool:
     """Replace a wrapper call by its operand if the operand still has dynamic sizes.
 
-    Upstream refuses dynamic sizes here: it refines arguments to static sizes only.
+    A wrapper call keeps the old type of a refined argument. Upstream refuses dynamic sizes here: it
+    refines arguments to static sizes only.
     """
     if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
         return False
@@ -278,7 +291,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """Operands and attributes of the static `reduce_window` that equals a dynamic one."""
+    """The static `reduce_window` that equals a dynamic one: its operands and attributes."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -289,6 +302,8 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 
 def _windows(op: Operation) -> _Windows | None:
     """Return the static form of a dynamic `reduce_window`.
+
+    `None` unless all its amounts are constants.
 
     `None` unless all amounts are constants.
     """

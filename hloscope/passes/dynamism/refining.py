@@ -61,16 +61,17 @@ ITERATIONS: Final = 2
 
 
 class _Frame(NamedTuple):
-    """A function on the stack of unfinished refinements, with the greedy driver of its patterns."""
+    """A function whose refinement is not finished, with the greedy driver of its patterns."""
 
     function: Operation
     driver: GreedyDriver
 
 
 class Refinement:
-    """The refinement of a module: types of arguments are propagated through functions and calls.
+    """Refinement of a module: types of arguments are propagated through functions and calls.
 
-    It records the key by which each function is refined, and a stack of unfinished functions.
+    It stores the key for which each function is refined, and a stack of functions that are not
+    finished.
     """
 
     def __init__(self, run: Run, more: Iterable[Pattern] = ()) -> None:
@@ -81,9 +82,9 @@ class Refinement:
         self._known: Final[dict[Operation, Key]] = {}
         self._stack: list[_Frame] = []
         self._inferred: Final[dict[Operation, list[Type]]] = {}
-        """By op with regions, the types for which it was inferred last."""
+        """Types that were last inferred for an op with regions, by the op."""
         self._waiting: Final[set[Operation]] = set()
-        """Functions on the stack."""
+        """Functions on the stack, whose refinement is not finished."""
         self._chooser: Final = Chooser(
             [
                 *SHAPES,
@@ -119,7 +120,9 @@ class Refinement:
     # ------------------------------------------------------------------------------- functions
 
     def _begin(self, key: Key, *, fails: bool = False) -> bool:
-        """Set the argument types of a key's function and push it on the stack; false if that fails.
+        """Set the argument types of a key's function and push the function on the stack.
+
+        False if that fails.
 
         With `fails`, an error makes the pass fail.
         """
@@ -141,7 +144,7 @@ class Refinement:
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
-        """Replace arguments of constant size by constants, and remove them.
+        """Replace arguments whose size is a constant in the key by constants, and remove them.
 
         Return false after an error.
         """
@@ -165,9 +168,10 @@ class Refinement:
         return True
 
     def _is_refined(self, key: Key) -> bool | None:
-        """Has the function of this key been refined for it?
+        """Is the function of `key` already refined for this key?
 
-        `None`, with an error, if it was refined for another key or is unfinished (recursion).
+        The result is `None`, with an error, if it was refined for another key or is not finished
+        (recursion).
         """
         known = self._known.get(key.function)
         if known is None:
@@ -291,7 +295,7 @@ def _integers(value: Value) -> DenseAttr | None:
 def remove_arguments(
     rewriter: Rewriter, function: Operation, body: Block, which: Sequence[int]
 ) -> None:
-    """Remove the unused arguments `which` (numbers from 0) of a function.
+    """Remove the arguments of a function whose indices are `which`; they must be unused.
 
     Their types and attributes are removed, too.
     """
@@ -305,7 +309,7 @@ def remove_arguments(
 
 
 def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) -> None:
-    """Remove the attributes of the arguments `which` (numbers from 0) of a function or call."""
+    """Remove the attributes of the arguments whose indices are `which` from a function or call."""
     given = op.properties.get("arg_attrs")
     if isinstance(given, ArrayAttr):
         kept = tuple([each for k, each in enumerate(given.elements) if k not in which])
@@ -350,7 +354,7 @@ def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
 
 
 def why_not(old: Type, new: Type) -> str:
-    """Return why `new` is not a refinement of `old`; the empty text if it is one.
+    """Return why `new` is not a refinement of `old`; an empty text if it is one.
 
     >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
     'rank must match operand rank'
@@ -403,7 +407,10 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Set an argument's type; users that need the old type read a wrapper call before `front`."""
+    """Set an argument's type to `type`.
+
+    Users that need the old type read a wrapper call, a custom call inserted before `front`.
+    """
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -424,10 +431,10 @@ def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> 
 
 
 def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
-    """Return types in the order of `texts`; texts are parsed, and types are returned unchanged.
+    """Return types in the order of `texts`; a text is parsed, a type is returned unchanged.
 
-    If a text is no type, or a type of an unregistered dialect, the result is `None`: errors are
-    added to `run.diagnostics`, and `run.failed` is set.
+    If a text is not a type, or is a type of an unregistered dialect, the result is `None`: errors
+    are added to `run.diagnostics`, and `run.failed` is set.
     """
     types: list[Type] = []
     for text in texts:
@@ -503,7 +510,7 @@ REFINE_ARGUMENTS: Final = Pass(
 
 
 class Key(Struct, frozen=True):
-    """The arguments for which a function is refined.
+    """A function with the arguments for which it is refined.
 
     Attributes:
         function: The function.
@@ -529,9 +536,9 @@ class Key(Struct, frozen=True):
 
 
 def key_of(call: Operation, function: Operation) -> Key:
-    """Return the key for which a call requests its function to be refined.
+    """Return the key with which a call requests the refinement of `function`.
 
-    The arguments of the call are leading tokens, then constants, then all others.
+    The arguments of the call are tokens first, then constants, then all others.
     """
     values = call.operands
     tokens = next(
@@ -585,7 +592,10 @@ _CALL: Final = "func.call"
 
 
 def _own_effects(function: Operation) -> tuple[bool, set[str]]:
-    """Return whether a function's own ops, calls excepted, have no effects; and what it calls."""
+    """Return whether a function's own ops have no effects, and the names of the functions it calls.
+
+    Calls do not count as effects here.
+    """
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]

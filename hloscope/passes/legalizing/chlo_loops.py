@@ -62,7 +62,7 @@ class _Scan(NamedTuple):
 
 @SCAN_PATTERNS.on("chlo.scan")
 def scan(rewriter: Rewriter, op: Operation) -> bool:
-    """Replace `chlo.scan` by a `while` of the step, the carried values and the outputs."""
+    """Replace `chlo.scan` by a `while` over the step, the carried values and the outputs."""
     read = _read_scan(op)
     if read is None:
         return False
@@ -86,7 +86,7 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
 def _read_scan(op: Operation) -> _Scan | None:
     """Return operands, types and attributes of a `chlo.scan`; `None` if it cannot be expanded.
 
-    It cannot if it is malformed or a size other than the scanned one is dynamic.
+    It cannot be if it is malformed, or if a size of a dimension that is not scanned is dynamic.
     """
     dimension = op.get("dimension")
     if not isinstance(dimension, IntegerAttr) or len(op.regions) != 1:
@@ -142,7 +142,7 @@ def _block(types: Sequence[object]) -> Block:
 
 
 def _zeros(rewriter: Rewriter, read: _Scan, type: TensorType) -> Value:
-    """Create a tensor of zeros of that type, the initial value of an output."""
+    """Return a tensor of zeros of `type`, the initial value of an output."""
     op = read.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
@@ -178,7 +178,7 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     """Add the operations of the loop's body to `block`.
 
     They slice the inputs, run the scan's region, update the outputs and increment the step. `count`
-    is the number of steps.
+    is the value of the number of steps.
     """
     step, carried = block.arguments[0], len(read.inits)
     # The terminator is created first: all other ops are inserted before it.
@@ -210,7 +210,7 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
 
 
 def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """Return the slice of an input at step `at`, without the scanned dimension.
+    """Return the slice of an input `value` at step `at`, without the scanned dimension.
 
     Ops are inserted before `end`.
     """
@@ -235,7 +235,7 @@ def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operat
 def _dynamic_slice(
     rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
-    """Return the slice of size 1 at step `at`, for a scanned dimension of dynamic size."""
+    """Return the slice of size 1 of an input at step `at`, for a dynamic scanned dimension."""
     type, d = value.type, read.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
@@ -265,9 +265,9 @@ def _dynamic_slice(
 def _update_output(
     rewriter: Rewriter, read: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """Return the output `old` with the slice `new` written at a step.
+    """Return the output `old` with the slice `new` written to it.
 
-    `place` is the index along the scanned dimension, and the operation before which ops are
+    `place` has the index along the scanned dimension, and the operation before which ops are
     inserted.
     """
     at, end = place
@@ -291,11 +291,11 @@ def _update_output(
 RAGGED_DOT_PATTERNS: Final = Patterns()
 
 MOST_GROUPS: Final = 1 << 12
-"""Number of groups beyond which a `ragged_dot` is not expanded: each group needs a dozen ops."""
+"""Maximum number of groups of a `ragged_dot` that is expanded: each group needs a dozen ops."""
 
 
 class _Ragged(NamedTuple):
-    """A `chlo.ragged_dot`, decoded.
+    """A `chlo.ragged_dot` with its operands and attributes.
 
     Attributes:
         op: The operation.
@@ -303,7 +303,8 @@ class _Ragged(NamedTuple):
         rhs: The right operand.
         sizes: The operand with the group sizes.
         dims: The dimension numbers by name, such as `lhs_ragged_dimensions`.
-        properties: Properties for the `dot_general` of each group: `precision_config`, if present.
+        properties: Attributes that the `dot_general` of each group gets: `precision_config`, if
+            present.
     """
 
     op: Operation
@@ -392,9 +393,9 @@ def _read_ragged_dot(op: Operation) -> _Ragged | None:
 def _groups(
     rewriter: Rewriter, read: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """Return the product of each group; `None` if the groups cannot be enumerated.
+    """Return the product of each group; `None` if the number of groups is unknown or too large.
 
-    With `slices`, the right operand has a group dimension, and the list has only the sum.
+    With `slices`, `rhs` has a dimension of groups, and the list has only the sum of the products.
     """
     op, sizes = read.op, read.sizes.type
     assert isinstance(sizes, TensorType)
@@ -428,7 +429,7 @@ def _groups(
 
 
 def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
-    """Create an iota along the ragged dimension of the left operand; all other sizes are 1."""
+    """Return an iota along the ragged dimension of the left operand; its other sizes are 1."""
     op, type, ragged = read.op, read.lhs_type, read.ragged
     sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
     properties = {"iota_dimension": i64(ragged)}
@@ -450,7 +451,8 @@ def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
 def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value, Value]) -> Value:
     """Return the left operand with zeros outside one group.
 
-    `known` holds the group's start and end along the ragged dimension, an iota along it, and zeros.
+    `known` has four values: start and end of the group along the ragged dimension, an iota along
+    it, and zeros.
     """
     start, limit, numbers, zero = known
     op, type = read.op, read.lhs_type
@@ -487,7 +489,10 @@ def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value,
 def _spread(
     rewriter: Rewriter, read: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Broadcast integers to the shape of the left operand; `dims` are their dimensions in it."""
+    """Return integers broadcast to the shape of the left operand.
+
+    `dims` has the left operand's dimension of each dimension of `value`.
+    """
     op, type = read.op, with_element(read.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
     if type.is_static:
@@ -506,7 +511,7 @@ def _spread(
 
 
 def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
-    """Return the slice of the right operand for a group, without the group dimension."""
+    """Return the slice of the right operand for group `group`, without the dimension of groups."""
     op, type, at = read.op, read.rhs_type, read.dims["rhs_group_dimensions"][0]
     rest = [k for k in range(type.rank) if k != at]
     if type.is_static:
@@ -548,9 +553,10 @@ def _product(
     *,
     group: int | None,
 ) -> Value:
-    """Create the `dot_general` of one group's operands.
+    """Return the `dot_general` of one group's operands.
 
-    If `group` is not `None`, `rhs` has no group dimension, and later dimension numbers are 1 less.
+    If `group`, the index of the group, is not `None`, the dimension of groups was removed from
+    `rhs`: later dimension numbers are 1 less.
     """
     # No dimension comes after the rank: without a group, none is renumbered.
     at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank

@@ -93,7 +93,7 @@ def atanh(x: Term) -> Term:
 
 
 class _Constants(NamedTuple):
-    """Constants that both square roots of `asin_acos_kernel` use, created by the first."""
+    """Constants that two square roots in `asin_acos_kernel` share; the first one creates them."""
 
     one: Term
     zero: Term
@@ -104,9 +104,11 @@ class _Constants(NamedTuple):
 def _hypot(
     size: Term, y: Term, known: _Constants | None, x: Term, one: Term
 ) -> tuple[Term, _Constants]:
-    """Return `sqrt(size² + y²)` of non-negative numbers without overflow, and the constants used.
+    """Return `sqrt(size² + y²)` without overflow, and the constants that it uses.
 
-    `known` are the constants of a previous call. New ones get the type of `x`; `one` is 1.
+    No operand is negative.
+
+    `known` has the constants of a previous call. New ones get the type of `x`; `one` is 1.
     """
     large, small = maximum(size, y), minimum(size, y)
     is_equal = large.eq(small)

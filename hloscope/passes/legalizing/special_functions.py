@@ -177,14 +177,14 @@ ERF_INV_MORE_F64: Final = (
     (-1.3882523362786469e-05, 1.0052589676941592),
     (0.00018673420803405714, 3.0838856104922208),
 )
-"""Further coefficients for the first two ranges of `w`, below 6.25 and below 16."""
+"""Further coefficients of `ERF_INV_F64` for the first two ranges of `w`, below 6.25 and 16."""
 ERF_INV_MOST_F64: Final = (
     -0.000740702534166267,
     -0.006033670871430149,
     0.24015818242558962,
     1.6536545626831027,
 )
-"""Further coefficients for the first range of `w`, below 6.25."""
+"""Further coefficients of `ERF_INV_F64` for the first range of `w`, below 6.25."""
 
 
 def erf_f32(x: Term) -> Term:
@@ -303,7 +303,7 @@ def erf_inv_f64(x: Term) -> Term:
 
 
 def _with_ends(x: Term, made: Term) -> Term:
-    """Return `made`, with infinities where `x` is 1 or -1."""
+    """Return the term `made`, with infinities where `x` is 1 or -1."""
     return select(abs(x).eq(1.0), x * x.limit("inf"), made)
 
 
@@ -443,10 +443,9 @@ def zeta(x: Term, q: Term) -> Term:
 
 
 def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> Term:
-    """Return `made`, the zeta function, with the values where the sum is undefined.
+    """Return the zeta function `made`, corrected where the sum is undefined: `x <= 1` or `q <= 0`.
 
-    These are `x <= 1` and `q <= 0`. `known` are the constants 0, 1 and the lower bound of `x`,
-    which is also 1.
+    `known` has the constants 0, 1 and the lower bound of `x`, which is also 1.
     """
     zero, one, border = known
     nan = x.limit("nan")
