@@ -362,8 +362,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """Return the operands of a `concatenate` that overlap `[start, end)`, and the first one's
-    start.
+    """Return the operands of a `concatenate` that overlap `[start, end)`, and where these begin.
 
     Positions are indices along `dimension`. The result is `None` if a size is dynamic.
     """

@@ -47,7 +47,10 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 
 
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
-    """Return the errors of single instructions, not those of the computation that contains them."""
+    """Return the errors of single instructions.
+
+    The computation that contains them is not checked.
+    """
     right: set[Kind] = set()
     return [found for ins in instructions for found in _check_instruction(ins, right)]
 
@@ -55,7 +58,8 @@ def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]
 def _check_instruction(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
     """Yield the errors of one instruction.
 
-    `right` has the kinds of instructions that were found valid; a valid kind is added to it.
+    `right` has the kinds of valid instructions, whose types are not checked again; the kind of a
+    valid instruction is added. Attributes and aliasing are always checked.
     """
     kind = kind_of(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.

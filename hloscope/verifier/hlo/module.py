@@ -53,7 +53,7 @@ from hloscope.verifier.hlo.types import begun, opcode
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
-    """Yield the errors of a module that do not belong to a single instruction."""
+    """Yield the errors of a module's header, calls and aliasing, apart from single instructions."""
     yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
@@ -90,7 +90,7 @@ def _check_header(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
-    """Yield an error for each difference between `entry_computation_layout` and the entry."""
+    """Yield an error for each type in `entry_computation_layout` that is not the entry's."""
     text = dict(module.extras).get("entry_computation_layout")
     if text is None:
         return
@@ -176,7 +176,10 @@ def _check_fusions(module: Module) -> Iterator[Diagnostic]:
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors about the parameter and result types of the computations that an op calls."""
+    """Yield errors of the computations that an op calls.
+
+    Their parameters and results must have the types that the op needs.
+    """
     inner = begun(ins)
     if inner is not None:
         yield from _begun(inner)
@@ -223,9 +226,9 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _begun(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors about the computation that `<op>-start` calls.
+    """Yield errors of the types of the computation that an op `<op>-start` calls.
 
-    `async-update` ops may add operands that the start lacks.
+    Operands may be missing, since `async-update` ops may add them.
     """
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
@@ -264,7 +267,7 @@ def _case(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _async(ins: Instruction) -> Iterator[Diagnostic]:
-    """Yield errors of an `async-start`: called computation, operands and declared type."""
+    """Yield errors of an `async-start`: its called computation, operands and declared type."""
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is not None:
         return
@@ -294,7 +297,7 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 _GROUPED: Final = (Send, Recv, Bitcast, Parameter, Tuple)
-"""Ops of which an asynchronous computation may have any number, if it has no other ops.
+"""Ops of which an asynchronous computation may have several, if it has only these.
 
 Source: XLA `hlo_verifier.cc` (`VerifyAsyncComputation`), `hlo_computation.h`
 (`OnlyContainsSendRecv`).
@@ -373,9 +376,11 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
-    """Yield the entries of an aliasing attribute; an entry that does not parse gives an error.
+    """Yield the entries of an aliasing attribute.
 
-    `name` is that of the attribute, `span` its position.
+    An entry with a syntax error gives a `Diagnostic`.
+
+    `name` is the attribute's name, `span` its position.
     """
     try:
         yield from read_aliasing(name, text, span)
@@ -384,9 +389,9 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
 
 
 def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
-    """Return an error message if an index of an entry does not exist; else `None`.
+    """Return an error message if an index in an entry does not exist; else `None`.
 
-    `taken` are the types of the parameters or operands, `result` that of the result.
+    `what` is `parameter` or `operand`, `taken` has their types, `result` is the type of the result.
     """
     if entry.taken >= len(taken):
         owner = "the entry" if what == "parameter" else "the instruction"
@@ -406,9 +411,10 @@ def _wrong_entry(
     result: Type,
     aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
-    """Return an error message if an entry of a header is invalid; else `None`.
+    """Return an error message if an entry of an aliasing in the header is invalid; else `None`.
 
-    `aliased` has the parameter indices of earlier entries; this one's is added.
+    `what`, `taken` and `result` are as in `_wrong_place`. `aliased` has (parameter, shape index) of
+    earlier entries; those of this entry are added.
     """
     wrong = _wrong_place(entry, what, taken, result)
     if wrong is not None:

@@ -74,7 +74,7 @@ def _members(op: Collective) -> int | None:
 
 
 def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
-    """Return the pairs of operand and result arrays of a collective.
+    """Return the types of operand and result arrays of a collective, in pairs.
 
     Raises:
         VerifyError: The numbers or the element types of operands and results differ.
@@ -94,7 +94,7 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
 
 
 def array_of(type_: Type) -> TensorType:
-    """Return the type of an array, also if it is in a buffer type.
+    """Return an array type; for a buffer type, the type of the array in it.
 
     `type_` must be one of both.
     """
@@ -104,7 +104,7 @@ def array_of(type_: Type) -> TensorType:
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check the computation of a reduction: it takes two scalars and returns one.
+    """Check the types of a reduction's computation: two scalar parameters and a scalar result.
 
     They are complex exactly if the operands are.
     """
@@ -143,9 +143,10 @@ def _reduce_scatter(ins: Instruction) -> None:
 
 
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
-    """Check that `big` is `small` with dimension `d` multiplied by `times`.
+    """Check that `big` has the sizes of `small`, except that dimension `d` is `times` as large.
 
-    If `times` is `None`, any integer factor is valid. `rule` names the violated constraint.
+    If `times` is `None`, any integer factor is valid. `rule` is the constraint to name in the
+    error.
     """
     if not 0 <= d < big.rank:
         raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
@@ -198,7 +199,7 @@ def _all_to_all(ins: Instruction) -> None:
 
 
 def _check_same(made: TensorType, result: TensorType) -> None:
-    """Check that the declared result type equals the type `made`."""
+    """Check that the declared type `result` equals the inferred type `made`."""
     if not like(made, result):
         have, want = (print_type(t, layout=False) for t in (result, made))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
@@ -220,7 +221,7 @@ def _collective_permute(ins: Instruction) -> None:
 
 
 def _is_part(sent: Type, into: Type) -> bool:
-    """Do both arrays have the same element type and rank, so that `sent` can be part of `into`?"""
+    """Can `sent` be a slice of `into`: are element types and ranks of both arrays equal?"""
     if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
         return False
     return sent.element == into.element and sent.rank == into.rank
@@ -243,7 +244,7 @@ COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
 
 
 _MOST_LITERAL: Final = 1 << 16
-"""Longest literal, in characters, whose elements are verified."""
+"""Maximum number of characters of a literal whose elements are checked."""
 
 
 def _text(type_: Type) -> str:
@@ -381,7 +382,7 @@ def _dot(ins: Instruction) -> None:
 def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
     """Return the elements of the declared tuple type.
 
-    `needed` describes each element.
+    `needed` has, for each element, the kind that it must have, as in messages.
 
     Raises:
         VerifyError: The tuple has another number of elements, or one has another type.
@@ -428,7 +429,7 @@ def _top_k(ins: Instruction) -> None:
 
 
 def _accept(ins: Instruction) -> None:
-    """Accept any declared type: no rule restricts it."""
+    """Accept any declared type."""
 
 
 def _convolution(ins: Instruction) -> None:
@@ -501,7 +502,7 @@ Updates and dones of asynchronous ops are checked in `pairs`.
 
 
 def placed(type_: Type) -> Type:
-    """Return the type with each dynamic size replaced by its bound: the memory that HLO allocates.
+    """Return a type with bounds in place of dynamic sizes: HLO allocates that much memory.
 
     >>> from hloscope.hlo_parser.types import parse_type, print_type
     >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
@@ -522,23 +523,23 @@ def placed(type_: Type) -> Type:
 
 
 def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
-    """Return the bounds of all arrays in a type, in order, `()` for an array without bounds."""
+    """Return the bounds of each array in a type, in order; `()` for an array without bounds."""
     if isinstance(type_, TupleType):
         return [bounds for part in type_.elements for bounds in bounds_of(part)]
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
 def is_placed(type_: Type) -> bool:
-    """Return whether no array in the type has bounds."""
+    """Does no array in the type have bounds?"""
     if isinstance(type_, TensorType):
         return not type_.bounds
     return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
 
 
 def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
-    """Are both lists of types equal except for layouts and float precision, as XLA compares them?
+    """Do two lists have equal types, except for layouts and the precision of floats?
 
-    With `wider`, element types may differ in any way.
+    XLA compares types so. With `wider`, element types may differ in any way.
     """
     return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
 
@@ -561,12 +562,12 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
 
 
 def like(a: Type, b: Type) -> bool:
-    """Are both types equal except for layouts and float precision?"""
+    """Are two types equal, except for layouts and the precision of floats?"""
     return _same(a, b, wider=False)
 
 
 def same(a: Type, b: Type) -> bool:
-    """Are both types equal except for layouts?  The precision of floats must be equal, too.
+    """Are two types equal, except for layouts? The precision of floats counts.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(

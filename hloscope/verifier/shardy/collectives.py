@@ -55,7 +55,7 @@ def check_collective(
     Args:
         name: Name of the op.
         axes: The value of the attribute that `AXES` names; `None` if the op lacks it.
-        taken: Sharding of the operand.
+        taken: Sharding of the op's operand.
         made: Sharding of the result.
         grids: Meshes of operand and result.
 
@@ -79,9 +79,9 @@ def check_collective(
 
 
 def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
-    """Return the axes of a dimension without the last ones, which must be `axes`.
+    """Return the axes `have` of a dimension without the last ones, which must be `axes`.
 
-    `have` are the axes of the dimension; `word` names the operation in errors.
+    `word` names the operation in errors, `dimension` is its index in them.
 
     Raises:
         VerifyError: The axes `axes` are not the last ones.
@@ -111,9 +111,9 @@ def _expect(expected: Axes, made: Axes, dimension: int) -> None:
 
 
 def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
-    """Return the axes of a collective by dimension.
+    """Return the axes that a collective has for each dimension, and check them for duplicates.
 
-    They are checked for duplicates over all dimensions. `made` is the sharding of the result.
+    `made` is the sharding of the result.
     """
     lists = _parts(axes, "lists")
     seen = AxisCollector(grid)
@@ -152,7 +152,7 @@ def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid:
 def _check_unreduced(
     given: Sequence[AxisRef], taken: Sharding, made: Sharding, grid: Grid, word: str
 ) -> None:
-    """Check that the result's unreduced axes are the operand's and `given`.
+    """Check that the unreduced axes of the result are those of the operand and `given`.
 
     `word` names the operation in errors.
     """
@@ -175,7 +175,11 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    """Check an all-reduce: both shardings are equal, and no list of axes has a reduced axis."""
+    """Check an all-reduce: operand and result are divided by the same axes.
+
+    The reduced axes must not overlap with those axes, replicated axes, or unreduced axes of the
+    result.
+    """
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)
@@ -233,9 +237,10 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_permute(taken: Sharding, made: Sharding, before: Grid, after: Grid) -> None:
-    """Check a permute: axes and sizes are equal; mesh names may differ only with device ids.
+    """Check a permute: both shardings have axes of equal sizes.
 
-    `before` and `after` are the meshes of operand and result.
+    The meshes `before` and `after`, of operand and result, may have different names only with
+    device ids.
     """
     if before.mesh.axes != after.mesh.axes:
         raise VerifyError("result mesh has different axes than operand mesh")
@@ -292,7 +297,7 @@ def check_local(
     local: Type,
     names: Sequence[str],
 ) -> None:
-    """Check the local type of a value inside a manual computation.
+    """Check the local type of a value, its type inside a manual computation.
 
     `what` and `index` name the operand or result in errors. `whole` is its type outside, `names`
     are the manual axes.
@@ -341,7 +346,7 @@ def check_local(
 
 
 def bound_axis(name: str) -> VerifyError:
-    """Return the error for an axis that a manual computation around the op uses already."""
+    """Return the error for an axis that is manual in a manual computation around the op."""
     return VerifyError(
         f'operates on axis "{name}" which is already bound by a parent sdy.manual_computation op'
     )
@@ -360,7 +365,7 @@ def manual_axes(operation: Operation) -> set[str]:
 
 
 def own_axes(operation: Operation) -> tuple[str, ...]:
-    """Return the names of the manual axes of a manual computation."""
+    """Return the names of the manual axes of this manual computation, without those around it."""
     try:
         axes = struct_of(operation.get("manual_axes"), "manual_axes")
     except VerifyError:

@@ -44,15 +44,15 @@ ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
 Source: MLIR's trait `IsolatedFromAbove`.
 """
 _OPENLY_READ: Final = ISOLATED - NAME_SCOPES
-"""Ops of `ISOLATED` in whose regions the parser still resolves names of outer values."""
+"""Ops of `ISOLATED` whose regions may name outer values as far as the parser is concerned."""
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
-"""Dialects all of whose ops have definitions; other ops of theirs are errors."""
+"""Dialects whose ops all have definitions, so that another op of theirs is an error."""
 _FAMILIAR: Final = frozenset(
     "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy"
     " shape sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
-"""Dialects that StableHLO programs use, whose ops are accepted without a definition."""
+"""Dialects whose ops are accepted without a definition, since StableHLO programs use them."""
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "func.func": check_function,
     "func.return": check_return,
@@ -61,7 +61,7 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "check.expect_eq_const": check_constant,
     "check.expect_almost_eq_const": check_constant,
 }
-"""Additional checks of single ops, by op name."""
+"""Additional checks, by op name."""
 
 
 def verify_mlir(
@@ -87,27 +87,31 @@ def verify_mlir(
 
 
 class _Verification:
-    """The state of one verification: the stack of the traversal, errors, and keys of valid ops."""
+    """The state of one verification: stack of the traversal, errors, and keys of valid ops."""
 
     def __init__(self, allow_unregistered: bool, first_only: bool) -> None:
         self.found: list[Diagnostic] = []
         self._allow, self._first_only = allow_unregistered, first_only
         self._symbols, self._typing = Symbols(), Typing()
         self._stack: list[tuple[Operation | Block, Iterator[Operation | Block]]] = []
-        """Ops and blocks entered and not yet left, each with an iterator over the rest of it."""
+        """Ops and blocks that are entered but not left, each with an iterator over the rest of it.
+        """
         self._scopes: list[int] = []
-        """Indices in the stack of the isolated ops."""
+        """Indices in `_stack` of the isolated ops."""
         self._isolated: dict[int, list[Operation]] = {}
-        """Isolated ops by the identity of the op around them; visited after its other content."""
+        """Isolated ops by the identity of the op around them.
+
+        They are visited after its other contents.
+        """
         self.broken: set[int] = set()
         """Identities of the ops that have an error, themselves or in their regions."""
         self._sound: set[Likeness | None] = set()
-        """Keys of ops that were found valid: an op with the same key is not checked again.
+        """Keys of valid ops; an op with one of these keys is not checked.
 
         `None` is never in the set: it means that an op has no key.
         """
         self._closed: dict[Operation, Likeness] = {}
-        """Ops with regions that read no outer value, and their keys."""
+        """Keys of ops with regions that read no outer value, by op."""
         self._postponed: dict[int, VerifyError] = {}
         """Inference errors by the identity of the op; reported if the op's regions are valid."""
 
@@ -142,7 +146,7 @@ class _Verification:
     def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
         """Return the next op that must be checked; `None` at the end of the block.
 
-        Ops with the key of a valid op are skipped.
+        An op with the key of a valid op is skipped.
         """
         sound = self._sound
         for operation in rest:
@@ -163,7 +167,7 @@ class _Verification:
     # --- reporting --------------------------------------------------------------------------
 
     def _report(self, operation: Operation | None, *diagnostics: Diagnostic) -> None:
-        """Record errors about an op.
+        """Record errors of an op.
 
         With `first_only`, the rest of the innermost isolated op is skipped.
         """
@@ -209,9 +213,10 @@ class _Verification:
             self._mark_around(operation)
 
     def _check(self, operation: Operation) -> None:
-        """Check an op by itself, and raise its first error.
+        """Check an op without its regions, and raise its first error.
 
-        Checked are its definition, its own rules, its types, and the entry blocks of its regions.
+        Checked are the definition, rules of the op itself, its types, and the entry blocks of its
+        regions.
         """
         name = operation.name
         dialect = name.partition(".")[0]
@@ -257,7 +262,7 @@ class _Verification:
             self._isolated.setdefault(id(around), []).append(operation)
 
     def _leave(self, operation: Operation) -> None:
-        """Pop the op on top of the stack, and check what requires that its regions are valid."""
+        """Pop the op on top of the stack, and check what depends on valid regions."""
         is_scope = self._scopes[-1] == len(self._stack) - 1
         self._stack.pop()
         if is_scope:
@@ -418,22 +423,22 @@ def _may_terminate(operation: Operation) -> bool:
 Likeness = object
 
 _LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
-"""Ops without regions whose checks read the op's position or other ops."""
+"""Ops without regions whose checks depend on the op's position or on other ops."""
 _WITH_REGIONS: Final = frozenset(
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map")
 )
-"""Ops with regions whose checks read nothing except the op and its regions."""
+"""Ops with regions whose checks depend only on the op and its regions."""
 _MOST: Final = 16
-"""Largest number of ops in a region for which a key is computed."""
+"""Maximum number of ops in a region for which a key is computed."""
 _type_of: Final = attrgetter("type")
 
 
 def quick_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of all that the checks of an op without regions read.
+    """Return a key of everything that the checks of an op without regions depend on.
 
-    Ops with the key of a valid op are valid. `None` if the checks also read the op's position or
-    other ops.
+    An op with the key of a valid op is valid. The result is `None` if the checks depend on the op's
+    position or on other ops, too.
     """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
@@ -443,8 +448,9 @@ def quick_likeness(operation: Operation) -> Likeness | None:
 def full_likeness(operation: Operation) -> Likeness | None:
     """Return a key as `quick_likeness` does, but with attributes compared one by one.
 
-    `quick_likeness` compares the attribute dictionaries by identity, so that it may separate ops
-    that have equal keys here. `None` if the checks read the op's position or other ops.
+    `quick_likeness` compares dictionaries of attributes by identity, so that it may separate ops
+    that have equal keys here. The result is `None` if the checks depend on the op's position or on
+    other ops.
     """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
@@ -458,10 +464,10 @@ def full_likeness(operation: Operation) -> Likeness | None:
 
 
 def closed_likeness(operation: Operation) -> Likeness | None:
-    """Return a key of an op with regions and all ops in them.
+    """Return a key of an op with regions and of all ops in them.
 
-    Ops with the key of a valid op are valid. `None` if the checks may read more, or if the regions
-    use a value that is not defined before the use in the same block.
+    An op with the key of a valid op is valid. The result is `None` if the checks may depend on
+    more, or if the regions use a value that is not defined before in the same block.
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
@@ -509,7 +515,7 @@ TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 
 
 class Typing:
-    """Checks the types of the operations of one module."""
+    """Checks the types of the operations of one module by type inference."""
 
     def __init__(self) -> None:
         self._make = OpMaker()
@@ -530,7 +536,7 @@ class Typing:
         return _verify(op, operands, results, ())
 
     def depends_on_types_only(self, operation: Operation) -> bool:
-        """Return whether the type check of an op reads no operand values.
+        """Does the type check of an op depend on types only, not on operand values?
 
         The op must have passed `check`.
         """
@@ -556,18 +562,18 @@ def _verify(
 
 
 def infers(name: str) -> bool:
-    """Does upstream infer the result types of the op of this name?"""
+    """Does StableHLO infer the result types of op `name`?"""
     traits = DEFINITIONS[name].traits
     return "infer" in traits or "compatible" in traits
 
 
 def is_inference(error: VerifyError) -> bool:
-    """Is it an error of type inference, which upstream runs after the checks of op and regions?"""
+    """Is it an error of type inference, which MLIR runs after checking the op and its regions?"""
     return isinstance(error, InferenceError | IncompatibleTypesError)
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """Return the message of an error in upstream's wording."""
+    """Return the message of an error in StableHLO's wording."""
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"
