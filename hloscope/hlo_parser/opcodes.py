@@ -142,8 +142,6 @@ _PLAIN: Final = """
 
 Each line has the element types that HLO allows for the first operand, then opcodes. An op has the
 opcode's name with `_` for `-`; its class has the number of operands.
-
-Their ops have the same name, with `_` for `-`; the op's class has the number of operands.
 """
 
 _ACCURATE: Final = """

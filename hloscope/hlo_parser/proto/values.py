@@ -438,8 +438,6 @@ def _from_bytes(data: bytes, type_: TensorType) -> Any:
     """Return the array of the little-endian elements in `data`.
 
     An element of under 8 bits is in the low bits of its byte.
-
-    A narrow element is in the low bits of its byte.
     """
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)

@@ -21,13 +21,13 @@ from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
 TARGETS: Final[dict[str, Maker]] = {}
-"""Makers of kernels by the target name of the custom call."""
+"""Functions that make kernels (see `registry`), by the target name of the custom call."""
 
 _M = TypeVar("_M", bound=Maker)
 
 
 def implements(*targets: str) -> Callable[[_M], _M]:
-    """Return a decorator that registers a maker for custom calls of these targets."""
+    """Return a decorator that registers a maker of kernels for custom calls of these targets."""
 
     def register(maker: _M) -> _M:
         for target in targets:
@@ -79,16 +79,16 @@ _MISMATCHES: Final = (
 
 
 def _unexpected_form(target: str) -> UnsupportedError:
-    """Return the error for a call whose operands or configuration do not have the known form.
+    """Return the error for a custom call whose operands or configuration have an unknown form.
 
-    The target's meaning is not specified, so such a call is unsupported, not invalid.
+    The meaning of the target is not specified, so such a call is unsupported, not invalid.
     """
     message = f"custom call `{target}` has other operands, results or parts than are known of it"
     return UnsupportedError(message)
 
 
 def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
-    """Return a kernel that calls the user's function with the operands and checks its results."""
+    """Return a kernel that calls the user's function with the operands, and checks its results."""
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:
@@ -136,7 +136,7 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "xla.sdy.PropagationBarrier",
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand, which must have the result's type.
+    """Return a kernel that returns its operand, which must have the result's type.
 
     Raises:
         UnsupportedError: The call changes the type, such as to a part of an array on one device.
@@ -152,7 +152,7 @@ def _same(op: CustomCall, at: Site) -> Kernel:
 
 
 def _may_stand_for(given: Type, asked: Type) -> bool:
-    """May a value of type `given` be used as one of type `asked`?
+    """May a value of type `given` be used where a value of type `asked` is declared?
 
     Float precision and layouts may differ.
     """
@@ -172,9 +172,9 @@ def _may_stand_for(given: Type, asked: Type) -> bool:
 
 @implements("stablehlo.shape_refinement_operand_wrapper")
 def _wrapped(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel whose value is the operand.
+    """Return a kernel that returns its operand.
 
-    The operand's sizes may be known where the result's are not.
+    Sizes may be known in the operand's type that are unknown in the result's.
     """
     match at.operands[:1], at.ins.type:
         case [TensorType() as given], TensorType() as asked:
@@ -188,7 +188,7 @@ def _wrapped(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.ShardingGroup")
 def _nothing(op: CustomCall, at: Site) -> Kernel:
-    """Return a kernel without results: a group of shardings only constrains devices."""
+    """Return a kernel without results: a group of shardings only constrains placement."""
     return lambda *_: ()
 
 
@@ -259,7 +259,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
 
 
 def _stand_in(operand: Instruction, number: int) -> Instruction:
-    """Return a parameter, number `number`, with the name and type of an operand."""
+    """Return the parameter with index `number` that has the name and type of an operand."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 
 

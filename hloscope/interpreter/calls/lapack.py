@@ -36,7 +36,7 @@ def _names(routine: str, complex_routine: str = "") -> list[str]:
 
 
 def _flag(at: Site, name: str, default: str = "") -> str:
-    """Return the letter that the configuration has for `name`, or `default`.
+    """Return the option `name` of the call's configuration, a letter, or `default`.
 
     It may be written as its character code.
     """
@@ -45,7 +45,7 @@ def _flag(at: Site, name: str, default: str = "") -> str:
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Return the factors that `function` returns for each matrix of a batch, stacked."""
+    """Return the results of `function` for each matrix of a batch, stacked."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
@@ -62,9 +62,9 @@ def check_finite(a: Array) -> None:
 
 
 def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
-    """Return a kernel whose value is the factors and `info`.
+    """Return a kernel that returns the factors of each matrix of a batch, and `info`.
 
-    A matrix without factors gets the results of `failed`.  The whole batch is tried first; if it
+    A matrix without factors gets the results of `failed`. The whole batch is tried first; if it
     fails, each matrix is factored by itself.
     """
 
@@ -104,9 +104,9 @@ def cholesky(is_lower: bool) -> Kernel:
 
 
 def _first_indefinite(a: Array) -> int:
-    """Return LAPACK's `info`: the size of the smallest leading block that is not positive definite.
+    """Return LAPACK's `info` for a matrix that is not positive definite.
 
-    It is at least 1.
+    It is the size of the smallest leading block that is not positive definite, at least 1.
     """
     for size in range(1, len(a)):
         try:

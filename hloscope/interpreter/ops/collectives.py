@@ -42,7 +42,7 @@ from hloscope.ops import (
 
 
 Parts = list[tuple[Any, ...]]
-"""The operands of each member of a group, in the order of the members."""
+"""The operands of each member of a group of processes, in the order of the members."""
 
 
 @evaluates(ReplicaId)
@@ -75,7 +75,7 @@ _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 def groups_of(
     op: Collective | CrossReplicaSum, process: Process, world: World
 ) -> tuple[Group, ...]:
-    """Return the groups of processes that `replica_groups` means.
+    """Return the groups of processes among which a collective exchanges values.
 
     The ids are numbers of replicas, of partitions or of all processes. The channel and
     `use_global_device_ids` decide.  If a group of replicas includes all partitions, HLO orders
@@ -103,7 +103,7 @@ def groups_of(
 
 
 def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
-    """Return the group that contains the process of `world`; `None` if no group does.
+    """Return the group that contains the process of `world`; `None` if no group contains it.
 
     Raises:
         EvaluationError: The group contains a process that is not in the grid.
@@ -227,7 +227,7 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
 
 
 def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return the operands that the members have for member number `place` of the group.
+    """Return operand number `place` of each member: what member `place` of the group gets.
 
     Raises:
         EvaluationError: The number of `operands` is not the number of members.
@@ -240,7 +240,7 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
 
 
 def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """Return part `number` (from 0) of `count` equal parts of an array along an axis.
+    """Return the part with index `number` of `count` equal parts of an array along an axis.
 
     Raises:
         EvaluationError: The size is not divisible by `count`.
@@ -279,9 +279,9 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
 
 
 def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
-    """Return a function that reduces the operands of all members by the body.
+    """Return a function that reduces the operands of all members, in the members' order.
 
-    The order is that of the members.
+    The region of the op combines two values.
     """
     types = at.results
     body = at.ins.calls[0].arguments[0]
@@ -302,7 +302,7 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
 
 
 def _applied(region: Region, a: Any, b: Any) -> Any:
-    """Apply a region of two scalars elementwise to two arrays, and return the result."""
+    """Return the result of a region of two scalars, applied elementwise to two arrays."""
     if region.is_elementwise:
         return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
     pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
@@ -407,7 +407,7 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
 
 
 class _Mail:
-    """The queues that one process sends to and receives from.
+    """The queues through which one process of a `collective_permute` sends and receives values.
 
     Raises:
         EvaluationError: A pair names a device that is not in the grid.
@@ -431,11 +431,9 @@ class _Mail:
         self._sender = f"{kind} {sources[0]}" if sources else ""
 
     def exchange(self, values: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        """Send values, then return those sent to this process; `None` if no process sends to it.
+        """Send values; return those sent to this process, or `None` if no process sends to it.
 
-        Sending never waits, so a cycle of processes cannot deadlock.
-
-        Only the receiving part waits.
+        Sending never waits, so a cycle of processes cannot deadlock; receiving waits.
         """
         for key in self._sent:
             self._process.post(key, self._ins, values)
@@ -463,7 +461,9 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
 
 
 def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
-    """Return the kernel of the in-place form; a process that receives nothing keeps its buffers.
+    """Return the kernel of the form with buffers, whose slices are updated by the received values.
+
+    A process that receives nothing returns its buffers unchanged.
 
     Raises:
         UnsupportedError: A device receives from several devices.
@@ -491,6 +491,8 @@ Window = tuple[slice, ...]
 
 def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Array, Window]]:
     """Return, for each slice, its buffer and its index ranges.
+
+    `starts` has start indices for each slice, `sizes` has the shape of each slice.
 
     Raises:
         EvaluationError: Numbers of starts and sizes differ, or a slice is not inside its buffer.

@@ -67,8 +67,7 @@ _MOST_STEPS: Final = 10_000
 
 
 def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
-    """Yield an error for each start not ended by exactly one done, and each done without a start.
-    """
+    """Yield an error for each start not ended by exactly one done, and dones without start."""
     uses = None
     for ins in computation:
         starts = _STARTS_OF.get(type(ins.op))

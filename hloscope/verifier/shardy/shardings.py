@@ -423,9 +423,7 @@ class Grid:
         return Axis(ref.name, ref.before, ref.before * ref.size, whole=False)
 
     def is_sorted(self, refs: Sequence[AxisRef]) -> bool:
-        """Are the references in the mesh's order of axes, and parts of one axis in order of
-        pre-size?
-        """
+        """Are references in the mesh's axis order, and parts of one axis in order of pre-size?"""
         keys = [(self._order.get(r.name, -1), r.before, r.size or 0) for r in refs]
         return keys == sorted(keys)
 

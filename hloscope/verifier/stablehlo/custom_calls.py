@@ -223,8 +223,7 @@ def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
 
 
 def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
-    """Check that each buffer in a result has exactly one alias, and each in an operand at most one.
-    """
+    """Check that a buffer in a result has exactly one alias, and one in an operand at most one."""
     target = operation.get("call_target_name")
     if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
         return

@@ -94,8 +94,7 @@ class _Verification:
         self._allow, self._first_only = allow_unregistered, first_only
         self._symbols, self._typing = Symbols(), Typing()
         self._stack: list[tuple[Operation | Block, Iterator[Operation | Block]]] = []
-        """Ops and blocks that are entered but not left, each with an iterator over the rest of it.
-        """
+        """Ops and blocks that are entered but not left, each with an iterator over its rest."""
         self._scopes: list[int] = []
         """Indices in `_stack` of the isolated ops."""
         self._isolated: dict[int, list[Operation]] = {}
