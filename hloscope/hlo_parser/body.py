@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.nodes import TextInstruction
-from hloscope.hlo_parser.scanner import NAME, fail, moved, skip
+from hloscope.hlo_parser.scanner import NAME, error_in_source, fail, skip
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.spelling import Calls, Heads, Tails, Types, compatible, take_callees
@@ -128,7 +128,7 @@ class _BodyReader:
             if line is None:
                 if at == end:
                     return
-                next_at = self._odd_line(at, before)
+                next_at = self._unusual_line(at, before)
                 if next_at is None:
                     return
                 at, before = next_at, -1
@@ -211,7 +211,7 @@ class _BodyReader:
             if at >= end:
                 return at
 
-    def _odd_line(self, at: int, before: int) -> int | None:
+    def _unusual_line(self, at: int, before: int) -> int | None:
         """Read one or more instructions at `at` that are not in XLA's printed form.
 
         Return their end.
@@ -285,7 +285,7 @@ class _BodyReader:
         try:
             type_ = self._texts.types[written]
         except ParseError as error:
-            raise moved(error, source, start) from None
+            raise error_in_source(error, source, start) from None
         if not compatible(type_, root.type):
             fail(
                 f"`{self._section.name}` returns {print_type(type_, layout=False)}, but its root "

@@ -13,9 +13,9 @@ from hloscope.hlo_parser.scanner import (
     NAME,
     SPACE,
     closing,
+    error_in_source,
     fail,
     found,
-    moved,
     near,
     refuse_elided,
     skip,
@@ -74,14 +74,14 @@ class Callees(Protocol):
         `at` is the offset of its `{`; its name begins with `stem`, the instruction's name.
         """
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
         """Return a computation without instructions, in place of one that the text lacks.
 
-        It has parameters of the types `takes` and a result of type `returns`. `at` has the start
-        and end of its name. The result is `None` if the text is a whole module, in which the name
-        is an error.
+        It has parameters of the types `parameter_types` and a result of type `result_type`. `at`
+        has the start and end of its name. The result is `None` if the text is a whole module, in
+        which the name is an error.
         """
 
 
@@ -209,7 +209,7 @@ class InstructionReader:
         try:
             return self._types[self._text[start:end]]
         except ParseError as error:
-            raise moved(error, self._source, start) from None
+            raise error_in_source(error, self._source, start) from None
 
     def _infer(
         self,
@@ -271,13 +271,13 @@ class InstructionReader:
                 at = inside[0]
             elif not attributes and error.span:
                 fail(error.message, source, *word.span())
-            raise moved(error, source, at) from None
+            raise error_in_source(error, source, at) from None
 
     def _unknown(self, opcode: str, attributes: str, at: int) -> Read:
         try:
             op, _, predecessors, extras = read_unknown(opcode, attributes)
         except ParseError as error:
-            raise moved(error, self._source, at) from None
+            raise error_in_source(error, self._source, at) from None
         assert isinstance(op, UnknownOp)
         names: list[str] = []
         for name, value in op.settings:
@@ -319,8 +319,8 @@ class InstructionReader:
             op, number, operands, type_ = caller
             if type_ is not None:
                 types = [operand.type for operand in operands]
-                takes, returns = signature_of_callee(op, number, types, type_)
-                found = self._callees.stand_in(name, takes, returns, where)
+                parameter_types, result_type = signature_of_callee(op, number, types, type_)
+                found = self._callees.missing_computation(name, parameter_types, result_type, where)
                 if found is not None:
                     return found
         if name in known:

@@ -153,11 +153,11 @@ def read_frontend_attributes(text: str) -> Mapping[str, str]:
     >>> read_frontend_attributes('{a="b\\"c",n={x = 1 : i32}}')["n"]
     '{x = 1 : i32}'
     """
-    parts = split_attributes(_comma_separated(inside(text)))
+    parts = split_attributes(_with_unquoted_names(inside(text)))
     return MappingProxyType({name: unquote(value) for name, value, _ in parts})
 
 
-def _comma_separated(text: str) -> str:
+def _with_unquoted_names(text: str) -> str:
     """Return a list of attributes with the quotes around names removed: `a=1` for `"a"=1`.
 
     Names are at the start of the text and after commas.

@@ -20,7 +20,7 @@ from hloscope.hlo_parser.metadata import (
     read_statistics,
     written,
 )
-from hloscope.hlo_parser.scanner import moved, split_attributes, without_comments
+from hloscope.hlo_parser.scanner import error_in_source, split_attributes, without_comments
 from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.hlo_parser.types import spell
 from hloscope.ir import Body, Computation, Instruction, Module, Op, Type, Written
@@ -69,7 +69,7 @@ def read_pairs(source: Source, text: str, at: int) -> Pairs:
     try:
         return _pairs(text)
     except ParseError as error:
-        raise moved(error, source, at) from None
+        raise error_in_source(error, source, at) from None
 
 
 class TextInstruction(Instruction):
@@ -320,7 +320,7 @@ def decode_module(module: Module) -> int:
                     else:
                         continue
                 except ParseError as error:
-                    raise _placed(error, ins, text) from None
+                    raise _with_position(error, ins, text) from None
                 count += 1
             if type(ins.op) is Constant:
                 count += _decode_constant(ins, ins.op)
@@ -334,13 +334,13 @@ def _decode_constant(ins: Instruction, op: Constant) -> int:
     try:
         literal.array(ins.type)
     except ParseError as error:
-        raise _placed(error, ins, literal.written) from None
+        raise _with_position(error, ins, literal.written) from None
     except UnsupportedError:  # no array is so large
         return 0
     return 1
 
 
-def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
+def _with_position(error: ParseError, ins: Instruction, text: str) -> ParseError:
     """Return an error about `text` with its position in the module.
 
     `text` is a part of the text of `ins`; an error about an instruction without a position is
@@ -350,4 +350,4 @@ def _placed(error: ParseError, ins: Instruction, text: str) -> ParseError:
     if span is None:
         return error
     at = span.source.text.find(text, span.start, span.end)
-    return moved(error, span.source, at) if at >= 0 else error
+    return error_in_source(error, span.source, at) if at >= 0 else error

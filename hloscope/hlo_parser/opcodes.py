@@ -201,7 +201,8 @@ class Spelling:
         op: The op class.
         operands: Kind of each operand, with its allowed element types, as in the table.
         result: Kind of the result.
-        like_first: Whether a result whose type is not written has the layout of the first operand.
+        has_first_layout: Whether a result whose type is not written has the layout of the first
+            operand.
         callees: Names of the attributes that name one computation.
     """
 
@@ -210,7 +211,7 @@ class Spelling:
         self.op: Final = OPS[name]
         self.operands: Final = tuple(operands.split())
         self.result, _, like = result.partition(" ")
-        self.like_first: Final = like == "like"
+        self.has_first_layout: Final = like == "like"
         self._attributes: Final = attributes.split()
         self.callees: Final = [t[:-5] for t in self._attributes if t.endswith(("!call", "?call"))]
 

@@ -83,7 +83,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    module, end = _in_lines_if_can_be(source, lambda s: _ModuleReader(s).read(0, strict=strict))
+    module, end = _read_in_lines(source, lambda s: _ModuleReader(s).read(0, strict=strict))
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
@@ -99,7 +99,7 @@ def _unspecified(source: Source) -> Iterator[Diagnostic]:
         yield Diagnostic(message, Span(source, *found.span()), severity="note")
 
 
-def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
+def _read_in_lines(source: Source, read: Callable[[Source], T]) -> T:
     """Return `read(source)`.
 
     If that is a long text with few line breaks, it is first split into lines.
@@ -134,7 +134,7 @@ def parse_hlo_all(
     """
     source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    modules = _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    modules = _read_in_lines(source, lambda s: _read_all(s, strict=strict))
     for module in modules:
         module.notes = (*notes, *module.notes)
         notes = ()
@@ -212,14 +212,14 @@ class _Callees:
         """
         return self._reader.read_inline(at, stem, self._number)
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
         """Return a computation without instructions, in place of one that the text lacks.
 
-        See `_ModuleReader.stand_in`.
+        See `_ModuleReader.missing_computation`.
         """
-        return self._reader.stand_in(name, takes, returns, at)
+        return self._reader.missing_computation(name, parameter_types, result_type, at)
 
 
 class _ModuleReader:
@@ -333,21 +333,21 @@ class _ModuleReader:
         computation = self._inlined[name] = TextComputation(self._source, section, body)
         return computation
 
-    def stand_in(
-        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    def missing_computation(
+        self, name: str, parameter_types: Sequence[Type], result_type: Type, at: tuple[int, int]
     ) -> Computation | None:
         """Return a computation without instructions, in place of one that a part of a module lacks.
 
-        It has parameters of the types `takes` and a result of type `returns`. Callers of one name
-        with equal types get the same object. The result is `None` in a whole module.
+        It has parameters of the types `parameter_types` and a result of type `result_type`. Callers
+        of one name with equal types get the same object. The result is `None` in a whole module.
         """
         if not self._is_part:
             return None
-        key = name, tuple(takes), returns
+        key = name, tuple(parameter_types), result_type
         known = self._stand_ins.get(key)
         if known is None:
             new = unused(name, self.order, self._counts)
-            known = missing.stand_in(new, takes, returns, self._source, at)
+            known = missing.missing_computation(new, parameter_types, result_type, self._source, at)
             self._stand_ins[key] = self._inlined[new] = known
             message = f"computation `{name}` is not in the text: nothing is known of what it does"
             self._notes.append(Diagnostic(message, Span(self._source, *at), severity="note"))

@@ -212,8 +212,8 @@ def type_end(source: Source, at: int) -> int:
 # Splitting of attribute lists of instructions, headers and nested groups; errors with offsets.
 #
 # The meaning of attributes does not matter here: a value ends at the first comma outside of
-# brackets and strings. Offsets count from the start of the given text; `moved` converts them to
-# offsets in the file.
+# brackets and strings. Offsets count from the start of the given text; `error_in_source` converts
+# them to offsets in the file.
 
 
 Attribute = tuple[str, str, int]
@@ -250,7 +250,7 @@ _SPACE_OR_COMMENT: Final = pattern(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
 _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 
-def moved(error: ParseError, source: Source, base: int) -> ParseError:
+def error_in_source(error: ParseError, source: Source, base: int) -> ParseError:
     """Return `error`, which has an offset in a part of a text, with its position in `source`.
 
     The part begins at offset `base` of `source`.

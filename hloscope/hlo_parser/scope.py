@@ -215,7 +215,7 @@ _TRUTH: Final = TensorType(ELEMENT_TYPES["pred"], ())
 _COMBINERS: Final = ("reduce", "reduce_window", "scatter", "all_reduce", "reduce_scatter")
 
 OPCODE: Final = "missing-computation"
-"""Opcode of the root of a computation that `stand_in` returns."""
+"""Opcode of the root of a computation that `missing_computation` returns."""
 
 
 def signature_of_callee(
@@ -260,20 +260,24 @@ def _scalar(type: Type) -> Type:
     return TensorType(type.element, ()) if isinstance(type, TensorType) else type
 
 
-def stand_in(
-    name: str, takes: Sequence[Type], returns: Type, source: Source, at: tuple[int, int]
+def missing_computation(
+    name: str,
+    parameter_types: Sequence[Type],
+    result_type: Type,
+    source: Source,
+    at: tuple[int, int],
 ) -> Computation:
     """Return a computation without instructions, in place of one that the text lacks.
 
-    It has parameters of the types `takes` and a result of type `returns`. `at` has the start and
-    end of its name in `source`.
+    It has parameters of the types `parameter_types` and a result of type `result_type`. `at` has
+    the start and end of its name in `source`.
     """
     parameters = [
         TextInstruction(f"p{k}", type, Parameter(k), (), (), (), "", (), source, *at)
-        for k, type in enumerate(takes)
+        for k, type in enumerate(parameter_types)
     ]
     root = TextInstruction(
-        "result", returns, UnknownOp(OPCODE), tuple(parameters), (), (), "", (), source, *at
+        "result", result_type, UnknownOp(OPCODE), tuple(parameters), (), (), "", (), source, *at
     )
     every = (*parameters, root)
     body = Body(every, tuple(parameters), root)

@@ -189,17 +189,17 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
     first = operands[0] if operands else None
     if isinstance(op, Transpose) and isinstance(first, TensorType):
         return _with_layout(type_, _permuted(first, op.permutation))
-    if _is_like_first(op) and isinstance(first, TensorType):
+    if _has_first_layout(op) and isinstance(first, TensorType):
         return _with_layout(type_, first.layout)
     return type_
 
 
-def _is_like_first(op: Op) -> bool:
+def _has_first_layout(op: Op) -> bool:
     """Does the result of an op whose text omits the type get the layout of the first operand?"""
     if isinstance(op, Elementwise):
         return op.name not in _NO_LAYOUT
     opcode = OPCODES.get(type(op))
-    return opcode is not None and SPELLINGS[opcode].like_first
+    return opcode is not None and SPELLINGS[opcode].has_first_layout
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:

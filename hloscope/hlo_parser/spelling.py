@@ -7,13 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.literals import HloLiteral
-from hloscope.hlo_parser.metadata import written as meant
+from hloscope.hlo_parser.metadata import written as written_text
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.scanner import (
     NAME,
     Attribute as Part,
+    error_in_source,
     fail,
-    moved,
     near,
     split_attributes,
     without_comments,
@@ -145,10 +145,10 @@ def is_opcode(opcode: str) -> bool:
     >>> is_opcode("add"), is_opcode("all-gather-start"), is_opcode("sclie")
     (True, True, False)
     """
-    return opcode in SPELLINGS or _sugared(opcode) is not None
+    return opcode in SPELLINGS or _asynchronous_parts(opcode) is not None
 
 
-def _sugared(opcode: str) -> tuple[str, str] | None:
+def _asynchronous_parts(opcode: str) -> tuple[str, str] | None:
     """Split an asynchronous opcode into base opcode and step: `all-gather`, `start`.
 
     The result is `None` for other opcodes.
@@ -191,7 +191,7 @@ def _read_common(parts: list[Part], text: str) -> tuple[tuple[str, ...], Pairs]:
         if name == "control-predecessors":
             predecessors = read_calls(value)
         else:
-            extras.append((name, meant(name, value)))
+            extras.append((name, written_text(name, value)))
     return predecessors, tuple(extras)
 
 
@@ -199,7 +199,7 @@ def _build(opcode: str, parts: list[Part], text: str, inside: str) -> Built:
     spelling = SPELLINGS.get(opcode)
     if spelling is not None:
         return _build_plain(spelling, parts, text, inside)
-    sugared = _sugared(opcode)
+    sugared = _asynchronous_parts(opcode)
     if sugared is None:
         hint = near(opcode, SPELLINGS, 3)
         also = f"; did you mean `{hint}`?" if hint else ""
@@ -310,7 +310,7 @@ def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
     except ParseError as error:
         base = text.index("=", at) + 1
         base += len(text[base:]) - len(text[base:].lstrip())
-        raise moved(error, Source("<attributes>", text), base) from None
+        raise error_in_source(error, Source("<attributes>", text), base) from None
 
 
 # ----------------------------------------------------------------------------------- writing
@@ -450,7 +450,7 @@ The other attributes, those without a field in the op, are text.
 """
 
 
-def _unadorned(opcode: str, inside: str) -> Variant | None:
+def _without_attributes(opcode: str, inside: str) -> Variant | None:
     """Return what `read_op` returns for a parameter or constant without attributes; else `None`.
 
     `inside` is the text in the parentheses.
@@ -483,7 +483,7 @@ class Variants(dict[str | tuple[str, str], Variant]):
         opcode = self._opcode
         attributes, *inside = (key,) if isinstance(key, str) else key
         if inside and not attributes and "/" not in inside[0]:
-            common = _unadorned(opcode, inside[0])
+            common = _without_attributes(opcode, inside[0])
             if common is not None:
                 self[key] = common
                 return common

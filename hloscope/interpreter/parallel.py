@@ -66,7 +66,7 @@ class Wait(NamedTuple):
     is_over: Callable[[], bool]
 
 
-class _Meeting(Struct, eq=False):
+class _Rendezvous(Struct, eq=False):
     """A collective operation that some members of a group have reached, and for which they wait.
 
     Attributes:
@@ -104,7 +104,7 @@ class Process:
         self.results: tuple[Value, ...] = ()
         self.error: BaseException | None = None
 
-    def meet(
+    def rendezvous(
         self,
         group: Group,
         channel: int,
@@ -127,7 +127,7 @@ class Process:
         key = id(group), channel
         meeting = meetings.get(key)
         if meeting is None:
-            meeting = meetings[key] = _Meeting(ins, {})
+            meeting = meetings[key] = _Rendezvous(ins, {})
         if meeting.ins.op.name != ins.op.name:
             raise EvaluationError(
                 f"process {self.id} is at {_where(ins)}, others of its group at"
@@ -207,7 +207,7 @@ class Grid:
         self.processes: Final = {
             id: Process(self, id) for id in product(range(replicas), range(partitions))
         }
-        self.meetings: Final[dict[tuple[int, int], _Meeting]] = {}
+        self.meetings: Final[dict[tuple[int, int], _Rendezvous]] = {}
         self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
         """For each op and process: the group of the process, and a missing member or `None`."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}

@@ -266,7 +266,7 @@ def ulps(a: Array, b: Array) -> Array:
 
 
 def _ulps(a: Array, b: Array) -> Array:
-    (size_a, minus_a), (size_b, minus_b) = _sized(a), _sized(b)
+    (size_a, minus_a), (size_b, minus_b) = _magnitudes(a), _magnitudes(b)
     low, high = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
     gap = np.where(minus_a == minus_b, high - low, high + low)
     x, y = a.astype(np.float64), b.astype(np.float64)
@@ -274,7 +274,7 @@ def _ulps(a: Array, b: Array) -> Array:
     return np.where((x == y) | (np.isnan(x) & np.isnan(y)), np.uint64(0), gap)
 
 
-def _sized(a: Array) -> tuple[Array, Array]:
+def _magnitudes(a: Array) -> tuple[Array, Array]:
     """Return magnitudes and signs of floats.
 
     A magnitude is the number of representable numbers between 0 and the float; the sign is a mask

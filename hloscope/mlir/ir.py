@@ -81,12 +81,11 @@ class Operation:
         source: The text that has the op, or `None`.
         start: Offset of the name in the source.
         end: Offset of the end of the name.
-        alike: An object that ops share if the reader found them to be equal, regions included,
+        shared_key: An object that ops share if the reader found them to be equal, regions included,
             apart from names of values and positions. `None` if the reader did not compare.
     """
 
     __slots__ = (
-        "alike",
         "attributes",
         "end",
         "location",
@@ -96,6 +95,7 @@ class Operation:
         "properties",
         "regions",
         "results",
+        "shared_key",
         "source",
         "start",
         "successor_operands",
@@ -130,7 +130,7 @@ class Operation:
         self.start = start
         self.end = end
         self.parent: Block | None = None
-        self.alike: object | None = None
+        self.shared_key: object | None = None
         for region in regions:
             region.parent = self
 
@@ -174,7 +174,7 @@ class Operation:
         return f"<{self.name} of {len(self.operands)} operands>"
 
 
-KEPT_TEXT: Final = "hloscope.text"
+UNPARSED_TEXT: Final = "hloscope.text"
 """Name of the property with the whole text of an op, from the op's name on.
 
 Only ops of unknown dialects have it. No attribute of an op can have this name.
@@ -239,13 +239,13 @@ def function_type(function: Operation) -> FunctionType | None:
     return known if isinstance(known, FunctionType) else None
 
 
-def likeness(operation: Operation) -> object:
+def equality_key(operation: Operation) -> object:
     """Return a key of an op's name, properties, attributes and types; equal keys mean equal ops.
 
     Parts are compared by identity: the tree keeps them alive, and readers share equal ones.
     """
-    if operation.alike is not None:
-        return operation.alike
+    if operation.shared_key is not None:
+        return operation.shared_key
     operands = operation.operands
     return (
         operation.name,

@@ -105,7 +105,7 @@ _COMMON: Final = pattern(
 )
 _ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
-_MOST_PLACE: Final = 1 << 32
+_LINE_LIMIT: Final = 1 << 32
 """Exclusive upper limit of line and column numbers."""
 
 
@@ -221,8 +221,8 @@ class _Reader:
             raise ParseError(f"expected '{token}' in location")
 
     def number(self) -> int:
-        found = int(self.next()[:20]) if self.kind == "number" else _MOST_PLACE
-        if found >= _MOST_PLACE:
+        found = int(self.next()[:20]) if self.kind == "number" else _LINE_LIMIT
+        if found >= _LINE_LIMIT:
             raise ParseError("expected integer line or column number in location")
         return found
 

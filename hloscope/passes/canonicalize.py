@@ -20,7 +20,7 @@ from hloscope.mlir import (
     Value,
     expanded,
 )
-from hloscope.passes.conversion import dense, shaped, surely_meet
+from hloscope.passes.conversion import always_broadcastable, dense, shaped
 from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
 from hloscope.passes.framework import GreedyDriver, Pass, Run
 from hloscope.passes.regions import has_branches
@@ -213,7 +213,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
-    if not surely_meet(shapes):
+    if not always_broadcastable(shapes):
         return False
     new = rewriter.create(
         "shape.const_witness",
@@ -415,11 +415,11 @@ def _merge_region(rewriter: Rewriter, region: Region) -> int:
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
     # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
     # edges of its terminator unchanged.
-    led_to = Counter(block for end in ends for block in end.successors)
+    branch_counts = Counter(block for end in ends for block in end.successors)
     gone: set[Block] = set()
     for block in region.blocks:
         # The merged block's terminator is now the end of this one, which may merge again.
-        while block not in gone and (target := _only_target(block, led_to)) is not None:
+        while block not in gone and (target := _only_target(block, branch_counts)) is not None:
             if target is region.blocks[0] or target in gone:
                 break
             branch = _end(block)
@@ -436,16 +436,17 @@ def _end(block: Block) -> Operation | None:
     return block.last if isinstance(block, OpenBlock) else None
 
 
-def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
+def _only_target(block: Block, branch_counts: Counter[Block]) -> Block | None:
     """Return the target of the `cf.br` that ends a block if the target can be merged into it.
 
     Else `None`.
 
-    `led_to` has the number of branches to each block: the target must have no other predecessor.
+    `branch_counts` has the number of branches to each block: the target must have no other
+    predecessor.
     """
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:
         return None
     (target,) = end.successors
     is_fit = target is not block and len(target.arguments) == len(end.operands)
-    return target if is_fit and led_to[target] == 1 else None
+    return target if is_fit and branch_counts[target] == 1 else None

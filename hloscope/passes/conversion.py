@@ -325,10 +325,11 @@ def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operati
     return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
 
 
-def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
+def always_broadcastable(shapes: Sequence[Sequence[int | None]]) -> bool:
     """Are all shapes compatible under numpy broadcasting, whatever the dynamic sizes are?
 
-    >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
+    >>> shapes = [(None, 4), (4,)], [(None,), (4,)], [(3,), (4,)]
+    >>> tuple(map(always_broadcastable, shapes))
     (True, False, False)
     """
     for k in range(1, max(map(len, shapes), default=0) + 1):

@@ -12,7 +12,7 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.ir import Type
 from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, Value, elements
 from hloscope.mlir.dialects import DEFINITIONS, is_isolated
-from hloscope.passes.regions import clean_regions, has_branches, may_go
+from hloscope.passes.regions import clean_regions, has_branches, may_be_erased
 from hloscope.passes.rewriting import Chooser, OpenBlock, Pattern, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
 
@@ -41,7 +41,7 @@ _MOST_REWRITES: Final = 256
 """Limit of rewrites per initial operation; beyond it, patterns are assumed to undo each other."""
 
 
-_HOMES: Final = frozenset(["sdy.manual_computation"])
+_OWN_CONSTANTS: Final = frozenset(["sdy.manual_computation"])
 """Ops whose regions have their own constants, though they may read values from outside."""
 
 
@@ -250,7 +250,11 @@ class GreedyDriver(Watcher):
         while self._left and (operation := self._next()) is not None:
             # Unused operations go before patterns are tried, as in MLIR: their patterns would be
             # wasted.
-            if not rewriter.is_used(operation) and may_go(operation) and not _is_last(operation):
+            if (
+                not rewriter.is_used(operation)
+                and may_be_erased(operation)
+                and not _is_last(operation)
+            ):
                 rewriter.erase(operation)
                 self._is_changed = True
             elif (
@@ -351,7 +355,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
             break
         region = outer
         definition = DEFINITIONS.get(at.name) if at is not None else None
-        if definition is None or is_isolated(definition.name) or definition.name in _HOMES:
+        if definition is None or is_isolated(definition.name) or definition.name in _OWN_CONSTANTS:
             break
     block = region.blocks[0] if region is not None and region.blocks else None
     return block if isinstance(block, OpenBlock) else None

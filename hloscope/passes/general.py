@@ -23,7 +23,7 @@ from hloscope.mlir import (
 from hloscope.mlir.dialects import is_isolated
 from hloscope.passes.conversion import CAST
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.regions import may_go
+from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.support.walks import needed_first
 
@@ -126,7 +126,7 @@ class _Merging:
 
         Return whether one of both was done.
         """
-        if not may_go(operation) or not operation.results:
+        if not may_be_erased(operation) or not operation.results:
             return False
         if not self.rewriter.is_used(operation):
             self.dead.append(operation)

@@ -303,7 +303,7 @@ def has_bounds(type: TensorType) -> bool:
     return bool(type.encoding) or any(bound is not None for bound in type.bounds)
 
 
-def maker_of(value: Value, name: str = "") -> Operation | None:
+def defining_op(value: Value, name: str = "") -> Operation | None:
     """Return the operation that defines a value; `None` for a block argument.
 
     With a `name`, the result is also `None` if the operation has another name.
@@ -323,7 +323,7 @@ def constant_integers(value: Value) -> Dims | None:
     >>> constant_integers(Value(type, constant))
     (1, 2)
     """
-    shape = maker_of(value, "shape.const_shape")
+    shape = defining_op(value, "shape.const_shape")
     return known_integers(value) if shape is None else integers_in(shape.get("shape"))
 
 

@@ -30,10 +30,10 @@ from hloscope.passes.reading import (
     LimitedRewrite,
     LimitedRewrites,
     Limits,
-    maker_of,
+    defining_op,
     tensor_of,
 )
-from hloscope.passes.regions import may_go
+from hloscope.passes.regions import may_be_erased
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import CONSTANTS, made
 from hloscope.support.lazy import pattern
@@ -170,8 +170,8 @@ def _replaced(
         return True
     value = bound.get(right.name)
     if value is None:
-        return becomes_splat(rewriter, operation, int(right.name))
-    return becomes_value(rewriter, operation, value, merges=law.merges)
+        return replace_by_splat(rewriter, operation, int(right.name))
+    return replace_by_value(rewriter, operation, value, merges=law.merges)
 
 
 def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
@@ -187,7 +187,7 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
             return None
         for inner, value in zip(operands, producer.operands, strict=True):
             if inner.operands is not None:
-                maker = maker_of(value, f"stablehlo.{inner.name}")
+                maker = defining_op(value, f"stablehlo.{inner.name}")
                 if maker is None:
                     return None
                 work.append((inner, maker))
@@ -288,7 +288,7 @@ def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     direction = _integer_comparison(operation)
     if direction is None or operation.operands[0] is not operation.operands[1]:
         return False
-    return becomes_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
+    return replace_by_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
 
 
 @ELEMENTWISE.on("stablehlo.compare")
@@ -318,7 +318,7 @@ def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits
         return False
     if (direction.value, bool(known.element)) not in (("NE", False), ("EQ", True)):
         return False
-    return becomes_value(rewriter, operation, value)
+    return replace_by_value(rewriter, operation, value)
 
 
 @ELEMENTWISE.on("stablehlo.select")
@@ -327,10 +327,10 @@ def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits:
     if len(operation.operands) != 3:
         return False
     predicate, on_true, on_false = operation.operands
-    broadcast = maker_of(predicate, "stablehlo.broadcast_in_dim")
+    broadcast = defining_op(predicate, "stablehlo.broadcast_in_dim")
     if broadcast is None or len(broadcast.operands) != 1 or rewriter.uses(predicate) != 1:
         return False
-    inverse = maker_of(broadcast.operands[0], "stablehlo.not")
+    inverse = defining_op(broadcast.operands[0], "stablehlo.not")
     if inverse is None or len(inverse.operands) != 1:
         return False
     new = rewriter.create(
@@ -340,7 +340,7 @@ def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits:
         before=operation,
         types=[predicate.type],
     )
-    return becomes(
+    return replace_by_op(
         rewriter, operation, operation.name, (new.result, on_false, on_true), operation.properties
     )
 
@@ -399,7 +399,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     pairs = [
         k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
     ]
-    if pairs != used or not all(map(may_go, rest)):
+    if pairs != used or not all(map(may_be_erased, rest)):
         return False
     # The terminator's unused operands are removed first, then the body's unused ops, last first.
     rewriter.set_operands(end, [end.operands[k] for k in used])
@@ -476,7 +476,7 @@ def dims(values: Sequence[int]) -> DenseArrayAttr:
     return DenseArrayAttr(I64, tuple(values))
 
 
-def becomes_value(
+def replace_by_value(
     rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
 ) -> bool:
     """Replace the only result of an operation by `value`; return false if the types differ.
@@ -493,7 +493,7 @@ def becomes_value(
     return True
 
 
-def becomes(
+def replace_by_op(
     rewriter: Rewriter,
     operation: Operation,
     name: str,
@@ -532,7 +532,7 @@ def becomes(
     return True
 
 
-def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
+def replace_by_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
     """Replace an op by a splat of `value`: 0, or 1 for booleans and integers."""
     type = operation.result.type
     if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:

@@ -36,7 +36,7 @@ from hloscope.stablehlo.nodes import (
     RegionCode,
     TreeModule,
     location_extras,
-    loose,
+    non_functions,
     result,
 )
 from hloscope.stablehlo.op_making import OpMaker
@@ -138,7 +138,7 @@ class _Modules:
         else:
             self._function(tree, "")
         name = string_of(tree.get("sym_name")) or "module"
-        if not functions and next(loose(tree), None) is not None:
+        if not functions and next(non_functions(tree), None) is not None:
             self._function(tree, "")
         if not functions:
             raise NoFunctionError("the module has no function", span=tree.span)
@@ -303,12 +303,12 @@ class _Function:
         known, values, by_name = self.known.get, self.values, frame.by_name
         value_of = values.__getitem__
         for operation in frame.operations:
-            found = known(operation.alike)
+            found = known(operation.shared_key)
             if found is None:
                 if self._is_waiting(frame, operation):
                     return operation
-                # An op equal to an earlier one but for operands and result (`alike`) shares its op
-                # and calls.
+                # An op equal to an earlier one but for operands and result (`shared_key`) shares
+                # its op and calls.
                 continue
             (value,) = operation.results
             name = value.name
@@ -348,8 +348,8 @@ class _Function:
                 return True
             calls = (applied,)
         made = self._make(frame, operation, calls)
-        if made is not None and operation.alike is not None:
-            self.known[operation.alike] = made.op, made.calls
+        if made is not None and operation.shared_key is not None:
+            self.known[operation.shared_key] = made.op, made.calls
         return False
 
     # ----------------------------------------------------------------------------- instructions

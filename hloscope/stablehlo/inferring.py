@@ -126,12 +126,12 @@ def walk(module: Operation) -> Iterator[Operation]:
     return module.walk()
 
 
-def is_asking(module: Operation) -> bool:
+def has_inference_tests(module: Operation) -> bool:
     """Does the module contain ops of StableHLO's type inference tests, such as `hlo_test_infer`?"""
     return any(operation.name in _ASKED for operation in walk(module))
 
 
-def answered(module: Operation) -> Operation:
+def run_inference_tests(module: Operation) -> Operation:
     """Return the module with its `hlo_test_infer` and `hlo_test_broadcast` ops evaluated.
 
     `get_return_types` and `get_return_type_components` are replaced by ops that have the types as

@@ -229,7 +229,7 @@ class TreeModule(Module):
         """Attributes of the module, and texts of its ops except functions, as (name, text)."""
         tree = self.tree
         own = [(name, verbatim(a)) for name, a in tree.attributes.items()]
-        others = [(o.name, _op_text(o)) for o in loose(tree)]
+        others = [(o.name, _op_text(o)) for o in non_functions(tree)]
         return (*own, *others, *location_extras(tree.location))
 
 
@@ -252,7 +252,7 @@ def _op_text(operation: Operation) -> str:
     return MeshText(text) if operation.name == "sdy.mesh" else text
 
 
-def loose(tree: Operation) -> Iterator[Operation]:
+def non_functions(tree: Operation) -> Iterator[Operation]:
     """Yield the ops of a module that are neither functions nor modules."""
     known = ("func.func", "builtin.module")
     return (o for o in tree.inside if o.name not in known)

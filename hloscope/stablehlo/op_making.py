@@ -31,22 +31,22 @@ class OpMaker:
     Operations with shared attributes share an op.
     """
 
-    __slots__ = ("_alike", "_known")
+    __slots__ = ("_by_shared_key", "_known")
 
     def __init__(self) -> None:
         # By name and `id` of the attribute mappings, then by the reader's key of equal ops: asked
         # for each op, of which most repeat.
         self._known: dict[tuple[str, int, int], tuple[Op, object, object]] = {}
-        self._alike: dict[object, Op] = {}
+        self._by_shared_key: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
         """Return the graph's op for an operation, as `make_op` does."""
-        alike = operation.alike
-        if alike is None:
+        shared_key = operation.shared_key
+        if shared_key is None:
             return self._made(operation)
-        op = self._alike.get(alike)
+        op = self._by_shared_key.get(shared_key)
         if op is None:
-            op = self._alike[alike] = self._made(operation)
+            op = self._by_shared_key[shared_key] = self._made(operation)
         return op
 
     def _made(self, operation: Operation) -> Op:

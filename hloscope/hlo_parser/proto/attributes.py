@@ -204,11 +204,11 @@ def _replication(ins: Message) -> str | None:
 
 
 def _frontend(ins: Message) -> str | None:
-    return frontend_text(ins["frontend_attributes"]) if ins.says("frontend_attributes") else None
+    return frontend_text(ins["frontend_attributes"]) if ins.is_set("frontend_attributes") else None
 
 
 def _statistics(ins: Message) -> str | None:
-    if not ins.says("statistics_viz"):
+    if not ins.is_set("statistics_viz"):
         return None
     viz = ins["statistics_viz"]
     if not viz["statistics"]:

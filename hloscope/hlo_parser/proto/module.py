@@ -137,7 +137,7 @@ class _Ids:
     def add(self, ins: Message) -> int:
         """Register the id of an instruction, and return it reduced to the identifying bits."""
         number: int = ins["id"] & _LOCAL
-        if (written := ins.piece("id")) is not None:
+        if (written := ins.field_bytes("id")) is not None:
             self._as_written[written] = number
         return number
 
@@ -264,7 +264,7 @@ class _Text:
             if source := source_text(ins):
                 between += f", metadata={source}"
             yield f"{begin}{head}{operands}{attributes}{between}{after}\n"
-            ins.forget()
+            ins.drop_values()
 
     def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:
         """Return the names of the instructions whose ids a field lists, separated by commas.
@@ -288,7 +288,7 @@ class _Text:
         """
         # A dump repeats a few hundred combinations of fields. The key has no fields of a single
         # instruction. Opcodes whose text depends on operands are not cached.
-        key = ins.values_but(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
+        key = ins.values_except(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
         found = self._shared.get(key) if key else None
         if found is None:
             attributes = f"){self.attributes(ins, known)}{_common(_BEFORE, ins)}"

@@ -72,7 +72,7 @@ def source_text(ins: Message) -> str:
     In most dumps the metadata ends with the instruction's own name. The bytes before it are the
     same for many instructions, so their text is cached.
     """
-    name, data = ins.piece("name"), ins.piece("metadata")
+    name, data = ins.field_bytes("name"), ins.field_bytes("metadata")
     if not name or not data or len(name) > 127:
         return _whole_metadata_text(ins)
     own = _SCHEDULING_NAME + bytes((len(name),)) + name
@@ -82,14 +82,14 @@ def source_text(ins: Message) -> str:
     halves = known.get(before)
     if halves is None:
         try:
-            halves = known[before] = _halves(ins["metadata"].cut(len(own)))
+            halves = known[before] = _halves(ins["metadata"].without_end(len(own)))
         except ParseError:  # those bytes are the end of another field
             return _whole_metadata_text(ins)
     return f"{{{halves[0]}scheduling_name={quote(ins['name'])}{halves[1]}}}"
 
 
 def _whole_metadata_text(ins: Message) -> str:
-    text = metadata_text(ins["metadata"]) if ins.says("metadata") else ""
+    text = metadata_text(ins["metadata"]) if ins.is_set("metadata") else ""
     return text if text != "{}" else ""
 
 
@@ -108,8 +108,8 @@ def _metadata_text(metadata: Message) -> str:
 def _parts(metadata: Message) -> list[tuple[str, str]]:
     """Return the name and the text of each field that is printed, in order."""
     parts, known = [], metadata.file.metadata_fields
-    for name, write in _written(tuple(metadata.given)):
-        key = name, metadata.piece(name)
+    for name, write in _written(tuple(metadata.present_fields)):
+        key = name, metadata.field_bytes(name)
         text = known.get(key)
         if text is None:
             value = metadata[name]
@@ -124,7 +124,7 @@ def _parts(metadata: Message) -> list[tuple[str, str]]:
 # Metadata of a module has few combinations of fields.
 @lru_cache(maxsize=1 << 10)
 def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
-    """Return the printed fields among `given`, each with its function, in the order of the text."""
+    """Return the printed fields of `present_fields` with their functions, in text order."""
     return [(name, write) for name, write in _METADATA.items() if name in given]
 
 

@@ -32,7 +32,7 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
     **{"double": 1, "float": 5},
 }
 """Wire type of each kind of field, by the name of the kind."""
-Places: TypeAlias = "tuple[int, ...] | array[int]"
+Extents: TypeAlias = "tuple[int, ...] | array[int]"
 """Start and end offset of each value of a field, alternating.
 
 An array if there are several values.
@@ -135,12 +135,12 @@ class File:
 class Message:
     """One message; a field's value is decoded when it is first read."""
 
-    __slots__ = ("_depth", "_end", "_places", "_values", "at", "file", "name")
+    __slots__ = ("_depth", "_end", "_extents", "_values", "at", "file", "name")
 
     def __init__(self, file: File, name: str, start: int, end: int, depth: int = 0) -> None:
         self.file, self.name, self.at = file, name, start
         self._end, self._depth = end, depth
-        self._places: dict[str, Places] | None = None
+        self._extents: dict[str, Extents] | None = None
         self._values: dict[str, Any] | None = None
         if depth > _MOST_DEPTH:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
@@ -155,7 +155,7 @@ class Message:
             values = self._values = {}
         elif name in values:
             return values[name]
-        places = (self._places or self._found()).get(name)
+        places = (self._extents or self._found()).get(name)
         if places is None:
             absent = _ABSENT[self.name]
             if name in absent:
@@ -179,37 +179,37 @@ class Message:
         """The number of bytes of the message."""
         return self._end - self.at
 
-    def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
+    def values_except(self, names: frozenset[str]) -> tuple[Any, ...]:
         """Return the names of all fields but `names`, and the bytes of their values.
 
         The results for two messages are equal if and only if those fields are.
         """
-        data, found = self.file.data, self._places or self._found()
+        data, found = self.file.data, self._extents or self._found()
         try:
             values: list[Any] = [data[at:end] for k, (at, end) in found.items() if k not in names]
         except ValueError:  # a field has several
-            values = [tuple(self.pieces(k)) for k in found if k not in names]
+            values = [tuple(self.all_field_bytes(k)) for k in found if k not in names]
         return tuple(found), *values
 
-    def piece(self, name: str) -> bytes | None:
+    def field_bytes(self, name: str) -> bytes | None:
         """Return the bytes of a field's value; `None` if the field is absent."""
-        places = (self._places or self._found()).get(name, _NONE)
+        places = (self._extents or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
 
-    def cut(self, size: int) -> Message:
+    def without_end(self, size: int) -> Message:
         """Return a message that has the same bytes except for the last `size`."""
         return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
-    def pieces(self, name: str) -> list[bytes]:
+    def all_field_bytes(self, name: str) -> list[bytes]:
         """Return the bytes of each value of a repeated field."""
-        places, data = (self._places or self._found()).get(name, _NONE), self.file.data
+        places, data = (self._extents or self._found()).get(name, _NONE), self.file.data
         if len(places) == 2:  # as of most
             return [data[places[0] : places[1]]]
         return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
 
     def varints(self, name: str) -> list[bytes]:
         """Return the bytes of each varint of a repeated field."""
-        pieces = self.pieces(name)
+        pieces = self.all_field_bytes(name)
         if any([piece[-1:] > b"\x7f" for piece in pieces]):
             self[name]  # raises the error
         found: list[bytes] = _ONE.findall(b"".join(pieces))
@@ -217,22 +217,22 @@ class Message:
         return found
 
     @property
-    def given(self) -> Iterable[str]:
+    def present_fields(self) -> Iterable[str]:
         """Names of the fields that are present, ordered by their position in the file."""
-        return self._places or self._found()
+        return self._extents or self._found()
 
     def __contains__(self, name: str) -> bool:
         """Is the field `name` present?"""
-        return name in (self._places or self._found())
+        return name in (self._extents or self._found())
 
-    def says(self, name: str) -> bool:
+    def is_set(self, name: str) -> bool:
         """Is the field `name` present, and its last value not empty?"""
-        places = (self._places or self._found()).get(name)
+        places = (self._extents or self._found()).get(name)
         return places is not None and places[-2] < places[-1]
 
     def lacks(self, names: frozenset[str]) -> bool:
         """Are all fields in `names` absent?"""
-        return names.isdisjoint(self._places or self._found())
+        return names.isdisjoint(self._extents or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
         """Yield the messages in a repeated field; they are not stored."""
@@ -261,11 +261,11 @@ class Message:
         places = self._found().get(name, _NONE)
         return sum(places[1::2]) - sum(places[::2])
 
-    def forget(self) -> None:
+    def drop_values(self) -> None:
         """Drop the decoded values from memory; the next access decodes them again."""
-        self._places = self._values = None
+        self._extents = self._values = None
 
-    def where(self, name: str) -> int:
+    def offset_of(self, name: str) -> int:
         """Return the offset of a field's last value in the file.
 
         Of the message, if the field is absent.
@@ -275,11 +275,11 @@ class Message:
 
     def fail(self, name: str, what: str) -> NoReturn:
         """Raise a `ParseError` at the field `name`; `what` says what is wrong."""
-        self.file.fail(f"{self.name}.{name}", self.where(name), what)
+        self.file.fail(f"{self.name}.{name}", self.offset_of(name), what)
 
     def refuse(self, name: str, what: str) -> NoReturn:
         """Raise an `UnsupportedError` about the field `name`; `what` says what is unsupported."""
-        where = f"{self.file.name}: {self.name}.{name} at byte {self.where(name)}"
+        where = f"{self.file.name}: {self.name}.{name} at byte {self.offset_of(name)}"
         raise UnsupportedError(f"{where}: {what}")
 
     def word(self, name: str, words: dict[int, str]) -> str:
@@ -293,16 +293,16 @@ class Message:
             self.refuse(name, f"value {self[name]} is not known")
         return word
 
-    def _found(self) -> dict[str, Places]:
+    def _found(self) -> dict[str, Extents]:
         """Return the offsets of the values of each field that is present."""
-        if self._places is None:
-            self._places = self._scan()
-        return self._places
+        if self._extents is None:
+            self._extents = self._scan()
+        return self._extents
 
-    def _scan(self) -> dict[str, Places]:
+    def _scan(self) -> dict[str, Extents]:
         file, at, end = self.file, self.at, self._end
         data, tags = file.data, _TAGS[self.name]
-        found: dict[str, Places] = {}
+        found: dict[str, Extents] = {}
         # `left` counts the fields that the file may still have, so the limit needs no extra step.
         # The branches are ordered by frequency: short lengths, small numbers, lengths of two bytes,
         # long numbers. `_unusual` handles all other cases, and every error.
@@ -364,7 +364,7 @@ class Message:
             return "", at, stop, False
         field = MESSAGES[self.name].get(tag >> 3)
         if field is None or tag & 7 not in _wires(field):
-            self._pass_over(tag, begin)
+            self._check_ignorable(tag, begin)
             return "", at, stop, False
         return field.name, at, stop, field.repeated
 
@@ -383,7 +383,7 @@ class Message:
             file.fail(name, at, f"field {tag >> 3} has wire type {wire}, which is not read")
         return at, at + _SIZES[wire]
 
-    def _pass_over(self, tag: int, begin: int) -> None:
+    def _check_ignorable(self, tag: int, begin: int) -> None:
         """Raise an error if a field with this tag may not be skipped: only fields in `IGNORED` may.
 
         `begin` is the offset of the tag.

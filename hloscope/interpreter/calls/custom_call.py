@@ -141,22 +141,24 @@ def _same(op: CustomCall, at: Site) -> Kernel:
     Raises:
         UnsupportedError: The call changes the type, such as to a part of an array on one device.
     """
-    (given,), asked = at.operands, at.ins.type
-    if _may_stand_for(given, asked):
+    (given,), declared = at.operands, at.ins.type
+    if _is_usable_as(given, declared):
         return lambda value: value
     name = f"`{op.call_target_name}`"
-    match given, asked:
-        case TensorType(), TensorType() if given.sizes != asked.sizes:
-            raise UnsupportedError(f"{name} makes {asked} of {given}: this takes several devices")
-    raise UnsupportedError(f"{name} hands on {given}, and is declared as {asked}")
+    match given, declared:
+        case TensorType(), TensorType() if given.sizes != declared.sizes:
+            raise UnsupportedError(
+                f"{name} makes {declared} of {given}: this takes several devices"
+            )
+    raise UnsupportedError(f"{name} hands on {given}, and is declared as {declared}")
 
 
-def _may_stand_for(given: Type, asked: Type) -> bool:
-    """May a value of type `given` be used where a value of type `asked` is declared?
+def _is_usable_as(given: Type, declared: Type) -> bool:
+    """May a value of type `given` be used as a value of type `declared`?
 
     Float precision and layouts may differ.
     """
-    stack = [(given, asked)]
+    stack = [(given, declared)]
     while stack:
         match stack.pop():
             case TupleType(some), TupleType(others) if len(some) == len(others):
@@ -177,9 +179,9 @@ def _wrapped(op: CustomCall, at: Site) -> Kernel:
     Sizes may be known in the operand's type that are unknown in the result's.
     """
     match at.operands[:1], at.ins.type:
-        case [TensorType() as given], TensorType() as asked:
-            pairs = zip(given.sizes, asked.sizes, strict=False)
-            fits = given.rank == asked.rank and given.element == asked.element
+        case [TensorType() as given], TensorType() as declared:
+            pairs = zip(given.sizes, declared.sizes, strict=False)
+            fits = given.rank == declared.rank and given.element == declared.element
             if fits and all(b is None or a in (None, b) for a, b in pairs):
                 return lambda value, *_: value
     found = ", ".join(map(str, at.operands))
@@ -224,7 +226,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
     assert size is not None
     smallest = at.config.get("largest", True) is False
     top = TopK(size, not smallest)
-    operands = (_stand_in(at.ins.operands[0], 0),)
+    operands = (_parameter_like(at.ins.operands[0], 0),)
     inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
     return lambda *given: inner(given[-1])  # regions, if any, come before the operand
 
@@ -240,7 +242,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
     Operands: the arrays, then their initial values.
     """
     count = len(at.results)
-    operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
+    operands = tuple(_parameter_like(o, i) for i, o in enumerate(at.ins.operands[:count]))
     result = at.results[0]
     assert isinstance(result, TensorType)
     dimension = at.config.get("reduction_dim", result.rank - 1) % result.rank
@@ -258,7 +260,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
     return top
 
 
-def _stand_in(operand: Instruction, number: int) -> Instruction:
+def _parameter_like(operand: Instruction, number: int) -> Instruction:
     """Return the parameter with index `number` that has the name and type of an operand."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 

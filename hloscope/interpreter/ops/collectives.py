@@ -178,10 +178,10 @@ def _exchange(
         # The values that a body reads from outside may differ between processes.  Then each member
         # combines by itself, otherwise one of them does it for all.
         if any(region.outer for region in regions):
-            parts = process.meet(group, channel, ins, operands, lambda parts: parts)
+            parts = process.rendezvous(group, channel, ins, operands, lambda parts: parts)
             whole = combine(parts, regions)
         else:
-            whole = process.meet(
+            whole = process.rendezvous(
                 group, channel, ins, operands, lambda parts: combine(parts, regions)
             )
         results = own_results(whole, place, operands)
@@ -406,7 +406,7 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
 # `CheckInplaceCollectivePermute`.
 
 
-class _Mail:
+class _Queues:
     """The queues through which one process of a `collective_permute` sends and receives values.
 
     Raises:
@@ -445,7 +445,7 @@ class _Mail:
 @evaluates(CollectivePermute)
 def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     """Return the kernel of `collective_permute`; a process that receives nothing gets zeros."""
-    mail = _Mail(op, at)
+    mail = _Queues(op, at)
     if is_in_place(tuple([o.type for o in at.ins.operands])):
         return _in_place(op, mail)
     check_arrays(op, at)
@@ -460,7 +460,7 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     return kernel
 
 
-def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
+def _in_place(op: CollectivePermute, mail: _Queues) -> Kernel:
     """Return the kernel of the form with buffers, whose slices are updated by the received values.
 
     A process that receives nothing returns its buffers unchanged.

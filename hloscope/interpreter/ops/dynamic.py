@@ -442,8 +442,10 @@ def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
     It has the result type `type_`, and takes the first `operands` operands of the call.
     """
     ins = at.ins
-    stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
-    return kernel(stand_in, at.world)
+    replacement = Instruction(
+        ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span
+    )
+    return kernel(replacement, at.world)
 
 
 @implements("stablehlo.dynamic_reduce_window")

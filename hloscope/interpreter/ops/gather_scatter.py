@@ -290,7 +290,7 @@ def _along(value: Array, dims: list[int], among: list[int]) -> Array:
 # Updates of rows of arrays, each applied to the result of the updates before it.
 
 
-_A_ROUND: Final = 2500
+_ROUND_COST: Final = 2500
 """Time to start a round of updates, as the number of elements that numpy combines in that time."""
 _COMMUTATIVE: Final[dict[str, Any]] = {
     "add": np.add,
@@ -345,7 +345,7 @@ def combine(
         _apply(body, results, rows, updates)
         return
     function = _COMMUTATIVE.get(region.monoid)
-    is_faster = most * _A_ROUND > updates[0].size
+    is_faster = most * _ROUND_COST > updates[0].size
     if function is not None and is_faster and results[0].dtype.kind in "biufc":
         _at(function, results[0], rows, updates[0])
         return

@@ -60,7 +60,7 @@ class Division(NamedTuple):
             array = array[(slice(None),) * dimension + (slice(first, first + size // count),)]
         return array
 
-    def whole(self, parts: Mapping[int, Array]) -> Array:
+    def joined(self, parts: Mapping[int, Array]) -> Array:
         """Return the whole array, joined from its parts.
 
         `parts` has them by device number.
@@ -203,7 +203,7 @@ def _together(
     divided.
     """
     return tuple(
-        s.whole({device: values[i] for device, values in found.items()})  # type: ignore[misc]
+        s.joined({device: values[i] for device, values in found.items()})  # type: ignore[misc]
         for i, s in enumerate(outs)
     )
 
@@ -222,7 +222,7 @@ def _gathered(
     def combine(brought: list[tuple[Value, ...]]) -> tuple[Value, ...]:
         return _together(outs, dict(zip(devices, brought, strict=True)))
 
-    found: tuple[Value, ...] = process.meet(group, -id(at.ins), at.ins, values, combine)
+    found: tuple[Value, ...] = process.rendezvous(group, -id(at.ins), at.ins, values, combine)
     return found
 
 

@@ -272,7 +272,7 @@ def _rng(op: Rng, at: Site) -> Kernel:
             unit = _unit(words(shape), bits)
             wide = unit * (b.astype(unit.dtype) - a.astype(unit.dtype)) + a.astype(unit.dtype)
             return np.asarray(wide.astype(dtype))
-        return _whole(words(shape), int(a), int(b), dtype)
+        return _integers(words(shape), int(a), int(b), dtype)
 
     return kernel
 
@@ -284,7 +284,7 @@ def _unit(words: Array, bits: int) -> Array:
     return np.asarray(high * kind(2.0**-mantissa))
 
 
-def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
+def _integers(words: Array, least: int, most: int, dtype: Any) -> Array:
     """Return integers in `[least, most)` made of words.
 
     All are `least` if the interval is empty.

@@ -147,7 +147,7 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
     order = np.broadcast_to(np.arange(shape[0])[:, None], lines[0].shape)
     width = 1
     while width < shape[0]:
-        places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
+        places = _merged_indices(less, [np.take_along_axis(x, order, 0) for x in lines], width)
         merged = np.full_like(order, -1)
         np.put_along_axis(merged, places, order, 0)
         # If two elements have the same new index, another index has no element: the comparator is
@@ -160,7 +160,7 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
     return np.moveaxis(order.reshape(shape), 0, axis)
 
 
-def _places(less: Lifted, lines: list[Array], width: int) -> Array:
+def _merged_indices(less: Lifted, lines: list[Array], width: int) -> Array:
     """Return the index of each element after neighbouring sorted blocks are merged.
 
     A block has `width` elements. The new index of an element is its index in its own block plus the

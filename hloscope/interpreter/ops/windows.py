@@ -35,7 +35,7 @@ _MOST_TAPS = 128
 
 More taps are combined axis by axis.
 """
-_CALL = 4000
+_CALL_COST = 4000
 """Time of one numpy call, as the number of elements that numpy computes in that time."""
 
 
@@ -166,8 +166,8 @@ def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
     before = (slice(None),) * axis
     length = items[0].shape[axis]
     lines = max(items[0].size // max(length, 1), 1)
-    doublings = 2 * (slide.taps.bit_length() - 1) * (_CALL + lines * length)
-    if (slide.taps - 1) * (_CALL + lines * slide.positions) <= doublings:
+    doublings = 2 * (slide.taps.bit_length() - 1) * (_CALL_COST + lines * length)
+    if (slide.taps - 1) * (_CALL_COST + lines * slide.positions) <= doublings:
         totals = tuple([x[(*before, slide.at(0))] for x in items])
         for tap in range(1, slide.taps):
             totals = body(*totals, *[x[(*before, slide.at(tap))] for x in items])

@@ -90,7 +90,7 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
 }
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
 """Dialects of which all ops are known; other dialects may have more ops."""
-_TAKEN: Final = ("llvm", "quant")
+_WITHOUT_TABLE: Final = ("llvm", "quant")
 """Dialects that MLIR's tools register, but whose ops have no table here."""
 
 _ROWS: Final = {
@@ -203,7 +203,7 @@ def _is_list(value: DenseAttr) -> bool:
 
 
 DIALECTS: Final = Dialects(
-    map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _from_mhlo)}
+    map(_dialect, sorted({*_TABLES, *_WITHOUT_TABLE})), {"mhlo": Older("stablehlo", _from_mhlo)}
 )
 """All dialects, by name and together.
 

@@ -36,7 +36,7 @@ from hloscope.mlir.text.asm import AsmPrinter, Form, OpAsmParser, State, UnfitEr
 from hloscope.support.lazy import pattern
 
 
-class Reading(Struct):
+class FormState(Struct):
     """What has been read of one op while its pretty form is parsed.
 
     Attributes:
@@ -65,7 +65,7 @@ class Reading(Struct):
             resolve(use, type, state)
 
 
-ReadPart: TypeAlias = Callable[[Reading], None]
+ReadPart: TypeAlias = Callable[[FormState], None]
 WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
@@ -160,7 +160,7 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
     results = None if context.results else context.outputs
 
     def read(parser: OpAsmParser, state: State) -> None:
-        reading = Reading(parser, state)
+        reading = FormState(parser, state)
         at = parser.at
         for step in reads:
             step(reading)
@@ -268,7 +268,7 @@ def literal(text: str) -> Part:
     """Return the form part that reads and writes `text`."""
     tokens = _TOKEN.findall(text)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         for token in tokens:
             if token[0].isalpha():
@@ -290,7 +290,7 @@ def dictionary(context: Context) -> Part:
     named, defaults = context.named, context.defaults
     known = frozenset(named)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         reading.parser.dictionary(reading.state)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -302,26 +302,26 @@ def dictionary(context: Context) -> Part:
     return Part(read, write)
 
 
-def _nothing(reading: Reading) -> None:
+def _nothing(reading: FormState) -> None:
     pass
 
 
 def _operands(piece: str, context: Context) -> Part:
     index = context.operands
 
-    def read_one(reading: Reading) -> None:
+    def read_one(reading: FormState) -> None:
         reading.uses.append(reading.parser.use())
 
     def write_one(printer: AsmPrinter, op: Operation) -> None:
         printer.value(op.operands[index])
 
-    def read_all(reading: Reading) -> None:
+    def read_all(reading: FormState) -> None:
         reading.uses += reading.parser.uses()
 
     def write_all(printer: AsmPrinter, op: Operation) -> None:
         printer.values(op.operands[index:])
 
-    def read_each(reading: Reading) -> None:
+    def read_each(reading: FormState) -> None:
         parser = reading.parser
         while (use := parser.try_use()) is not None:
             reading.uses.append(use)
@@ -353,7 +353,7 @@ def _optional(pieces: list[str], directives: Mapping[str, Directive], context: C
     name = needs[0].name
     default = context.defaults.get(name)
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         there = parser.try_keyword(first) if first[0].isalpha() else parser.try_token(first)
         if there:

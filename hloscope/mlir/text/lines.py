@@ -128,7 +128,7 @@ class Lines:
         return True
 
 
-class Alike:
+class SharedKey:
     """Identity of equal ops: ops that were read from lines of one template share one object.
 
     It also computes the position of an op's name from the start of its line.
@@ -153,9 +153,9 @@ class Alike:
         self._width: Final = width
         self._name: Final = name
 
-    def other(self) -> Alike:
+    def other(self) -> SharedKey:
         """Return a new object with the same offsets, for lines with other types."""
-        return Alike(self.first, self._start, self._width, self._name)
+        return SharedKey(self.first, self._start, self._width, self._name)
 
     def place(self, text: str, begin: int) -> tuple[int, int]:
         """Return the offsets of start and end of the op's name in the line at offset `begin`."""
@@ -181,10 +181,10 @@ class LineOperation(Operation):
         """Compute `start` and `end` on first use; Python calls this only for missing attributes."""
         if name not in ("start", "end"):
             raise AttributeError(name, name=name, obj=self)
-        alike, source = self.alike, self.source
-        assert isinstance(alike, Alike)
+        shared_key, source = self.shared_key, self.source
+        assert isinstance(shared_key, SharedKey)
         assert source is not None
-        self.start, self.end = alike.place(source.text, source.line_start(self.line))
+        self.start, self.end = shared_key.place(source.text, source.line_start(self.line))
         return self.start if name == "start" else self.end
 
 
@@ -220,7 +220,7 @@ def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, .
     return tuple([_Copy(region, owner) for region in regions])
 
 
-def kept(region: Region) -> Region:
+def original(region: Region) -> Region:
     """Return a copy of a simple region that only `copied` uses, so that it never changes."""
     return Region((_copied(region.blocks[0]),))
 
@@ -253,8 +253,8 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
     # offset moves every position.
     by = 0
     if owner is not None and any(op.source is not None for op in block.operations):
-        assert isinstance(owner.alike, Alike)
-        by = owner.start - owner.alike.first
+        assert isinstance(owner.shared_key, SharedKey)
+        by = owner.start - owner.shared_key.first
     new = Block()
     values: dict[int, Value] = {}
     for old in block.arguments:
@@ -278,7 +278,7 @@ def _copied(block: Block, owner: LineOperation | None = None) -> Block:
             op.end + moved,
         )
         copy.parent = new
-        copy.alike = op.alike
+        copy.shared_key = op.shared_key
         copy.results = tuple(Value(v.type, copy, v.index, v.name) for v in op.results)
         for old, value in zip(op.results, copy.results, strict=True):
             values[id(old)] = value
@@ -299,7 +299,7 @@ class Template(NamedTuple):
         operands: Types of the operands.
         results: Types of the results.
         regions: Regions that the line implies; they read only their own values.
-        alike: Object shared by the ops of these lines only.
+        shared_key: Object shared by the ops of these lines only.
     """
 
     name: str
@@ -311,7 +311,7 @@ class Template(NamedTuple):
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
     regions: tuple[Region, ...]
-    alike: Alike
+    shared_key: SharedKey
 
 
 class Known(NamedTuple):
@@ -391,7 +391,9 @@ class LineTemplates:
                 ahead is None and location is UNKNOWN and not self._ends_op(lines, line)
             ):
                 break
-            name, few, holes, pick, needed, types, properties, attributes, regions, alike = template
+            name, few, holes, pick, needed, types, properties, attributes, regions, shared_key = (
+                template
+            )
             result = names[place] if types else ""
             try:
                 if few == 1:
@@ -421,7 +423,7 @@ class LineTemplates:
             operation.source = source
             operation.line = line
             operation.parent = block
-            operation.alike = alike
+            operation.shared_key = shared_key
             if len(types) == 1:
                 value = scope[result] = _new(Value)  # its `__init__` takes longer than this
                 value.type = types[0]
@@ -450,7 +452,7 @@ class LineTemplates:
         The template is `None` if no line like it was read.
         """
         key, location = self._key(line)
-        return known.lines.get(key) or self._retyped(key, known), location
+        return known.lines.get(key) or self._with_types(key, known), location
 
     def _key(self, key: str) -> tuple[str, Location]:
         """Split a line's text without names into the key of its template and its location."""
@@ -460,7 +462,7 @@ class LineTemplates:
         location = self._attributes.aliases.location_of(found[1], self._lexer.before)
         return key[: found.start()], location
 
-    def _retyped(self, key: str, known: Known) -> Template | None:
+    def _with_types(self, key: str, known: Known) -> Template | None:
         """Return a template for a line that equals a known line except for the types at its end.
 
         The result is `None` if there is no such line.
@@ -484,7 +486,9 @@ class LineTemplates:
         if None in given or made is None or len(given) != len(like.operands):
             return None
         operands = cast("tuple[Type, ...]", tuple(given))
-        template = like._replace(operands=operands, results=(made,), alike=like.alike.other())
+        template = like._replace(
+            operands=operands, results=(made,), shared_key=like.shared_key.other()
+        )
         known.lines[key] = template
         return template
 
@@ -519,7 +523,7 @@ class LineTemplates:
         # The result's name may have another length in another line, so later offsets are stored as
         # if it were empty.
         result = len(parts[1]) if named else 0
-        operation.alike = alike = Alike(
+        operation.shared_key = shared_key = SharedKey(
             operation.start,
             operation.start - begin - result,
             operation.end - operation.start,
@@ -534,8 +538,8 @@ class LineTemplates:
             tuple(value.type for value in operation.results),
             operation.properties,
             operation.attributes,
-            tuple(map(kept, operation.regions)),
-            alike,
+            tuple(map(original, operation.regions)),
+            shared_key,
         )
         known = self._known.setdefault(default_dialect, Known({}, {}))
         known.lines[key] = template

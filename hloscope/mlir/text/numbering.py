@@ -356,7 +356,7 @@ def _all_values(root: Operation) -> list[Value]:
 # Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
 
 
-_MARK: Final = pattern("\ud800(\\d+)\ud801")
+_PLACEHOLDER: Final = pattern("\ud800(\\d+)\ud801")
 """Pattern of a placeholder for an alias.
 
 Text from files cannot contain its first and last character.
@@ -395,7 +395,7 @@ class Aliases:
         # By `id`, asked for each op: ops of one source line share a location.
         self._by_location: dict[int, tuple[Location, int]] = {}
 
-    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+    def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
         """Return a placeholder for an alias, which `finished` replaces by the alias.
 
         Equal names and texts give the same placeholder.
@@ -449,12 +449,12 @@ class Aliases:
             written = f"loc({alias.text})" if alias.name == "#loc" else alias.text
             (below if alias.later else above).append(f"{names[i]} = {written}\n")
         whole = "".join([*above, text, *below])
-        return _MARK.sub(lambda found: names[int(found[1])], whole)
+        return _PLACEHOLDER.sub(lambda found: names[int(found[1])], whole)
 
     def _index(self, name: str, text: str, *, later: bool) -> int:
         index = self._by_text.setdefault((name, text), len(self._all))
         if index == len(self._all):
-            parts = [self._all[int(found)] for found in dict.fromkeys(_MARK.findall(text))]
+            parts = [self._all[int(found)] for found in dict.fromkeys(_PLACEHOLDER.findall(text))]
             self._all.append(_Alias(name, text, parts))
         if not later:
             self._not_later(self._all[index])
@@ -492,7 +492,7 @@ class Aliases:
 class NoAliases(Aliases):
     """Replacement of `Aliases` that writes locations, attributes and types in full."""
 
-    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+    def placeholder(self, name: str, text: str, *, later: bool = False) -> str:
         """Return `text` itself."""
         return text
 

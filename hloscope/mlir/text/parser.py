@@ -97,7 +97,7 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     Raises:
         ParseError: The text is not an attribute.
     """
-    return _whole("<attribute>", text, dialects, AttributeParser.attribute)
+    return _read_all("<attribute>", text, dialects, AttributeParser.attribute)
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
@@ -109,10 +109,10 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     Raises:
         ParseError: The text is not a type.
     """
-    return _whole("<type>", text, dialects, AttributeParser.type)
+    return _read_all("<type>", text, dialects, AttributeParser.type)
 
 
-def _whole(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
+def _read_all(name: str, text: str, dialects: Dialects, read: Callable[[AttributeParser], T]) -> T:
     """Return the result of `read`, which must read the text to its end.
 
     `name` is the kind of text in the error.

@@ -15,8 +15,8 @@ from hloscope.ir import FunctionType, Type
 from hloscope.mlir.constants import attribute_text
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import (
-    KEPT_TEXT,
     NO_ATTRIBUTES,
+    UNPARSED_TEXT,
     Attribute,
     Block,
     DictAttr,
@@ -133,7 +133,7 @@ class OperationParser:
         lexer, scope = self.lexer, self.scope
         if lexer.errors is None:
             return self.operation()
-        first, state, mark = lexer.start, self._state(), scope.mark()
+        first, state, mark = lexer.start, self._state(), scope.state()
         try:
             return self.operation()
         except TextError as error:
@@ -142,7 +142,7 @@ class OperationParser:
             # so that their uses are no further errors.
             self._restore(state)
             self.attributes.aliases.depth = 0
-            scope.back_to(mark)
+            scope.restore(mark)
             scope.unread.update(lexer.skip_operation(first, error))
             if not lexer.text[lexer.start :].strip():
                 raise NoMoreErrors from None  # only an unclosed region could still be reported
@@ -370,7 +370,7 @@ class OperationParser:
         text = _INDENT.sub(lambda found: "\n" + found[1][column:], _PLACE.sub(r"\1", text))
         lexer.move(stop)
         location = self.attributes.aliases.location() or UNKNOWN
-        kept = {KEPT_TEXT: StringAttr.of(text)}
+        kept = {UNPARSED_TEXT: StringAttr.of(text)}
         operation = Operation(
             name, (), (), kept, NO_ATTRIBUTES, (), (), (), location, lexer.source, at, end
         )

@@ -22,8 +22,8 @@ _MOST_HINTS: Final = 10
 _MOST_NAMES: Final = 500
 
 
-class Mark(NamedTuple):
-    """The state of a scope before a region or an op, to which `Scope.back_to` returns."""
+class ScopeState(NamedTuple):
+    """The state of a scope before a region or an op, to which `Scope.restore` returns."""
 
     values: dict[str, Value]
     size: int
@@ -61,27 +61,27 @@ class Scope:
 
     # ---------------------------------------------------------------------------------- regions
 
-    def mark(self) -> Mark:
-        """Return the current state, for `back_to`."""
-        return Mark(
+    def state(self) -> ScopeState:
+        """Return the current state, for `restore`."""
+        return ScopeState(
             self.values, len(self.values), self.forward, self._blocks, self._undefined_blocks
         )
 
-    def back_to(self, mark: Mark) -> None:
-        """Forget the names that were defined since `mark` was returned."""
+    def restore(self, mark: ScopeState) -> None:
+        """Forget the names that were defined since `state` was returned."""
         self.values, size, self.forward, self._blocks, self._undefined_blocks = mark
         while len(self.values) > size:
             self.values.popitem()
 
-    def enter(self, *, isolated: bool) -> Mark:
+    def enter(self, *, isolated: bool) -> ScopeState:
         """Begin a region, whose ops can use no values from outside if it is isolated."""
-        mark = self.mark()
+        mark = self.state()
         if isolated:
             self.values, self.forward = {}, {}
         self._blocks, self._undefined_blocks = {}, {}
         return mark
 
-    def leave(self, mark: Mark) -> None:
+    def leave(self, mark: ScopeState) -> None:
         """End the region that began at the mark.
 
         Raises:
@@ -94,7 +94,7 @@ class Scope:
             for name, (_, at) in self.forward.items():
                 few = len(self.undeclared) < _MOST_HINTS
                 self.undeclared.append((at, did_you_mean(f"%{name}", near) if few else ""))
-        self.back_to(mark)
+        self.restore(mark)
 
     # ----------------------------------------------------------------------------------- uses
 
@@ -168,12 +168,12 @@ class Scope:
         )
         pending = self.forward.get(f"{use.name}#{use.number}" if use.number else use.name)
         note = self._where(value) if pending is None else self._lexer.span(pending[1], None)
-        self._noted(message, use.at, "prior use here", note)
+        self._fail_with_note(message, use.at, "prior use here", note)
 
     def _where(self, value: Value) -> Span | None:
         return value.owner.span if isinstance(value.owner, Operation) else None
 
-    def _noted(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
+    def _fail_with_note(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
         """Raise an error with message `message` at offset `at`, and a note at `span`."""
         notes = () if span is None else (Diagnostic(note, span, severity="note"),)
         self._lexer.fail_plainly(message, at, notes=notes)
@@ -197,7 +197,7 @@ class Scope:
         known = self.values.get(name)
         if known is not None:
             message = f"redefinition of SSA value '%{name}'"
-            self._noted(message, at, "previously defined here", self._where(known))
+            self._fail_with_note(message, at, "previously defined here", self._where(known))
         keys = [f"{name}#{number}" if number else name for number in range(len(values))]
         for number, (key, value) in enumerate(zip(keys, values, strict=True)):
             pending = self.forward.get(key)
@@ -205,7 +205,7 @@ class Scope:
                 message = f"definition of SSA value '%{name}#{number}' has type "
                 message += f"'{type_text(value.type)}'"
                 note = f"previously used here with type '{type_text(pending[0].type)}'"
-                self._noted(message, at, note, self._lexer.span(pending[1], None))
+                self._fail_with_note(message, at, note, self._lexer.span(pending[1], None))
         # A use before the definition has made a value, which other ops hold: it is the result, in
         # place of the new one.
         defined = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.mlir.definitions import Dialects
-from hloscope.mlir.ir import Operation, SourceModule, likeness
+from hloscope.mlir.ir import Operation, SourceModule, equality_key
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.functions import REREAD, WRITERS
 from hloscope.mlir.text.numbering import mlir_names
@@ -128,7 +128,7 @@ def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
         if reread is not None:
             reread(op)
         if not op.regions:
-            op.alike = first.setdefault(likeness(op), op)
+            op.shared_key = first.setdefault(equality_key(op), op)
     return True
 
 

@@ -11,7 +11,7 @@ from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
 from hloscope.mlir.constants import entry, write
 from hloscope.mlir.definitions import Dialects
 from hloscope.mlir.ir import (
-    KEPT_TEXT,
+    UNPARSED_TEXT,
     Attribute,
     Block,
     DictAttr,
@@ -21,7 +21,7 @@ from hloscope.mlir.ir import (
     StringAttr,
     Value,
     VerbatimAttr,
-    likeness,
+    equality_key,
 )
 from hloscope.mlir.locations import UNKNOWN, FileLoc, Location, resolve_location
 from hloscope.mlir.text.asm import UnfitError, Write
@@ -101,8 +101,8 @@ def source_printer(dialects: Dialects, most_ops: int | None = None) -> Callable[
         if root not in known:
             known[root] = source_names(root)
         printer = Printer(dialects, known[root], aliases=True, most_ops=most_ops)
-        told = printer.print(operation)
-        return told if operation is root else told.removesuffix("\n")
+        printed = printer.print(operation)
+        return printed if operation is root else printed.removesuffix("\n")
 
     return text
 
@@ -194,7 +194,7 @@ class Printer:
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = bool(locations)
         self._aliases = Aliases() if aliases else NoAliases()
-        self._places = Places(dialects.behind, given_only=locations == "given")
+        self._op_locations = OpLocations(dialects.behind, given_only=locations == "given")
         # Texts by `id`, asked for each operand and attribute, which ops share; an entry holds its
         # key's object, so the `id` is not reused.
         self._types: dict[int, tuple[Type, str]] = {}
@@ -248,10 +248,10 @@ class Printer:
         defined = self.names.results.get(op)
         if defined is not None:
             parts.append(f"{defined} = ")
-        place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
+        place = self._aliases.location(self._op_locations.of_op(op)) if self._locations else ""
         writer = None if self._generic else _writer(self._dialects, op.name)
         if writer is None:
-            text = None if self._generic else op.properties.get(KEPT_TEXT)
+            text = None if self._generic else op.properties.get(UNPARSED_TEXT)
             if isinstance(text, StringAttr):
                 parts.append(text.text.replace("\n", f"\n{where.indent}"))
             else:
@@ -260,9 +260,9 @@ class Printer:
         elif op.regions or op.name[: len(_REPEATED)] != _REPEATED:
             self._pretty(op, writer)
         else:
-            # An op's text without operands depends on `likeness` and on the dialect prefix around
-            # it. A template is made at the second such op, since many ops occur once.
-            key = (where.inside, likeness(op))
+            # An op's text without operands depends on `equality_key` and on the dialect prefix
+            # around it. A template is made at the second such op, since many ops occur once.
+            key = (where.inside, equality_key(op))
             template = self._lines.get(key)
             if template is None:  # perhaps there is but one
                 self._lines[key] = _PRINTED_ONCE
@@ -350,7 +350,7 @@ class Printer:
         if isinstance(attributes, DictAttr) and attributes.entries:
             text += f" {self.attribute_text(attributes)}"
         if self._locations:
-            text += f" loc({self._aliases.location_text(self._places.of_argument(argument))})"
+            text += f" loc({self._aliases.location_text(self._op_locations.of_argument(argument))})"
         return text
 
     # What pretty forms call: see `asm.AsmPrinter`.
@@ -468,7 +468,7 @@ class Printer:
         if isinstance(attribute, VerbatimAttr):
             name = _ALIASES.get(text[: text.find("<") + 1])
             if name is not None:
-                text = self._aliases.mark(name, text)
+                text = self._aliases.placeholder(name, text)
         self._attributes[id(attribute), typed] = attribute, text
         return text
 
@@ -502,11 +502,15 @@ class Printer:
                 if name is None:
                     return type_text(type)
                 return type_text(type).removesuffix(f"{type.encoding}>") + (
-                    f"{self._aliases.mark(name, encoding)}>"
+                    f"{self._aliases.placeholder(name, encoding)}>"
                 )
             case TupleType(elements):
                 text = f"tuple<{', '.join(map(self.type_text, elements))}>"
-                return self._aliases.mark("!tuple", text) if len(elements) > LONG_TUPLE else text
+                return (
+                    self._aliases.placeholder("!tuple", text)
+                    if len(elements) > LONG_TUPLE
+                    else text
+                )
             case FutureType(elements):
                 return f"!stablehlo.future<{', '.join(map(self.type_text, elements))}>"
             case FunctionType(inputs, results):
@@ -543,7 +547,7 @@ def _predecessors(region: Region) -> dict[Block, list[Block]]:
 _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 
 
-class Places:
+class OpLocations:
     """Finds the locations of ops and arguments; it stores the line starts of their source.
 
     Args:
@@ -565,7 +569,7 @@ class Places:
         if op.location is not UNKNOWN or self._given_only:
             return resolve_location(op.location)
         if op.source is None:
-            around = _around(op.parent)
+            around = _op_around(op.parent)
             return op.location if around is None else self.of_op(around)
         if op.start == op.end:  # an implied module
             return FileLoc(op.source.name, 0, 0)
@@ -579,7 +583,7 @@ class Places:
 
         An argument that the text does not name has the position of the op around it.
         """
-        around = None if self._given_only else _around(argument.owner)
+        around = None if self._given_only else _op_around(argument.owner)
         if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
         if argument.at < 0:
@@ -595,7 +599,7 @@ class Places:
         return FileLoc(source.name, line, len(before.encode("utf-8", "surrogateescape")) + 1)
 
 
-def _around(block: object) -> Operation | None:
+def _op_around(block: object) -> Operation | None:
     """Return the op that contains a block; `None` if there is none or it has no source."""
     region = block.parent if isinstance(block, Block) else None
     op = region.parent if region is not None else None

@@ -79,12 +79,12 @@ class Explanation(NamedTuple):
 
     Attributes:
         value: The dynamic value.
-        way: The path, from the value itself to the cause.
+        path: The path, from the value itself to the cause.
         origin: The cause.
     """
 
     value: Value
-    way: tuple[Link, ...]
+    path: tuple[Link, ...]
     origin: Origin
 
 
@@ -123,7 +123,7 @@ def explain(tree: Operation) -> list[Explanation]:
     ...   %0 = stablehlo.abs %a : tensor<?xf32>
     ...   return %0 : tensor<?xf32>
     ... }'''
-    >>> [(len(e.way), e.origin.kind) for e in explain(parse_stablehlo(text).tree)]
+    >>> [(len(e.path), e.origin.kind) for e in explain(parse_stablehlo(text).tree)]
     [(1, 'argument'), (2, 'argument')]
     """
     explainer = _Explainer(tree)
@@ -158,7 +158,7 @@ class _Explainer:
 
     def of(self, value: Value) -> Explanation:
         """Return the path from a dynamic value to the cause."""
-        way: list[Link] = []
+        path: list[Link] = []
         seen: set[Value] = set()
         at = value
         while True:
@@ -166,12 +166,12 @@ class _Explainer:
             step = self._steps.get(at)
             if step is None:
                 step = self._steps[at] = self._step(at)
-            way.append(Link(at, step.why))
+            path.append(Link(at, step.why))
             seen.add(at)
             # A value that is reached again carries its size around a loop.
-            if step.to is None or step.to in seen or len(way) >= LONGEST:
+            if step.to is None or step.to in seen or len(path) >= LONGEST:
                 origin = step.origin or Origin("loop", _OF_LOOPS)
-                return Explanation(value, tuple(way), origin)
+                return Explanation(value, tuple(path), origin)
             at = step.to
 
     # -------------------------------------------------------------------------------- one step

@@ -44,7 +44,7 @@ from hloscope.passes.dynamism.values import (
 from hloscope.passes.folding import INDEX_FOLDS, SHAPE_FOLDS
 from hloscope.passes.framework import GreedyDriver, Option, Pass, PostponedError, Run
 from hloscope.passes.pipeline import cut
-from hloscope.passes.regions import is_quiet, is_terminator
+from hloscope.passes.regions import is_effect_free, is_terminator
 from hloscope.passes.rewriting import Chooser, Pattern, Rewriter
 from hloscope.support.walks import reached
 
@@ -603,7 +603,7 @@ def _own_effects(function: Operation) -> tuple[bool, set[str]]:
         for op in each.inside:
             if op.name == _CALL:
                 callees.add(callee_name(op))
-            elif not (is_quiet(op) or is_terminator(op)):
+            elif not (is_effect_free(op) or is_terminator(op)):
                 quiet = False
             if op.regions:
                 work.append(op)

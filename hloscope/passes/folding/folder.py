@@ -17,7 +17,7 @@ from hloscope.passes.folding.elementwise import (
 from hloscope.passes.folding.index import INDEX_FOLDS, SIZES
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.reading import FOLD_ELEMENTS, LimitedRewrites, Limits, integers_of, tensor_of
-from hloscope.passes.regions import is_quiet
+from hloscope.passes.regions import is_effect_free
 from hloscope.passes.rewriting import Patterns, Rewriter
 
 # --------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _declares_effects(operation: Operation) -> bool:
     name = operation.name
     if not name.startswith("stablehlo.") or name not in DEFINITIONS:
         return False
-    return "terminator" not in DEFINITIONS[name].traits and not is_quiet(operation)
+    return "terminator" not in DEFINITIONS[name].traits and not is_effect_free(operation)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from hloscope.mlir import (
 )
 from hloscope.passes.conversion import (
     Conversion,
+    always_broadcastable,
     concatenated,
     constant,
     i64,
@@ -33,7 +34,6 @@ from hloscope.passes.conversion import (
     shaped,
     sliced,
     splat,
-    surely_meet,
 )
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.legalizing.chlo_loops import RAGGED_DOT_PATTERNS, SCAN_PATTERNS
@@ -203,7 +203,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
         return False
     shapes = [_shape_of(rewriter, value, op) for value in op.operands]
     # Sizes that are surely compatible need no check at run time.
-    if surely_meet([type.sizes for type in types]):
+    if always_broadcastable([type.sizes for type in types]):
         properties = {"passing": BoolAttr(True)}
         witness = rewriter.create(
             "shape.const_witness", (), properties, before=op, types=(_WITNESS,)

@@ -25,7 +25,7 @@ from hloscope.mlir import (
     element_text,
     resolve_location,
 )
-from hloscope.mlir.dialects import free_struct
+from hloscope.mlir.dialects import sparse_struct
 from hloscope.ops import Mesh
 from hloscope.passes.conversion import (
     Conversion,
@@ -144,7 +144,7 @@ def _unbatched(
     still = was_sorted and _ascends(indices_dims) and _ascends(fields[index_map])
     properties = {
         **op.properties,
-        attribute: free_struct("stablehlo", numbers.name, fields),
+        attribute: sparse_struct("stablehlo", numbers.name, fields),
         "indices_are_sorted": BoolAttr(still),
     }
     rewriter.set_properties(op, properties)

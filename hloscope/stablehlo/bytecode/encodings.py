@@ -48,9 +48,15 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.mlir.dialects import sdy_struct
-from hloscope.stablehlo.bytecode.attributes import ATTRIBUTE_WAYS, ELEMENT_WAYS
-from hloscope.stablehlo.bytecode.image import RESOURCE_WAYS, is_resource
-from hloscope.stablehlo.bytecode.types import MEMREF_WAYS, TYPE_WAYS, Way, memref_way, text_of
+from hloscope.stablehlo.bytecode.attributes import ATTRIBUTE_ENCODINGS, ELEMENT_ENCODINGS
+from hloscope.stablehlo.bytecode.image import RESOURCE_ENCODINGS, is_resource
+from hloscope.stablehlo.bytecode.types import (
+    MEMREF_ENCODINGS,
+    TYPE_ENCODINGS,
+    Encoding,
+    memref_encoding,
+    text_of,
+)
 from hloscope.stablehlo.vhlo import (
     ATTRIBUTES as VHLO_ATTRIBUTES,
     TYPES as VHLO_TYPES,
@@ -291,23 +297,23 @@ def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
     return StringAttr.of(value.file), numbers
 
 
-LOCATION_WAYS: Final[dict[str, Way]] = {
-    "unknown": Way(lambda _: UNKNOWN, lambda _, value: ()),
-    "call_site": Way(
+LOCATION_ENCODINGS: Final[dict[str, Encoding]] = {
+    "unknown": Encoding(lambda _: UNKNOWN, lambda _, value: ()),
+    "call_site": Encoding(
         lambda _, callee, caller: CallSiteLoc(callee, caller),
         lambda _, value: (value.callee, value.caller),
     ),
-    "file": Way(
+    "file": Encoding(
         lambda _, file, line, column: FileLoc(text_of(file), line, column),
         lambda _, value: (StringAttr.of(value.file), value.line, value.column),
     ),
-    "file_range": Way(_range, _range_fields),
-    "fused": Way(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
-    "fused_metadata": Way(
+    "file_range": Encoding(_range, _range_fields),
+    "fused": Encoding(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
+    "fused_metadata": Encoding(
         lambda _, parts, metadata: FusedLoc(parts, attribute_text(metadata)),
         lambda _, value: (value.locations, parse_attribute(value.metadata)),
     ),
-    "name": Way(
+    "name": Encoding(
         lambda _, name, child: NameLoc(text_of(name), child),
         lambda _, value: (StringAttr.of(value.name), value.child),
     ),
@@ -326,13 +332,13 @@ TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
 """Row of values without a code in their dialect, which are written as text."""
 
 
-class Outer(Struct, frozen=True):
+class VhloDictionary(Struct, frozen=True):
     """The attributes of a VHLO op, as a dictionary of the builtin dialect with VHLO's values."""
 
     entries: tuple[tuple[str, Any], ...]
 
 
-class Chosen(NamedTuple):
+class ChosenEncoding(NamedTuple):
     """How a value is written: dialect and row of the encoding, and the values of its fields."""
 
     dialect: str
@@ -365,7 +371,7 @@ _CLASSES: Final[dict[type, str]] = {
     FusedLoc: "fused",
     FileLoc: "file",
     LOCATIONS[0]: "unknown",
-    Outer: "outer",
+    VhloDictionary: "outer",
 }
 """Name of the encoding of values of each class; only classes that have one encoding."""
 
@@ -407,7 +413,7 @@ _STRUCTS: Final = {
 """Name of the encoding of a structure that is not `struct <name>`, by the structure's name."""
 
 
-def choose(value: Any, *, vhlo: bool) -> Chosen:
+def choose(value: Any, *, vhlo: bool) -> ChosenEncoding:
     """Return how an attribute, type or location is written.
 
     `vhlo`: whether it belongs to an op of VHLO.
@@ -417,7 +423,7 @@ def choose(value: Any, *, vhlo: bool) -> Chosen:
     """
     key = _key_of(value)
     if key == "outer":
-        return Chosen("builtin", _BUILTIN["dict"][1], WAYS["dict"].fields("", value))
+        return ChosenEncoding("builtin", _BUILTIN["dict"][1], ENCODINGS["dict"].fields("", value))
     found = _VHLO.get(key) if vhlo else None
     if found is None:
         other = _builtin_key(key, value)
@@ -428,16 +434,16 @@ def choose(value: Any, *, vhlo: bool) -> Chosen:
     if dialect == "sdy" and isinstance(value, VerbatimAttr):
         value = sdy_struct(value.text)
     argument = row.value[1] if len(row.value) > 1 else row.name
-    return Chosen(dialect, row, WAYS[row.value[0]].fields(argument, value))
+    return ChosenEncoding(dialect, row, ENCODINGS[row.value[0]].fields(argument, value))
 
 
-def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | Outer:
+def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | VhloDictionary:
     """Return the attributes of an op, (name, value) in order, as one dictionary attribute.
 
     With `vhlo`, the op is one of VHLO, and the values are VHLO's.
     """
     if vhlo and any(has_vhlo(value) for _, value in entries):
-        return Outer(entries)
+        return VhloDictionary(entries)
     return DictAttr(entries)
 
 
@@ -482,7 +488,7 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     StringAttr: lambda value: "typed_string" if value.type is not None else "",
     VerbatimAttr: _verbatim_key,
     DialectType: lambda value: (
-        "witness" if value.text == "!shape.witness" else memref_way(value.text)
+        "witness" if value.text == "!shape.witness" else memref_encoding(value.text)
     ),
     VectorType: lambda value: "scalable" if any(value.scalable) else "",
 }
@@ -518,7 +524,7 @@ Text with one of them would not equal MLIR's bytes.
 """
 
 
-def _as_text(value: Any) -> Chosen:
+def _as_text(value: Any) -> ChosenEncoding:
     """Return the encoding as text, for values that have no code in any dialect.
 
     Raises:
@@ -537,7 +543,7 @@ def _as_text(value: Any) -> Chosen:
     dialect = "builtin"
     if text[0] in "#!":
         dialect = head[: next(i for i, c in enumerate(head + "<") if c in ".<")]
-    return Chosen(dialect, TEXT, (text,))
+    return ChosenEncoding(dialect, TEXT, (text,))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -547,12 +553,12 @@ def _as_text(value: Any) -> Chosen:
 # Further words of the row, such as the name of an enum, are the first argument of both functions.
 
 
-WAYS: Final[dict[str, Way]] = {
-    **TYPE_WAYS,
-    **MEMREF_WAYS,
-    **ATTRIBUTE_WAYS,
-    **ELEMENT_WAYS,
-    **LOCATION_WAYS,
-    **RESOURCE_WAYS,
+ENCODINGS: Final[dict[str, Encoding]] = {
+    **TYPE_ENCODINGS,
+    **MEMREF_ENCODINGS,
+    **ATTRIBUTE_ENCODINGS,
+    **ELEMENT_ENCODINGS,
+    **LOCATION_ENCODINGS,
+    **RESOURCE_ENCODINGS,
 }
 """All encodings, by the names that the rows of the tables use for them."""

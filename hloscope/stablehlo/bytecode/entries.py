@@ -14,7 +14,7 @@ from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import Type
 from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_attribute, parse_type
 from hloscope.mlir.dialects import DIALECTS, sdy_text
-from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, LOCATIONS, TYPES, WAYS
+from hloscope.stablehlo.bytecode.encodings import ATTRIBUTES, ENCODINGS, LOCATIONS, TYPES
 from hloscope.stablehlo.bytecode.fields import KINDS, BytecodeError, Cursor, read_bits
 from hloscope.stablehlo.bytecode.image import Image, entry_cursor
 from hloscope.stablehlo.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
@@ -173,7 +173,7 @@ class Entries:
             self._fail(f"attribute {number:,} of {self.image.attributes:,}")
         return self._read(number)
 
-    def asked_by(self, cursor: Cursor) -> None:
+    def set_cursor(self, cursor: Cursor) -> None:
         """Set the cursor of the section that uses entries, whose position later errors have."""
         self._cursor = cursor
 
@@ -264,7 +264,7 @@ class Entries:
                 else:
                     values.append(raw if resolve is None else resolve(self, raw))
             cursor.finish()
-            way = WAYS[row.value[0]]
+            way = ENCODINGS[row.value[0]]
             self.values[number] = way.make(
                 row.value[1] if len(row.value) > 1 else row.name, *values
             )

@@ -20,7 +20,7 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.stablehlo.bytecode.fields import BytecodeError, Cursor, varint
-from hloscope.stablehlo.bytecode.types import Way
+from hloscope.stablehlo.bytecode.types import Encoding
 from hloscope.stablehlo.vhlo import CURRENT, Version, version_of, version_text
 from hloscope.support.lazy import pattern
 
@@ -200,7 +200,7 @@ def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
     return parse_type(found[2]), plain_name(found[1])
 
 
-RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}
+RESOURCE_ENCODINGS: Final[dict[str, Encoding]] = {"resource": Encoding(_make, _fields)}
 """Encoding of attributes that refer to resources, by the name that the tables use for it."""
 
 

@@ -27,7 +27,12 @@ from hloscope.mlir import (
     resolve_location,
 )
 from hloscope.mlir.dialects import DEFINITIONS, DIALECTS, sdy_struct
-from hloscope.stablehlo.bytecode.encodings import Chosen, Outer, choose, in_dictionary
+from hloscope.stablehlo.bytecode.encodings import (
+    ChosenEncoding,
+    VhloDictionary,
+    choose,
+    in_dictionary,
+)
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
 from hloscope.stablehlo.bytecode.properties import (
     GROUPS,
@@ -56,7 +61,7 @@ class Numbered:
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
-    def __init__(self, value: Any, dialect: int, chosen: Chosen | None) -> None:
+    def __init__(self, value: Any, dialect: int, chosen: ChosenEncoding | None) -> None:
         self.value, self.dialect, self.chosen = value, dialect, chosen
         self.uses, self.number, self.code = 1, 0, b""
 
@@ -155,7 +160,7 @@ class Tables:
     def _parts(self, new: Numbered) -> Iterator[tuple[Any, bool, bool]]:
         chosen = new.chosen
         assert chosen is not None
-        if isinstance(new.value, Outer):
+        if isinstance(new.value, VhloDictionary):
             for key, part in chosen.fields[0]:
                 yield key, False, False
                 yield part, False, True
@@ -240,8 +245,8 @@ def canonical(value: Any) -> Any:
         entries = tuple([(name, canonical(part)) for name, part in value.entries])
         same = all(a[1] is b[1] for a, b in zip(entries, value.entries, strict=True))
         return value if same else DictAttr(entries)
-    if kind is Outer:
-        return Outer(tuple([(name, canonical(part)) for name, part in value.entries]))
+    if kind is VhloDictionary:
+        return VhloDictionary(tuple([(name, canonical(part)) for name, part in value.entries]))
     if kind is StructAttr and value.name in ("mesh", "replica_group_mesh_axes"):
         fields = tuple([(name, canonical(part)) for name, part in value.fields])
         return StructAttr(value.dialect, value.name, fields)
@@ -265,11 +270,11 @@ class OpAttributes:
     def __init__(self, version: int) -> None:
         self.version = version
         # By `id` of the op: numbering and writing both ask for its dictionary.
-        self._dictionaries: dict[int, DictAttr | Outer] = {}
+        self._dictionaries: dict[int, DictAttr | VhloDictionary] = {}
         # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}
 
-    def discardable(self, op: Operation) -> DictAttr | Outer | None:
+    def discardable(self, op: Operation) -> DictAttr | VhloDictionary | None:
         """Return the dictionary of an op's discardable attributes; before version 5, of all."""
         if self.version >= 5:
             attributes: Mapping[str, Attribute] = op.attributes
@@ -318,7 +323,7 @@ def is_vhlo(op: Operation) -> bool:
     return op.name.startswith("vhlo.")
 
 
-class Flavours:
+class VhloValues:
     """Decides which values have VHLO types: results of VHLO ops, and arguments in their regions.
 
     A cast between VHLO and another dialect has a VHLO type on one side only.
@@ -352,11 +357,13 @@ class Flavours:
         return vhlo
 
 
-def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
+def numbered(
+    module: Operation, version: int, vhlo_values: VhloValues
+) -> tuple[Tables, OpAttributes]:
     """Return the tables of a module, and its split of attributes, for a bytecode version."""
     tables, attributes = Tables(), OpAttributes(version)
-    mark_casts(module, flavours)
-    _number_op(module, tables, attributes, flavours)
+    mark_casts(module, vhlo_values)
+    _number_op(module, tables, attributes, vhlo_values)
     # MLIR numbers the ops of a region before the regions nested in them; the last region on the
     # stack is the next.
     stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
@@ -364,10 +371,10 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
         region, vhlo = stack.pop()
         for block in region.blocks:
             for argument in block.arguments:
-                tables.use(located(argument.location), False, False)
+                tables.use(parsed_location(argument.location), False, False)
                 tables.use(argument.type, True, vhlo)
             for op in block.operations:
-                _number_op(op, tables, attributes, flavours)
+                _number_op(op, tables, attributes, vhlo_values)
                 if op.regions:
                     of_vhlo = is_vhlo(op)
                     stack += [(inner, of_vhlo) for inner in op.regions]
@@ -375,13 +382,13 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
     return tables, attributes
 
 
-def mark_casts(module: Operation, flavours: Flavours) -> None:
+def mark_casts(module: Operation, vhlo_values: VhloValues) -> None:
     """Record which casts have VHLO results, in program order: each depends on earlier ones."""
     stack = [module]
     while stack:
         op = stack.pop()
         if op.name == "builtin.unrealized_conversion_cast":
-            flavours.results(op)
+            vhlo_values.results(op)
         for region in reversed(op.regions):
             for block in reversed(region.blocks):
                 stack += [
@@ -410,12 +417,14 @@ def _check(op: Operation) -> None:
             raise UnsupportedError(f"{op.name}: `{name}` does not sum up to what it has")
 
 
-def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours: Flavours) -> None:
+def _number_op(
+    op: Operation, tables: Tables, attributes: OpAttributes, vhlo_values: VhloValues
+) -> None:
     if not op.name.startswith("vhlo."):
         _check(op)
     tables.use_op(op.name)
     if op.results:
-        vhlo = flavours.results(op)
+        vhlo = vhlo_values.results(op)
         for result in op.results:
             tables.use(result.type, True, vhlo)
     inside = op.name.startswith("vhlo.")
@@ -426,9 +435,9 @@ def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours
     if properties:
         values = [value for _, value in properties if value is not None]
         tables.use_all((op.name, id(op.properties)), values, inside)
-    tables.use(located(op.location), False, False)
+    tables.use(parsed_location(op.location), False, False)
 
 
-def located(location: Any) -> Any:
+def parsed_location(location: Any) -> Any:
     """Return a location with all of its text parsed, nested locations included."""
     return resolve_location(location) if isinstance(location, LazyLoc) else location

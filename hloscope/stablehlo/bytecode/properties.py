@@ -39,7 +39,7 @@ class Inherent(NamedTuple):
 
 # Asked for each op with properties; op names are few.
 @cache
-def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
+def inherent(op: str, separate_sizes: bool = False) -> tuple[Inherent, ...] | None:
     """Return the inherent attributes of an op in the order of bytecode; `None` for an unknown op.
 
     >>> [one.name for one in inherent("builtin.module")]
@@ -47,8 +47,8 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
 
     Args:
         op: Name of the op.
-        native: Omit the sizes of operand and result groups, which bytecode from version 6 on stores
-            separately.
+        separate_sizes: Omit the sizes of operand and result groups, which bytecode from version 6
+            on stores separately.
     """
     names = attributes_of(op)
     if names is not None:
@@ -58,7 +58,7 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
         return None
     slots = [slot for slot in definition.attributes if slot.name not in NAMES]
     found = [Inherent(slot.name, slot.optional) for slot in slots]
-    if not native:
+    if not separate_sizes:
         found += [Inherent(name, False) for name, _ in GROUPS.get(op, ())]
     return tuple(sorted(found))
 
@@ -91,32 +91,32 @@ class Properties:
         return dict(value.entries)
 
     def read(
-        self, number: int, op: str, registered: bool, asking: Cursor
+        self, number: int, op: str, registered: bool, caller_cursor: Cursor
     ) -> Mapping[str, Attribute]:
         """Return the attributes in the properties of this number, for an op of the name `op`.
 
         `registered`: whether the file has the op as registered. Errors have the position of
-        `asking`.
+        `caller_cursor`.
         """
         known = self._known.get((number, op))
         if known is not None:
             return known
         if number >= len(self.image.properties):
-            asking.fail(f"properties {number:,} of {len(self.image.properties):,}")
+            caller_cursor.fail(f"properties {number:,} of {len(self.image.properties):,}")
         at, size = self.image.properties[number]
         cursor = Cursor(self.image.data, at, at + size, SECTIONS[PROPERTIES], self.image.name)
-        self.entries.asked_by(cursor)
+        self.entries.set_cursor(cursor)
         found = self._read(op, registered, cursor)
         cursor.finish()
-        self.entries.asked_by(asking)
+        self.entries.set_cursor(caller_cursor)
         self._known[number, op] = found
         return found
 
     def _read(self, op: str, registered: bool, cursor: Cursor) -> Mapping[str, Attribute]:
         if not registered:
             return self.dictionary(self.entries.attribute(cursor.varint()), cursor.at, cursor)
-        native = self.image.version >= NATIVE
-        slots = inherent(op, native)
+        separate_sizes = self.image.version >= NATIVE
+        slots = inherent(op, separate_sizes)
         found: dict[str, Attribute] = {}
         if slots is None:
             if not op.startswith("vhlo."):
@@ -139,7 +139,7 @@ class Properties:
                     cursor.fail("an optional attribute that is neither there nor missing")
                 number >>= 1
             found[name] = self.entries.attribute(number)
-        if native:
+        if separate_sizes:
             for name, groups in GROUPS.get(op, ()):
                 found[name] = unpacked(cursor, groups)
         return found

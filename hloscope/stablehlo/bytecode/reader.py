@@ -141,7 +141,7 @@ class _Reader:
         self.entries = Entries(image)
         self.properties = Properties(image, self.entries)
         self.cursor = image.cursor(IR)
-        self.entries.asked_by(self.cursor)
+        self.entries.set_cursor(self.cursor)
         self.values: list[Value | None] = []
         self.frames: list[_Frame] = []
         self.orders: dict[Value, tuple[bool, tuple[int, ...]]] = {}
@@ -401,11 +401,11 @@ class _Reader:
         types, locations = [], []
         for _ in range(cursor.count()):
             number = cursor.varint()
-            located = True
+            parsed_location = True
             if version >= 4:
-                number, located = number >> 1, bool(number & 1)
+                number, parsed_location = number >> 1, bool(number & 1)
             types.append(entries.type(number))
-            locations.append(entries.location(cursor.varint()) if located else UNKNOWN)
+            locations.append(entries.location(cursor.varint()) if parsed_location else UNKNOWN)
         values = self._define(types)
         for value, location in zip(values, locations, strict=True):
             value.location = location

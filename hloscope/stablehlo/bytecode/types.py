@@ -51,7 +51,7 @@ DYNAMIC: Final = -(1 << 63)
 Fields: TypeAlias = Sequence[Any]
 
 
-class Way(NamedTuple):
+class Encoding(NamedTuple):
     """Conversion between a value and the fields of its encoding.
 
     `make` returns the value, given fields; `fields` returns the fields of a value. Before these,
@@ -73,14 +73,14 @@ def text_of(value: object) -> str:
     return value.text
 
 
-def only(type: Any) -> Way:
+def only(type: Any) -> Encoding:
     """Return the encoding of the one value `type`, which has no fields."""
-    return Way(lambda _: type, lambda _, value: ())
+    return Encoding(lambda _: type, lambda _, value: ())
 
 
-def wrap(cls: Any, field: str) -> Way:
+def wrap(cls: Any, field: str) -> Encoding:
     """Return the encoding of instances of `cls`, which have one field, named `field`."""
-    return Way(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
+    return Encoding(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -271,29 +271,29 @@ def _buffer(_: str, shape: Sequence[int], element: object) -> BufferType:
     return BufferType(_tensor("", shape, element))
 
 
-TYPE_WAYS: Final[dict[str, Way]] = {
+TYPE_ENCODINGS: Final[dict[str, Encoding]] = {
     **{name: only(element) for name, element in ELEMENTS.items()},
-    "complex": Way(_complex, _complex_fields),
-    "function": Way(
+    "complex": Encoding(_complex, _complex_fields),
+    "function": Encoding(
         lambda _, inputs, results: FunctionType(inputs, results),
         lambda _, type: (type.inputs, type.results),
     ),
-    "tensor": Way(_tensor, _tensor_fields),
-    "encoded": Way(_encoded, _encoded_fields),
+    "tensor": Encoding(_tensor, _tensor_fields),
+    "encoded": Encoding(_encoded, _encoded_fields),
     "token": only(TokenType()),
     "tuple": wrap(TupleType, "elements"),
-    "quantized": Way(_quantized, _quantized_fields),
-    "quantized_axis": Way(_quantized_axis, _quantized_axis_fields),
-    "unranked": Way(
+    "quantized": Encoding(_quantized, _quantized_fields),
+    "quantized_axis": Encoding(_quantized_axis, _quantized_axis_fields),
+    "unranked": Encoding(
         lambda _, element: UnrankedTensorType(plain_element(element)),
         lambda _, type: (_element_back(type.element),),
     ),
     "witness": only(DialectType("!shape.witness")),
-    "buffer": Way(_buffer, lambda _, type: _tensor_fields("", type.element)),
+    "buffer": Encoding(_buffer, lambda _, type: _tensor_fields("", type.element)),
     "future": wrap(FutureType, "elements"),
-    "integer_type": Way(_integer_type, _integer_type_fields),
-    "vector": Way(_vector, lambda _, type: (type.sizes, type.element)),
-    "scalable": Way(
+    "integer_type": Encoding(_integer_type, _integer_type_fields),
+    "vector": Encoding(_vector, lambda _, type: (type.sizes, type.element)),
+    "scalable": Encoding(
         _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
     ),
 }
@@ -325,7 +325,7 @@ def identity(rank: int) -> str:
     return f"affine_map<({names}) -> ({names})>"
 
 
-def memref_way(text: str) -> str:
+def memref_encoding(text: str) -> str:
     """Return the name of the encoding of a memref type, given its text; empty for other types."""
     if not text.startswith("memref<"):
         return ""
@@ -409,13 +409,13 @@ def _unranked_fields(_: str, value: DialectType) -> Fields:
     return [*map(_space, rest), found.element]
 
 
-MEMREF_WAYS: Final[dict[str, Way]] = {
-    "memref": Way(lambda _, shape, element, layout: _made(shape, element, layout), _fields),
-    "memref_in_space": Way(
+MEMREF_ENCODINGS: Final[dict[str, Encoding]] = {
+    "memref": Encoding(lambda _, shape, element, layout: _made(shape, element, layout), _fields),
+    "memref_in_space": Encoding(
         lambda _, space, shape, element, layout: _made(shape, element, layout, space), _fields
     ),
-    "unranked_memref": Way(lambda _, element: _unranked(element), _unranked_fields),
-    "unranked_memref_in_space": Way(
+    "unranked_memref": Encoding(lambda _, element: _unranked(element), _unranked_fields),
+    "unranked_memref_in_space": Encoding(
         lambda _, space, element: _unranked(element, space), _unranked_fields
     ),
 }

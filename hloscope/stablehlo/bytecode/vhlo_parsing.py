@@ -33,7 +33,7 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects import DIALECTS
 from hloscope.stablehlo.bytecode.attributes import ENUMS
-from hloscope.stablehlo.bytecode.encodings import WAYS
+from hloscope.stablehlo.bytecode.encodings import ENCODINGS
 from hloscope.stablehlo.bytecode.types import DYNAMIC
 from hloscope.stablehlo.vhlo import ATTRIBUTES, OPS, TYPES, CodeRow
 from hloscope.support.lazy import pattern
@@ -51,7 +51,7 @@ def _read(parser: AsmParser, head: str) -> Any:
     at = parser.mnemonic_at
     body = parser.bracketed() if parser.peek() == "<" else ""
     try:
-        return parse_spelled(head + body)
+        return parse_vhlo_value(head + body)
     except ValueError as error:
         parser.fail(str(error), at)
 
@@ -68,7 +68,7 @@ def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
     at = parser.mnemonic_at
     try:
         return enum_of(mnemonic, parser.keyword())  # type: ignore[no-any-return]
-    except SpellingError as error:
+    except VhloSyntaxError as error:
         parser.fail(str(error), at)
 
 
@@ -167,26 +167,26 @@ _STRING: Final = pattern(r'\s*("(?:[^"\\]|\\.)*")')
 _SIGNS: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|>=|[<\[({]|[>\])}]|,')
 
 
-class SpellingError(ValueError):
+class VhloSyntaxError(ValueError):
     """A text is not an attribute or type in VHLO's syntax."""
 
 
-def parse_spelled(text: str) -> Any:
+def parse_vhlo_value(text: str) -> Any:
     """Parse an attribute or type of VHLO or of MLIR's builtin dialect.
 
-    >>> parse_spelled("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
+    >>> parse_vhlo_value("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
     (2, None)
 
     Raises:
-        SpellingError: The text is neither of them.
+        VhloSyntaxError: The text is neither of them.
     """
     cursor = _Cursor(text)
     try:
         found = cursor.one()
     except ParseError as error:
-        raise SpellingError(str(error).partition("\n")[0].rpartition("error: ")[2]) from None
+        raise VhloSyntaxError(str(error).partition("\n")[0].rpartition("error: ")[2]) from None
     if cursor.at != len(text):
-        raise SpellingError(f"unexpected `{text[cursor.at : cursor.at + 20]}`")
+        raise VhloSyntaxError(f"unexpected `{text[cursor.at : cursor.at + 20]}`")
     return found
 
 
@@ -208,7 +208,7 @@ class _Cursor:
         self.at = name.end()
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise SpellingError("nesting is too deep")
+            raise VhloSyntaxError("nesting is too deep")
         found = self._of_vhlo(name[1], name[2])
         self.depth -= 1
         return found
@@ -218,7 +218,7 @@ class _Cursor:
         rows = ROWS.get(key)
         if rows is None or rows[0].value[0] == "enum":
             what = "unknown vhlo attribute" if sign == "#" else f"unknown vhlo type: {name}"
-            raise SpellingError(what)
+            raise VhloSyntaxError(what)
         whole, fields, skipped = None, {}, False
         # The spelling is followed piece by piece. An optional part begins with text, so that text
         # decides whether the part is present.
@@ -249,10 +249,10 @@ class _Cursor:
         """Skip a word.
 
         Raises:
-            SpellingError: Another word comes next.
+            VhloSyntaxError: Another word comes next.
         """
         if not self._word(word):
-            raise SpellingError(f"expected `{word}`")
+            raise VhloSyntaxError(f"expected `{word}`")
 
     def _word(self, word: str) -> bool:
         """Skip a word if it comes next, and return whether it did.
@@ -278,11 +278,11 @@ class _Cursor:
         `what` describes the pattern in errors.
 
         Raises:
-            SpellingError: The pattern does not match.
+            VhloSyntaxError: The pattern does not match.
         """
         found = wanted.match(self.text, self.at)
         if found is None:
-            raise SpellingError(f"expected {what}")
+            raise VhloSyntaxError(f"expected {what}")
         self.at = found.end()
         return str(found[1])
 
@@ -334,7 +334,7 @@ class _Cursor:
 
         def pair() -> tuple[Any, Any]:
             if not self._sees("#vhlo.string_v1"):
-                raise SpellingError("expected VHLO key attribute")
+                raise VhloSyntaxError("expected VHLO key attribute")
             key = self.one()
             self.expect("=")
             return key, self.one()
@@ -344,7 +344,7 @@ class _Cursor:
     def mode(self) -> Any:
         """Read the mode of a result accuracy, such as `DEFAULT`."""
         if not self._sees("#vhlo") or not _ENUM.match(self.text, self.at):
-            raise SpellingError("expected VHLO result accuracy mode")
+            raise VhloSyntaxError("expected VHLO result accuracy mode")
         return self.one()
 
 
@@ -364,15 +364,15 @@ def enum_of(name: str, value: str) -> Any:
     """Return the value of an enum, given VHLO's names of the enum and the value.
 
     Raises:
-        SpellingError: The enum has no such value.
+        VhloSyntaxError: The enum has no such value.
     """
     base = name.removesuffix("_v1")
     known = ENUMS.get(base)
     if known is None or f"#{name}" not in ROWS:
-        raise SpellingError("unknown vhlo attribute")
+        raise VhloSyntaxError("unknown vhlo attribute")
     if value not in known or not value:
-        raise SpellingError(f"expected one of {', '.join(filter(None, known))}")
-    return WAYS["enum"].make(base, known.index(value))
+        raise VhloSyntaxError(f"expected one of {', '.join(filter(None, known))}")
+    return ENCODINGS["enum"].make(base, known.index(value))
 
 
 def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
@@ -383,7 +383,7 @@ def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
     """
     row = rows[-1] if "encoding" in fields else rows[0]
     argument = row.value[1] if len(row.value) > 1 else row.name
-    return WAYS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
+    return ENCODINGS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
 
 
 def _f64(cursor: _Cursor) -> int:
@@ -395,7 +395,7 @@ def _f64(cursor: _Cursor) -> int:
 def _plain(cursor: _Cursor) -> Any:
     value = parse_attribute(cursor.whole().strip())
     if not isinstance(value, IntegerAttr | DenseAttr):
-        raise SpellingError("expected an integer or a tensor")
+        raise VhloSyntaxError("expected an integer or a tensor")
     return value
 
 
@@ -404,7 +404,7 @@ def _number(cursor: _Cursor) -> Any:
     cursor.expect(":")
     value = parse_attribute(f"{text} : {type_text(cursor.one())}")
     if not isinstance(value, FloatAttr):
-        raise SpellingError("expected a floating point number")
+        raise VhloSyntaxError("expected a floating point number")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import UNKNOWN, Block, Operation, Region, SourceModule, Value, resources_of
 from hloscope.mlir.dialects import is_isolated
-from hloscope.stablehlo.bytecode.encodings import Outer
+from hloscope.stablehlo.bytecode.encodings import VhloDictionary
 from hloscope.stablehlo.bytecode.fields import KINDS, varint
 from hloscope.stablehlo.bytecode.image import (
     DIALECTS,
@@ -25,12 +25,12 @@ from hloscope.stablehlo.bytecode.image import (
     write_resources,
 )
 from hloscope.stablehlo.bytecode.numbering import (
-    Flavours,
     Numbered,
     OpAttributes,
     Tables,
-    located,
+    VhloValues,
     numbered,
+    parsed_location,
 )
 from hloscope.stablehlo.bytecode.properties import (
     APPENDED,
@@ -73,9 +73,11 @@ def write_bytecode(
     Raises:
         UnsupportedError: An attribute, type or op has no form in bytecode.
     """
-    flavours = Flavours()
-    tables, attributes = numbered(module, version, flavours)
-    return _Writer(module, version, tables, attributes, flavours, orders, by_trait).file(producer)
+    vhlo_values = VhloValues()
+    tables, attributes = numbered(module, version, vhlo_values)
+    return _Writer(module, version, tables, attributes, vhlo_values, orders, by_trait).file(
+        producer
+    )
 
 
 def _section(number: int, data: bytes | bytearray) -> bytes:
@@ -137,12 +139,12 @@ class _Writer:
         version: int,
         tables: Tables,
         attributes: OpAttributes,
-        flavours: Flavours,
+        vhlo_values: VhloValues,
         orders: Orders,
         by_trait: bool,
     ) -> None:
         self.module, self.version, self.tables = module, version, tables
-        self.attributes, self.flavours, self.orders = attributes, flavours, orders
+        self.attributes, self.vhlo_values, self.orders = attributes, vhlo_values, orders
         self.isolated = isolated_ops(module, by_trait=by_trait)
         self.strings = _Strings()
         self.properties: dict[bytes, int] = {}
@@ -212,7 +214,7 @@ class _Writer:
         if chosen.row.code < 0:
             return chosen.fields[0].encode("utf-8", "surrogateescape") + b"\0", False
         out = [varint(chosen.row.code)]
-        if isinstance(item.value, Outer):
+        if isinstance(item.value, VhloDictionary):
             pairs = chosen.fields[0]
             out.append(varint(len(pairs)))
             for key, value in pairs:
@@ -308,7 +310,7 @@ class _Writer:
         out += varint(len(arguments))
         for argument in arguments:
             number = tables.number(argument.type, True, vhlo)
-            location = located(argument.location)
+            location = parsed_location(argument.location)
             where = varint(tables.number(location, False, False))
             if version < 4:
                 out += varint(number) + where
@@ -328,7 +330,7 @@ class _Writer:
         at = len(out)
         out.append(0)
         mask = 0
-        out += tables.found(located(op.location), False, False).code
+        out += tables.found(parsed_location(op.location), False, False).code
         dictionary = self.attributes.discardable(op)
         if dictionary is not None:
             mask |= 0x01
@@ -339,7 +341,7 @@ class _Writer:
             out += self._properties(op, properties)
         if op.results:
             mask |= 0x02
-            typed = vhlo or self.flavours.results(op)
+            typed = vhlo or self.vhlo_values.results(op)
             out += varint(len(op.results))
             for result in op.results:
                 out += tables.found(result.type, True, typed).code

@@ -33,7 +33,7 @@ from hloscope.mlir import (
     UnitAttr,
     elements,
 )
-from hloscope.mlir.dialects import EMPTY, free_struct
+from hloscope.mlir.dialects import EMPTY, sparse_struct
 from hloscope.stablehlo.vhlo.tables import ENUMS
 from hloscope.stablehlo.vhlo.versions import ACCURACY, FALSE, NO_NUMBERS, NO_TYPE, NOTHING
 
@@ -205,7 +205,7 @@ def _struct(kind: str) -> Kind:
         }
         if kind == "conv":
             return StructAttr("stablehlo", kind, tuple(values.items()))
-        return free_struct("stablehlo", kind, values)
+        return sparse_struct("stablehlo", kind, values)
 
     return Kind(to, back, lambda *_: tuple(empty))
 
@@ -401,7 +401,7 @@ _SPLATS: Final[Mapping[str, int]] = {
 }
 
 
-def says_nothing(name: str, kind: str, value: Attribute) -> bool:
+def is_default_value(name: str, kind: str, value: Attribute) -> bool:
     """Is `value` the default of an optional attribute, so that StableHLO omits the attribute?"""
     if name in _SPLATS and isinstance(value, DenseAttr):
         found = elements(value)

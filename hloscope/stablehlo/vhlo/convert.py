@@ -132,7 +132,7 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     return Converted(made, use_orders(made, replaced, mixed=mixed))
 
 
-def turn_into_current(module: Operation) -> None:
+def convert_to_current(module: Operation) -> None:
     """Convert the ops of a VHLO module to the newest forms, in place.
 
     The caller must be the only user of the module. Ops that share one properties mapping share one
@@ -350,7 +350,7 @@ class Needs:
         name = op.name.removeprefix("vhlo.")
         # Needs of ops with the same properties differ only by their types, unless a rule inspects
         # operands or results: then each op is inspected.
-        if not found and not op.attributes and not _looks_around(name):
+        if not found and not op.attributes and not _depends_on_context(name):
             self._plain[op.name, id(op.properties)] = op.properties
         return found
 
@@ -387,7 +387,7 @@ class Needs:
         """Is the op in VHLO's tables of ops?"""
         return op.name.removeprefix("vhlo.") in OPS
 
-    def as_it_is(self, op: Operation) -> list[Need]:
+    def needs_of_present_form(self, op: Operation) -> list[Need]:
         """Return the versions that a reader needs for the present form of an op, with features."""
         name = op.name.removeprefix("vhlo.")
         row = OPS.get(name)
@@ -404,7 +404,7 @@ class Needs:
             found.append(Need(need.version, f"{need.feature} of {where}"))
 
 
-def _looks_around(name: str) -> bool:
+def _depends_on_context(name: str) -> bool:
     """May the versions that op `name` needs depend on more than its properties and types?"""
     change = CHANGES.get(name.rpartition("_v")[0])
     return needs_more(name) or (change is not None and bool(change.condition))

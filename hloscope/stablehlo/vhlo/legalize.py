@@ -54,7 +54,7 @@ from hloscope.stablehlo.vhlo.attributes import (
     PLAIN,
     MappingError,
     default,
-    says_nothing,
+    is_default_value,
     tensor,
 )
 from hloscope.stablehlo.vhlo.tables import ATTRIBUTES, OPS, TYPES, current
@@ -62,9 +62,9 @@ from hloscope.stablehlo.vhlo.trees import (
     CAST,
     Rebuild,
     add_casts,
+    cast_obstacle,
     copied,
     every_op,
-    unfit_beside_vhlo,
 )
 from hloscope.stablehlo.vhlo.versions import CURRENT, Version
 
@@ -185,7 +185,7 @@ class _Legalizer:
         # An op outside of VHLO stays. It may use values of VHLO through casts, unless its regions
         # or successors would need casts where none can be inserted.
         if not base and self.mixed:
-            why = unfit_beside_vhlo(op)
+            why = cast_obstacle(op)
             if why:
                 self._refuse(op, why)
             return copied(op, operands, results, regions)
@@ -427,7 +427,7 @@ def to_stablehlo(module: Operation) -> Operation:
     return Rebuild(restorer.make, restorer.is_cast).run(module)
 
 
-def turn_into_stablehlo(module: Operation) -> Operation:
+def convert_to_stablehlo(module: Operation) -> Operation:
     """Convert a module of VHLO's current version to StableHLO, in place; return it.
 
     The caller must be the only user of the module. A module with casts is copied instead.
@@ -537,7 +537,7 @@ def _properties(op: Operation, name: str) -> Mapping[str, Attribute]:
         # VHLO writes every optional attribute out. StableHLO omits those with the default value,
         # except where its op always states them.
         asks = kind in ("dims", "bools") or (kind not in KINDS and not slot.given)
-        if slot.optional and asks and says_nothing(slot.name, kind, given[slot.name]):
+        if slot.optional and asks and is_default_value(slot.name, kind, given[slot.name]):
             continue
         value = KINDS.get(kind, PLAIN).back(given, slot.name)
         if value is not None:

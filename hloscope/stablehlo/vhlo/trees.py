@@ -187,7 +187,7 @@ def of_vhlo(value: Value) -> bool:
     return parent is not None and is_vhlo_op(parent)
 
 
-def unfit_beside_vhlo(op: Operation) -> str:
+def cast_obstacle(op: Operation) -> str:
     """Return why an op of another dialect cannot be in a function of VHLO; empty if it can.
 
     Casts convert its operands to its own types. Neither the arguments of its successors nor the

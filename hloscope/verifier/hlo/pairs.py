@@ -26,7 +26,7 @@ from hloscope.ops import (
     SendDone,
     Tuple,
 )
-from hloscope.verifier.hlo.rules import like, same
+from hloscope.verifier.hlo.rules import equal_up_to_precision, same
 from hloscope.verifier.hlo.types import opcode
 
 # --------------------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
         return
     start = _start_of(operand)
     yield from _check_names(ins, start)
-    begun, ended = _started_opcode(start), ins.op.wrapped_name
-    if begun and ended and begun != ended:
-        message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
+    started_op, ended = _started_opcode(start), ins.op.wrapped_name
+    if started_op and ended and started_op != ended:
+        message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{started_op}-start`"
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
         result = _result_type(operand, start)
@@ -144,7 +144,7 @@ def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
 def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
     """Return the predicate that compares the result type in a start with the type of its done."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
-    return like if isinstance(wrapped, _CONVERTING) else same
+    return equal_up_to_precision if isinstance(wrapped, _CONVERTING) else same
 
 
 def _missing_operands(start: Instruction) -> int:

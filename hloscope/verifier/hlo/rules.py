@@ -85,7 +85,9 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
     pairs = []
     for given, made in zip((o.type for o in ins.operands), results, strict=True):
         operand, result = array_of(given), array_of(made)
-        if not like(operand, TensorType(result.element, operand.sizes, None, operand.bounds)):
+        if not equal_up_to_precision(
+            operand, TensorType(result.element, operand.sizes, None, operand.bounds)
+        ):
             raise VerifyError(
                 f"the operand is of {operand.element}, the result of {result.element}"
             )
@@ -200,7 +202,7 @@ def _all_to_all(ins: Instruction) -> None:
 
 def _check_same(made: TensorType, result: TensorType) -> None:
     """Check that the declared type `result` equals the inferred type `made`."""
-    if not like(made, result):
+    if not equal_up_to_precision(made, result):
         have, want = (print_type(t, layout=False) for t in (result, made))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
 
@@ -215,7 +217,7 @@ def _collective_permute(ins: Instruction) -> None:
     if not all(map(_is_part, leaves(types[0]), leaves(types[1]))):
         parts = [print_type(t, layout=False) for t in types[:2]]
         raise VerifyError(f"{parts[0]} is not a part of {parts[1]}")
-    if not like(types[1], ins.type):
+    if not equal_up_to_precision(types[1], ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, types[1]))
         raise VerifyError(f"it is declared {have}, writes into {want}")
 
@@ -501,13 +503,13 @@ Updates and dones of asynchronous ops are checked in `pairs`.
 # Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
 
 
-def placed(type_: Type) -> Type:
+def bounds_as_sizes(type_: Type) -> Type:
     """Return a type with bounds in place of dynamic sizes: HLO allocates that much memory.
 
     >>> from hloscope.hlo_parser.types import parse_type, print_type
-    >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
+    >>> print_type(bounds_as_sizes(parse_type("(f32[<=4,3], s32[])")))
     '(f32[4,3], s32[])'
-    >>> print_type(placed(parse_type("f32[<=4,?]")))
+    >>> print_type(bounds_as_sizes(parse_type("f32[<=4,?]")))
     'f32[4,?]'
     """
     match type_:
@@ -517,7 +519,7 @@ def placed(type_: Type) -> Type:
             open_ones = (None,) * type_.rank if None in sizes else ()
             return TensorType(type_.element, sizes, type_.layout, open_ones)
         case TupleType():
-            return TupleType(tuple(map(placed, type_.elements)))
+            return TupleType(tuple(map(bounds_as_sizes, type_.elements)))
         case _:
             return type_
 
@@ -529,14 +531,14 @@ def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
-def is_placed(type_: Type) -> bool:
+def has_no_bounds(type_: Type) -> bool:
     """Does no array in the type have bounds?"""
     if isinstance(type_, TensorType):
         return not type_.bounds
-    return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
+    return not isinstance(type_, TupleType) or all(map(has_no_bounds, type_.elements))
 
 
-def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
+def equal_lists(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
     """Do two lists have equal types, except for layouts and the precision of floats?
 
     XLA compares types so. With `wider`, element types may differ in any way.
@@ -552,7 +554,7 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
                 a = replace(a, element=y)
             return compatible(a, b)
         case TupleType(), TupleType():
-            return alike(a.elements, b.elements, wider=wider)
+            return equal_lists(a.elements, b.elements, wider=wider)
         case BufferType(), _:
             return _same(a.element, b, wider)
         case _, BufferType():
@@ -561,7 +563,7 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
             return compatible(a, b)
 
 
-def like(a: Type, b: Type) -> bool:
+def equal_up_to_precision(a: Type, b: Type) -> bool:
     """Are two types equal, except for layouts and the precision of floats?"""
     return _same(a, b, wider=False)
 

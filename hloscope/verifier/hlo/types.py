@@ -69,12 +69,12 @@ from hloscope.ops import (
 )
 from hloscope.verifier.hlo.rules import (
     OWN_RULES,
-    alike,
+    bounds_as_sizes,
     bounds_of,
     check_features,
-    is_placed,
-    like,
-    placed,
+    equal_lists,
+    equal_up_to_precision,
+    has_no_bounds,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -144,10 +144,10 @@ def _check(ins: Instruction) -> None:
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
     # XLA infers sizes from bounds, so that the op is checked on the arrays of those bounds.
-    if not all(map(is_placed, (ins.type, *operands))):
+    if not all(map(has_no_bounds, (ins.type, *operands))):
         if isinstance(ins.op, Convolution):
             check_features(ins)
-        if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
+        if isinstance(ins.op, _RETURNING_OPERAND) and bounds_of(ins.type) != bounds_of(operands[0]):
             raise IncompatibleTypesError((bare(operands[0]),), (ins.type,))
         ins = _with_bounds_as_sizes(ins)
         operands = tuple([o.type for o in ins.operands])
@@ -165,19 +165,23 @@ def _check(ins: Instruction) -> None:
         ins.op.verify(in_precision_of_body(ins), results, ins.calls)
     except IncompatibleTypesError as error:
         wider = isinstance(ins.op, _WIDENING)
-        if isinstance(ins.op, _EXACT) or not alike(error.inferred, error.declared, wider=wider):
+        if isinstance(ins.op, _EXACT) or not equal_lists(
+            error.inferred, error.declared, wider=wider
+        ):
             raise
 
 
 def _with_bounds_as_sizes(ins: Instruction) -> Instruction:
     """Return the instruction with bounds in place of dynamic sizes, which HLO's inference uses."""
-    operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
-    return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
+    operands = tuple([Instruction(o.name, bounds_as_sizes(o.type), o.op) for o in ins.operands])
+    return Instruction(
+        ins.name, bounds_as_sizes(ins.type), ins.op, operands, ins.calls, span=ins.span
+    )
 
 
 def _check_start(ins: Instruction) -> None:
     """Check the op that `<op>-start` wraps, and that the start's type is (operands, result, …)."""
-    inner = begun(ins)
+    inner = started_op(ins)
     if inner is None:
         if isinstance(ins.op, AsyncStart) and ins.op.wrapped is not None:
             text = print_type(ins.type, layout=False)
@@ -190,14 +194,14 @@ def _check_start(ins: Instruction) -> None:
         paired = inner.op.name in PAIRED
         needed = given[0] if in_place else packed(given) if paired else TupleType(given)
         found = ins.type.elements[0]
-        if not like(found, needed):
+        if not equal_up_to_precision(found, needed):
             texts = [print_type(t, layout=False) for t in (found, needed)]
             raise VerifyError(f"the first part of the type is {texts[0]}, the operands {texts[1]}")
     if inner.type != TupleType(()) or ins.type == inner.type:
         _check(inner)  # else the type leaves the result out until it is done
 
 
-def begun(ins: Instruction) -> Instruction | None:
+def started_op(ins: Instruction) -> Instruction | None:
     """Return the op that an `<op>-start` wraps, as an instruction with the result type.
 
     The result is `None` if the start calls a computation, or if its type has no element for the
@@ -258,7 +262,7 @@ _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement,
 
 _COPY: Final = ELEMENTWISE["copy"]
 
-_HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
+_RETURNING_OPERAND: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
 """Ops that return their operand unchanged, bounds included."""
 
 _EXACT: Final = (

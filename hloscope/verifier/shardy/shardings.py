@@ -447,7 +447,7 @@ class Grid:
         return self.merged((), sorted(axes, key=lambda a: (self._order[a.name], a.before)))
 
 
-def ways(axes: Iterable[Axis]) -> int:
+def part_count(axes: Iterable[Axis]) -> int:
     """Return the number of parts into which axes divide a dimension: the product of their sizes."""
     return prod([axis.after // axis.before for axis in axes])
 

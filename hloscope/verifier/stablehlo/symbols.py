@@ -255,19 +255,24 @@ def users(table: Operation) -> Iterator[Operation]:
     Ops in nested symbol tables are omitted.
     """
     waiting = [iter(table.inside)]
-    without: set[object] = set()  # `alike` keys of ops without symbol users in their regions
+    without: set[object] = set()  # `shared_key` keys of ops without symbol users in their regions
     while waiting:
         for operation in waiting[-1]:
             if operation.name in _USERS:
                 yield operation
-            if not operation.regions or operation.alike in without or operation.name in _TABLES:
+            if (
+                not operation.regions
+                or operation.shared_key in without
+                or operation.name in _TABLES
+            ):
                 continue
             inside = operation.inside
-            # Ops with the same `alike` key have the same regions, so that one of them is inspected.
-            if operation.alike is not None and not any(
+            # Ops with the same `shared_key` key have the same regions, so that one of them is
+            # inspected.
+            if operation.shared_key is not None and not any(
                 o.regions or o.name in _USERS for o in inside
             ):
-                without.add(operation.alike)
+                without.add(operation.shared_key)
                 continue
             # Depth first: an op's regions are visited before the ops after it, as in the text.
             waiting.append(iter(inside))

@@ -8,7 +8,16 @@ from typing import Final
 
 from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
 from hloscope.ir import IncompatibleTypesError, InferenceError, Op, Signature, Type
-from hloscope.mlir import NAME_SCOPES, Block, Operation, Region, Value, likeness, spell, types_text
+from hloscope.mlir import (
+    NAME_SCOPES,
+    Block,
+    Operation,
+    Region,
+    Value,
+    equality_key,
+    spell,
+    types_text,
+)
 from hloscope.mlir.dialects import DEFINITIONS, is_isolated
 from hloscope.stablehlo import OpMaker, operand_types, signature
 from hloscope.verifier.shardy import check_shardy
@@ -104,12 +113,12 @@ class _Verification:
         """
         self.broken: set[int] = set()
         """Identities of the ops that have an error, themselves or in their regions."""
-        self._sound: set[Likeness | None] = set()
+        self._valid_keys: set[OpKey | None] = set()
         """Keys of valid ops; an op with one of these keys is not checked.
 
         `None` is never in the set: it means that an op has no key.
         """
-        self._closed: dict[Operation, Likeness] = {}
+        self._closed: dict[Operation, OpKey] = {}
         """Keys of ops with regions that read no outer value, by op."""
         self._postponed: dict[int, VerifyError] = {}
         """Inference errors by the identity of the op; reported if the op's regions are valid."""
@@ -147,16 +156,16 @@ class _Verification:
 
         An op with the key of a valid op is skipped.
         """
-        sound = self._sound
+        sound = self._valid_keys
         for operation in rest:
             assert isinstance(operation, Operation)
             if not operation.regions:
                 # The reader's key is there already and is tried first; the other one is built from
                 # the op.
-                if operation.alike not in sound and quick_likeness(operation) not in sound:
+                if operation.shared_key not in sound and quick_key(operation) not in sound:
                     return operation
                 continue
-            key = closed_likeness(operation)
+            key = closed_key(operation)
             if key is not None:
                 self._closed[operation] = key
             if key not in sound:
@@ -195,9 +204,9 @@ class _Verification:
             self._stack.append((operation, iter(operation.blocks)))
             quick = full = None
         else:
-            quick, full = quick_likeness(operation), full_likeness(operation)
-            if full in self._sound:
-                self._sound.add(quick)
+            quick, full = quick_key(operation), full_key(operation)
+            if full in self._valid_keys:
+                self._valid_keys.add(quick)
                 return
         try:
             self._check(operation)
@@ -207,7 +216,7 @@ class _Verification:
             # Ops whose check reads operand values are excluded: equal keys do not imply equal
             # values.
             if full is not None and self._typing.depends_on_types_only(operation):
-                self._sound |= {quick, full}
+                self._valid_keys |= {quick, full}
         if not operation.regions:
             self._mark_around(operation)
 
@@ -278,7 +287,7 @@ class _Verification:
             else:
                 key = self._closed.get(operation)
                 if key is not None and self._typing.depends_on_types_only(operation):
-                    self._sound.add(key)
+                    self._valid_keys.add(key)
         # These do not depend on the checks above: a broken op does not hide a wrong name or use.
         if is_scope:
             self._check_names(operation)
@@ -419,9 +428,11 @@ def _may_terminate(operation: Operation) -> bool:
 # Types, properties and attributes count by identity: the tree keeps them, and readers share them.
 
 
-Likeness = object
+OpKey = object
 
-_LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
+_CONTEXT_DEPENDENT: Final = frozenset(
+    {"func.return", "stablehlo.return", "interpreter.run_parallel"}
+)
 """Ops without regions whose checks depend on the op's position or on other ops."""
 _WITH_REGIONS: Final = frozenset(
     f"stablehlo.{name}"
@@ -433,25 +444,25 @@ _MOST: Final = 16
 _type_of: Final = attrgetter("type")
 
 
-def quick_likeness(operation: Operation) -> Likeness | None:
+def quick_key(operation: Operation) -> OpKey | None:
     """Return a key of everything that the checks of an op without regions depend on.
 
     An op with the key of a valid op is valid. The result is `None` if the checks depend on the op's
     position or on other ops, too.
     """
-    if operation.successors or operation.name in _LOOKING_AROUND:
+    if operation.successors or operation.name in _CONTEXT_DEPENDENT:
         return None
-    return likeness(operation)
+    return equality_key(operation)
 
 
-def full_likeness(operation: Operation) -> Likeness | None:
-    """Return a key as `quick_likeness` does, but with attributes compared one by one.
+def full_key(operation: Operation) -> OpKey | None:
+    """Return a key as `quick_key` does, but with attributes compared one by one.
 
-    `quick_likeness` compares dictionaries of attributes by identity, so that it may separate ops
+    `quick_key` compares dictionaries of attributes by identity, so that it may separate ops
     that have equal keys here. The result is `None` if the checks depend on the op's position or on
     other ops.
     """
-    if operation.successors or operation.name in _LOOKING_AROUND:
+    if operation.successors or operation.name in _CONTEXT_DEPENDENT:
         return None
     return (
         operation.name,
@@ -462,7 +473,7 @@ def full_likeness(operation: Operation) -> Likeness | None:
     )
 
 
-def closed_likeness(operation: Operation) -> Likeness | None:
+def closed_key(operation: Operation) -> OpKey | None:
     """Return a key of an op with regions and of all ops in them.
 
     An op with the key of a valid op is valid. The result is `None` if the checks may depend on
@@ -470,7 +481,7 @@ def closed_likeness(operation: Operation) -> Likeness | None:
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
-    found = [likeness(operation)]
+    found = [equality_key(operation)]
     for region in operation.regions:
         if len(region.blocks) != 1:
             return None
@@ -480,7 +491,7 @@ def closed_likeness(operation: Operation) -> Likeness | None:
     return tuple(found)
 
 
-def _add_block(block: Block, found: list[Likeness]) -> bool:
+def _add_block(block: Block, found: list[OpKey]) -> bool:
     """Add the keys of a block's ops to `found`.
 
     Return false if an op has regions, or uses a value that is not defined before in the block.
@@ -495,7 +506,7 @@ def _add_block(block: Block, found: list[Likeness]) -> bool:
         uses = tuple(map(numbers.get, operation.operands))
         if None in uses:
             return False
-        found += (likeness(operation), uses)
+        found += (equality_key(operation), uses)
         _number(operation.results, numbers)
     return True
 

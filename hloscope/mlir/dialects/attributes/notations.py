@@ -25,11 +25,11 @@ from hloscope.mlir import (
 )
 from hloscope.mlir.dialects.attributes.structs import (
     FieldValue,
-    Free,
+    OptionalFields,
     empty,
     parameter_failed,
     read_fields,
-    read_fixed,
+    read_required_fields,
     write_field,
     write_fields,
 )
@@ -52,7 +52,7 @@ FIELDS: Final = (
 )
 """Names of the nine fields of `#stablehlo.conv`: three each for input, kernel and output."""
 
-RAW: Final = Free(
+RAW: Final = OptionalFields(
     tuple(name if name.endswith("dimensions") else f"{name}*" for name in FIELDS), "dot"
 )
 _MOST_MISSING: Final = 10
@@ -92,7 +92,7 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
     parser.token("[")
     places: dict[str | int, int] = {}
     while True:
-        places[_read_place(parser, letters, places)] = len(places)
+        places[_read_entry(parser, letters, places)] = len(places)
         if not parser.try_token(","):
             break
     if missing := [letter for letter in letters if letter not in places]:
@@ -106,7 +106,7 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
     return [*(places[letter] for letter in letters), tuple(places[name] for name in spatial)]
 
 
-def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
+def _read_entry(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
     """Read one entry of a list `[b, 0, f]`: one of `letters`, or the number of a spatial dimension.
 
     An entry in `known`, those already read, is an error.
@@ -141,14 +141,14 @@ def conv_text(attribute: StructAttr) -> str | None:
     for letters, (first, second, spatial) in zip(
         ("bf", "io", "bf"), (FIELDS[:3], FIELDS[3:6], FIELDS[6:]), strict=True
     ):
-        side = _side(letters, values.get(first), values.get(second), values.get(spatial))
+        side = _dimension_list(letters, values.get(first), values.get(second), values.get(spatial))
         if side is None:
             return None
         sides.append(side)
     return f"{sides[0]}x{sides[1]}->{sides[2]}"
 
 
-def _side(letters: str, first: object, second: object, spatial: object) -> str | None:
+def _dimension_list(letters: str, first: object, second: object, spatial: object) -> str | None:
     """Return the text `[b, 0, f]` of one array's dimensions; `None` if they are not a permutation.
 
     `first` and `second` are the positions of the dimensions that `letters` names, `spatial` has
@@ -249,7 +249,7 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
     `mnemonic` is the structure's name, which has been read.
     """
     at = parser.at
-    attribute = read_fixed(parser, mnemonic)
+    attribute = read_required_fields(parser, mnemonic)
     match attribute.name:
         case "dot_algorithm":
             _check_algorithm(parser, attribute, at)
@@ -365,7 +365,7 @@ def read_mesh(parser: AsmParser) -> StructAttr:
 def _read_axis(parser: AsmParser) -> StructAttr:
     """Return an axis of a mesh, written in full or as the fields of `mesh_axis`."""
     if not parser.peek().startswith("#"):
-        return read_fixed(parser, "mesh_axis")
+        return read_required_fields(parser, "mesh_axis")
     at = parser.at
     match found := parser.attribute():
         case StructAttr("stablehlo", "mesh_axis"):

@@ -21,8 +21,8 @@ from hloscope.mlir import (
 # --------------------------------------------------------------------------------------------------
 # Structures such as `#stablehlo.gather<offset_dims = [1], …>`.
 #
-# The fields of a *free* structure come in any order and may be missing.  Fields that are empty or 0
-# are not stored, as a text without them is equivalent.  A *fixed* structure has all its fields, in
+# Fields of `OptionalFields` come in any order and may be missing.  Those that are empty or 0 are
+# not stored, as a text without them is equivalent.  Fields of `RequiredFields` are all present, in
 # order if `ordered`.
 #
 # Source: `StablehloAttrs.td`, `ChloOps.td`; `parseStruct` and `printStruct` of `StablehloOps.cpp`.
@@ -76,11 +76,11 @@ def read_type_extensions(parser: AsmParser) -> StructAttr:
     return StructAttr("stablehlo", "bounds", (("bounds", bounds),))
 
 
-# ------------------------------------------------------------------------------ free structures
+# ------------------------------------------------------------------------------ optional fields
 
 
-class Free(NamedTuple):
-    """A structure whose fields may be written in any order: its fields, and its name in messages.
+class OptionalFields(NamedTuple):
+    """A structure whose fields are optional, in any order: its fields, and its name in messages.
 
     A field with `*` after its name is one integer; other fields are lists of integers.
     """
@@ -89,7 +89,7 @@ class Free(NamedTuple):
     what: str
 
 
-_FREE_ROWS: Final = """
+_OPTIONAL_ROWS: Final = """
     stablehlo gather  | gather | offset_dims collapsed_slice_dims operand_batching_dims \
         start_indices_batching_dims start_index_map index_vector_dim*
     stablehlo scatter | scatter | update_window_dims inserted_window_dims input_batching_dims \
@@ -102,33 +102,37 @@ _FREE_ROWS: Final = """
 """
 
 
-def _free(row: str) -> tuple[tuple[str, ...], Free]:
+def _optional_fields(row: str) -> tuple[tuple[str, ...], OptionalFields]:
     head, what, fields = row.split("|")
-    return tuple(head.split()), Free(tuple(fields.split()), what.strip())
+    return tuple(head.split()), OptionalFields(tuple(fields.split()), what.strip())
 
 
-FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines()))
-"""Structures whose fields may be written in any order, by (dialect, mnemonic)."""
+OPTIONAL_FIELDS: Final = dict(
+    map(_optional_fields, _OPTIONAL_ROWS.replace("\\\n", "").strip().splitlines())
+)
+"""Structures whose fields are optional, in any order, by (dialect, mnemonic)."""
 
 
-def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
+def empty(description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
     """Return the default value of each field of a structure, by the field's name: 0 or `()`."""
-    return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
+    return {field.rstrip("*"): 0 if field.endswith("*") else () for field in description.fields}
 
 
-def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+def read_fields(parser: AsmParser, description: OptionalFields) -> dict[str, int | tuple[int, ...]]:
     """Return the fields in the text `a = [1], b = 2>`, in any order."""
     try:
-        return _read_fields(parser, free)
+        return _read_fields(parser, description)
     except ParseError as error:
         parser.keep(error)
-    parser.fail(f"failed parsing {free.what} dimension numbers attribute")
+    parser.fail(f"failed parsing {description.what} dimension numbers attribute")
 
 
-def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+def _read_fields(
+    parser: AsmParser, description: OptionalFields
+) -> dict[str, int | tuple[int, ...]]:
     """Read the fields of a structure up to `>`; each may occur once."""
     found: dict[str, int | tuple[int, ...]] = {}
-    kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
+    kinds = {field.rstrip("*"): field.endswith("*") for field in description.fields}
     while not parser.try_token(">"):
         name = parser.try_keyword(*kinds)
         if name is None:
@@ -144,31 +148,31 @@ def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ..
     return found
 
 
-def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
+def read_optional_fields(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
     """Read the text of a structure after its mnemonic, and return its attribute."""
     parser.token("<")
-    free = FREE[dialect, mnemonic]
-    return free_struct(dialect, mnemonic, read_fields(parser, free))
+    description = OPTIONAL_FIELDS[dialect, mnemonic]
+    return sparse_struct(dialect, mnemonic, read_fields(parser, description))
 
 
-def free_struct(
+def sparse_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
-    """Return the attribute of a structure in `FREE`; fields that are empty or 0 are not stored.
+    """Return the attribute of a structure in `OPTIONAL_FIELDS`, without fields that are empty or 0.
 
-    >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
+    >>> sparse_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
     """
-    names = (field.rstrip("*") for field in FREE[dialect, mnemonic].fields)
+    names = (field.rstrip("*") for field in OPTIONAL_FIELDS[dialect, mnemonic].fields)
     return StructAttr(
         dialect, mnemonic, tuple((name, value) for name in names if (value := values.get(name)))
     )
 
 
-# ----------------------------------------------------------------------------- fixed structures
+# ------------------------------------------------------------------------------ required fields
 
 
-class Fixed(NamedTuple):
+class RequiredFields(NamedTuple):
     """A structure whose fields are all required.
 
     `fields` has (name, kind of value), `definition` is the name in MLIR's messages. `ordered`:
@@ -180,7 +184,7 @@ class Fixed(NamedTuple):
     ordered: bool = True
 
 
-_FIXED_ROWS: Final = """
+_REQUIRED_ROWS: Final = """
     channel_handle          | StableHLO_ChannelHandle | handle:int type:int
     output_operand_alias    | StableHLO_OutputOperandAlias | output_tuple_indices:ints \
         operand_index:int operand_tuple_indices:ints
@@ -194,13 +198,15 @@ _FIXED_ROWS: Final = """
 _ANY_ORDER: Final = ("channel_handle", "replica_group_mesh_axes", "mesh_axis")
 
 
-def _fixed(row: str) -> tuple[str, Fixed]:
+def _required_fields(row: str) -> tuple[str, RequiredFields]:
     name, definition, fields = (part.strip() for part in row.split("|"))
     pairs = tuple((field, kind) for field, _, kind in (f.partition(":") for f in fields.split()))
-    return name, Fixed(pairs, definition, name not in _ANY_ORDER)
+    return name, RequiredFields(pairs, definition, name not in _ANY_ORDER)
 
 
-FIXED: Final = dict(map(_fixed, _FIXED_ROWS.replace("\\\n", "").strip().splitlines()))
+REQUIRED_FIELDS: Final = dict(
+    map(_required_fields, _REQUIRED_ROWS.replace("\\\n", "").strip().splitlines())
+)
 """Structures of `stablehlo` whose fields are all required, by mnemonic."""
 
 _CPP: Final = {
@@ -269,16 +275,16 @@ def parameter_failed(
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
 
 
-def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Read the text of a structure in `FIXED` after its mnemonic, and return its attribute."""
-    fixed = FIXED[mnemonic]
+def read_required_fields(parser: AsmParser, mnemonic: str) -> StructAttr:
+    """Read a structure in `REQUIRED_FIELDS` after its mnemonic, and return its attribute."""
+    description = REQUIRED_FIELDS[mnemonic]
     parser.token("<")
-    kinds, found = dict(fixed.fields), {}
-    for position, (name, _) in enumerate(fixed.fields):
+    kinds, found = dict(description.fields), {}
+    for position, (name, _) in enumerate(description.fields):
         if position:
             parser.token(",")
         field = name
-        if fixed.ordered:
+        if description.ordered:
             parser.keyword(name)
         else:
             field = _any_field(parser, [name for name in kinds if name not in found])
@@ -287,8 +293,8 @@ def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
             found[field] = _READ[kinds[field]](parser)
         except ParseError as error:
             kind = kinds[field]
-            name = camel(field) if fixed.ordered else field
-            parameter_failed(parser, error, fixed.definition, name, _CPP[kind])
+            name = camel(field) if description.ordered else field
+            parameter_failed(parser, error, description.definition, name, _CPP[kind])
     parser.token(">")
     return StructAttr("stablehlo", mnemonic, tuple((name, found[name]) for name in kinds))
 

@@ -21,11 +21,11 @@ from hloscope.mlir import (
     DenseArrayAttr,
     Directive,
     Form,
+    FormState,
     IntegerAttr,
     OpAsmParser,
     Operation,
     Part,
-    Reading,
     Region,
     State,
     StringAttr,
@@ -49,7 +49,7 @@ def resolve(parser: OpAsmParser, state: State, uses: list[Use], types: list[Type
 
     `at` is the position of the form, for messages.
     """
-    Reading(parser, state, uses, types).finish(at)
+    FormState(parser, state, uses, types).finish(at)
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
@@ -493,7 +493,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 def inner_regions(context: Context, arguments: list[str]) -> Part:
     """Return the form part for `<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
 
-    def read(reading: Reading) -> None:
+    def read(reading: FormState) -> None:
         parser = reading.parser
         if parser.try_token("("):
             reading.state.regions.append(parser.region())
