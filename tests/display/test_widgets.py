@@ -35,10 +35,10 @@ def test_each_argument_has_a_slider_of_its_values() -> None:
 def test_the_widgets_are_asked_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is handed to ipywidgets, where it is not installed too."""
     calls: list[Any] = []
-    missing_computation = ModuleType("ipywidgets")
-    missing_computation.__spec__ = SimpleNamespace()  # type: ignore[assignment]
-    missing_computation.SelectionSlider = lambda **given: ("slider", given)  # type: ignore[attr-defined]
-    missing_computation.interactive = lambda f, **given: calls.append((f, given))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "ipywidgets", missing_computation)
+    stand_in = ModuleType("ipywidgets")
+    stand_in.__spec__ = SimpleNamespace()  # type: ignore[assignment]
+    stand_in.SelectionSlider = lambda **given: ("slider", given)  # type: ignore[attr-defined]
+    stand_in.interactive = lambda f, **given: calls.append((f, given))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ipywidgets", stand_in)
     hloscope.sliders(add, a=(3, 4))
     assert calls == [(add, {"a": ("slider", {"options": [3, 4], "description": "a"})})]

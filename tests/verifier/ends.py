@@ -140,7 +140,7 @@ def _index(
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
     order = c.choice(({}, {}, {"physical": True}, {"linear": True}))
     operand = c.randrange(len(view.ir.operands))
-    part_count: dict[str, Callable[[], Any]] = {
+    ways: dict[str, Callable[[], Any]] = {
         f"{order}": lambda: view.indexing(None, **order),
         f"--from-operand {operand} {order}": lambda: view.indexing_from(operand, None, **order),
         f"--to-parameters {order}": lambda: view.to_parameters(None, **order),
@@ -154,7 +154,7 @@ def _index(
         "print_indexing": lambda found: found.to_print_indexing(),
         "verify": _proved,
     }
-    for way, ask in part_count.items():
+    for way, ask in ways.items():
         how = c.choice(list(shown))
         yield f"{way} {how}", lambda ask=ask, how=how: shown[how](ask())
     yield "grouped", lambda: [view.grouped(k) for k in range(len(view.outputs))]

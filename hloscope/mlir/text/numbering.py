@@ -351,7 +351,7 @@ def _all_values(root: Operation) -> list[Value]:
 # Aliases of locations, attributes and types: their numbers and positions.
 #
 # The number of an alias is known only after printing, since aliases inside it come first. Until
-# then a mark represents the alias in the text.
+# then a placeholder represents the alias in the text.
 #
 # Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
 
@@ -363,7 +363,7 @@ Text from files cannot contain its first and last character.
 """
 
 
-def _mark(index: int) -> str:
+def _placeholder(index: int) -> str:
     return f"\ud800{index}\ud801"
 
 
@@ -405,7 +405,7 @@ class Aliases:
             text: The attribute or type that the alias abbreviates; it may contain placeholders.
             later: May the alias be defined below the module? Otherwise it is defined above.
         """
-        return _mark(self._index(name, text, later=later))
+        return _placeholder(self._index(name, text, later=later))
 
     def location(self, location: Location, *, later: bool = True) -> str:
         """Return the placeholder for the alias of a location.
@@ -416,7 +416,7 @@ class Aliases:
         index = self._location(location) if known is None else known[1]
         if not later:
             self._not_later(self._all[index])
-        return _mark(index)
+        return _placeholder(index)
 
     def location_text(self, location: Location) -> str:
         """Return a location's text with placeholders; its aliases are defined above the module."""
@@ -485,8 +485,8 @@ class Aliases:
         return self._by_location[id(location)][1]
 
     def _written(self, location: Location) -> str:
-        marks = [_mark(self._by_location[id(part)][1]) for part in _parts(location)]
-        return _location_text(location, marks)
+        placeholders = [_placeholder(self._by_location[id(part)][1]) for part in _parts(location)]
+        return _location_text(location, placeholders)
 
 
 class NoAliases(Aliases):

@@ -67,34 +67,34 @@ class Scope:
             self.values, len(self.values), self.forward, self._blocks, self._undefined_blocks
         )
 
-    def restore(self, mark: ScopeState) -> None:
+    def restore(self, state: ScopeState) -> None:
         """Forget the names that were defined since `state` was returned."""
-        self.values, size, self.forward, self._blocks, self._undefined_blocks = mark
+        self.values, size, self.forward, self._blocks, self._undefined_blocks = state
         while len(self.values) > size:
             self.values.popitem()
 
     def enter(self, *, isolated: bool) -> ScopeState:
         """Begin a region, whose ops can use no values from outside if it is isolated."""
-        mark = self.state()
+        state = self.state()
         if isolated:
             self.values, self.forward = {}, {}
         self._blocks, self._undefined_blocks = {}, {}
-        return mark
+        return state
 
-    def leave(self, mark: ScopeState) -> None:
-        """End the region that began at the mark.
+    def leave(self, state: ScopeState) -> None:
+        """End the region before which `enter` returned `state`.
 
         Raises:
             ParseError: A block is undefined.
         """
         for label, at in self._undefined_blocks.items():
             self._lexer.fail_plainly(f"reference to an undefined block '^{label}'", at)
-        if self.forward is not mark.forward:
+        if self.forward is not state.forward:
             near = [f"%{name}" for name in islice(reversed(self.values), _MOST_NAMES)]
             for name, (_, at) in self.forward.items():
                 few = len(self.undeclared) < _MOST_HINTS
                 self.undeclared.append((at, did_you_mean(f"%{name}", near) if few else ""))
-        self.restore(mark)
+        self.restore(state)
 
     # ----------------------------------------------------------------------------------- uses
 

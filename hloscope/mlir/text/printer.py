@@ -284,7 +284,7 @@ class Printer:
         kept = {value: names[value] for value in op.operands if value in names}
         if len(kept) != len(op.operands):
             return ""
-        # The op is printed once with marks as operand names; the marks show where they end up.
+        # The op is printed once with indices as operand names: they show where operands are printed.
         self._parts = []
         names.update((value, f"{_OPERAND}{i}{_OPERAND}") for i, value in enumerate(op.operands))
         try:
@@ -458,7 +458,7 @@ class Printer:
         return ", ".join([entry(name, attributes[name], text) for name in sorted(attributes)])
 
     def attribute_text(self, attribute: Attribute, *, typed: bool = True) -> str:
-        """Return an attribute as text, with marks for aliases."""
+        """Return an attribute as text, with placeholders for aliases."""
         known = self._attributes.get((id(attribute), typed))
         if known is not None:
             return known[1]
@@ -486,7 +486,7 @@ class Printer:
             self._parts = outer
 
     def type_text(self, type: Type) -> str:
-        """Return a type as text, with marks for aliases."""
+        """Return a type as text, with placeholders for aliases."""
         known = self._types.get(id(type))
         if known is not None:
             return known[1]
