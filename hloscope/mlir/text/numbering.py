@@ -392,7 +392,7 @@ class Aliases:
     def __init__(self) -> None:
         self._all: list[_Alias] = []
         self._by_text: dict[tuple[str, str], int] = {}
-        # By `id`, asked for each op: ops of one source line share a location.
+        # By `id`, looked up for each op: ops of one source line share a location.
         self._by_location: dict[int, tuple[Location, int]] = {}
 
     def placeholder(self, name: str, text: str, *, later: bool = False) -> str:

@@ -153,8 +153,8 @@ class Scope:
         # The op that defines it was skipped after an error, which is enough of a message.
         if use.name in self.unread:
             return Value(type, name=use.name, index=use.number)
-        # MLIR allows a use before the definition. Its value is made now, and `adopt` makes it the
-        # result of the definition.
+        # MLIR allows a use before the definition. Its value is made now, and
+        # `define` makes it the result of the definition.
         pending = self.forward.get(key)
         if pending is None:
             pending = self.forward[key] = Value(type, name=use.name, index=use.number), use.at

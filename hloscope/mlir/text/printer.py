@@ -195,8 +195,8 @@ class Printer:
         self._locations = bool(locations)
         self._aliases = Aliases() if aliases else NoAliases()
         self._op_locations = OpLocations(dialects.behind, given_only=locations == "given")
-        # Texts by `id`, asked for each operand and attribute, which ops share; an entry holds its
-        # key's object, so the `id` is not reused.
+        # Texts by `id`, looked up for each operand and attribute, which ops share; an entry holds
+        # its key's object, so the `id` is not reused.
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}
@@ -264,7 +264,7 @@ class Printer:
             # around it. A template is made at the second such op, since many ops occur once.
             key = (where.inside, equality_key(op))
             template = self._lines.get(key)
-            if template is None:  # perhaps there is but one
+            if template is None:  # it may be the only one
                 self._lines[key] = _PRINTED_ONCE
             elif template == _PRINTED_ONCE:
                 template = self._lines[key] = self._learn(op, writer)
@@ -284,7 +284,7 @@ class Printer:
         kept = {value: names[value] for value in op.operands if value in names}
         if len(kept) != len(op.operands):
             return ""
-        # The op is printed once with indices as operand names: they show where operands are printed.
+        # The op is printed once with indices as operand names; these show where operands appear.
         self._parts = []
         names.update((value, f"{_OPERAND}{i}{_OPERAND}") for i, value in enumerate(op.operands))
         try:

@@ -189,8 +189,7 @@ class Entries:
             return found
         asking = self._cursor
         # Depth first, in place of recursion: an entry stays on the stack until all that it refers
-        # to is decoded. An entry on the way that is referred to again, before it is decoded, is
-        # part of itself.
+        # to is decoded. An entry on the stack that is referred to again contains itself.
         stack = [number]
         while stack:
             top = stack[-1]

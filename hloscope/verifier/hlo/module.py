@@ -396,10 +396,10 @@ def _index_error(entry: Aliasing, what: str, inputs: tuple[Type, ...], result: T
     """
     if entry.taken >= len(inputs):
         owner = "the entry" if what == "parameter" else "the instruction"
-        return f"there is no {what} {entry.inputs}, {owner} has {len(inputs)}"
+        return f"there is no {what} {entry.taken}, {owner} has {len(inputs)}"
     type_ = inputs[entry.taken]
     if _part(type_, entry.inside) is None:
-        return f"{what} {entry.inputs}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
+        return f"{what} {entry.taken}, {_or_none(type_)}, has no part {index_text(entry.inside)}"
     if entry.output is not None and _part(result, entry.output) is None:
         return f"the result, {_or_none(result)}, has no part {index_text(entry.output)}"
     return None
@@ -465,7 +465,7 @@ def _part(type_: Type, index: ShapeIndex) -> Type | None:
 
 def _place(what: str, entry: Aliasing) -> str:
     part = f"part {index_text(entry.inside)} of " if entry.inside else ""
-    return f"{part}{what} {entry.inputs}"
+    return f"{part}{what} {entry.taken}"
 
 
 def _or_none(type_: Type | None) -> str:

@@ -100,7 +100,7 @@ def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Ax
                 f"can't apply {word} axis {axis} to operand sharding on dimension {dimension}"
             )
         found.pop()
-        # The rest of a part that was removed in half stays, with its own pre-size.
+        # If only the end of a sub-axis is removed, its beginning stays as a shorter sub-axis.
         if last.before < axis.before:
             found.append(Axis(axis.name, last.before, axis.before, whole=False))
     return tuple(found)
